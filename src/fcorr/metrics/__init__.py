@@ -1,1 +1,71 @@
-"""fcorr.metrics."""
+"""Metrics: numpy in, numbers out. No torch is imported.
+
+How good the predictions are (`performance`), whether groups fare alike (`group`), whether a flip of
+the sensitive column changes anything (`counterfactual`), and how sure all of that is (`intervals`).
+
+A name that ends in ``_score`` is better the higher it is; one in ``_error``, ``_rate``,
+``_difference`` or ``_gap`` is better the closer it is to 0.
+"""
+
+from fcorr.metrics.counterfactual import (
+    FlippedScores,
+    auprc_gap,
+    auroc_gap,
+    average_individual_fairness,
+    decisions_flipped,
+    f1_gap,
+    flip_changes,
+    flip_scores,
+    mae_gap,
+    rmse_gap,
+)
+from fcorr.metrics.group import (
+    GroupRates,
+    demographic_parity_difference,
+    equal_opportunity_difference,
+    equalized_odds_difference,
+    group_rates,
+)
+from fcorr.metrics.intervals import Interval, bootstrap_interval
+from fcorr.metrics.performance import (
+    accuracy_score,
+    average_precision_score,
+    f1_score,
+    false_negative_rate,
+    false_positive_rate,
+    gini_score,
+    mean_absolute_error,
+    percentage_error,
+    roc_auc_score,
+    root_mean_squared_error,
+)
+
+__all__ = [
+    "FlippedScores",
+    "GroupRates",
+    "Interval",
+    "accuracy_score",
+    "auprc_gap",
+    "auroc_gap",
+    "average_individual_fairness",
+    "average_precision_score",
+    "bootstrap_interval",
+    "decisions_flipped",
+    "demographic_parity_difference",
+    "equal_opportunity_difference",
+    "equalized_odds_difference",
+    "f1_gap",
+    "f1_score",
+    "false_negative_rate",
+    "false_positive_rate",
+    "flip_changes",
+    "flip_scores",
+    "gini_score",
+    "group_rates",
+    "mae_gap",
+    "mean_absolute_error",
+    "percentage_error",
+    "rmse_gap",
+    "roc_auc_score",
+    "root_mean_squared_error",
+]

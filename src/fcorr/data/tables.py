@@ -1,0 +1,135 @@
+"""A table in: pandas, polars, pyarrow, numpy or nested lists, seen as named Arrow columns."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fcorr._core.errors import InvalidInputError, enumerate_some
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns of one length. ``named`` is False where the names were made up (x0, x1, …)."""
+
+    columns: dict[str, pa.ChunkedArray]
+    n_rows: int
+    named: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, in the table's order."""
+        return tuple(self.columns)
+
+    def renamed(self, names: Sequence[str]) -> "Table":
+        """Return the same columns, in their order, under other names."""
+        columns = dict(zip(names, self.columns.values(), strict=True))
+        return Table(columns, self.n_rows, named=True)
+
+
+def is_frame(X: object) -> bool:
+    """Tell whether X is a dataframe, which brings its own column names."""
+    return isinstance(X, pa.RecordBatch) or isinstance(
+        nw.from_native(X, pass_through=True), nw.DataFrame | nw.LazyFrame
+    )
+
+
+def read_table(X: Any) -> Table:
+    """See X as a :class:`Table`.
+
+    Parameters
+    ----------
+    X : dataframe (pandas, polars, pyarrow), 2-D array or nested sequence
+        Columns without a name are called x0, x1, …
+
+    Raises
+    ------
+    InvalidInputError
+        X has no rows or no columns, two columns of one name, or is not a table at all.
+
+    Examples
+    --------
+    >>> read_table([[1, "a"], [2, "b"]]).names
+    ('x0', 'x1')
+    """
+    _refuse_what_is_not_a_table(X)
+    table = _from_frame(X) if is_frame(X) else _from_array(X)
+    if table.n_rows == 0 or not table.columns:
+        raise InvalidInputError(
+            "X must have at least one row and one column, "
+            f"got {table.n_rows} sample(s) (shape=({table.n_rows}, {len(table.columns)})) while a "
+            "minimum of 1 is required. Check the filter or the file that made it."
+        )
+    return table
+
+
+def _refuse_what_is_not_a_table(X: Any) -> None:
+    if isinstance(X, nw.LazyFrame) or type(X).__name__ == "LazyFrame":
+        raise InvalidInputError("X must be in memory, got a lazy frame. Call X.collect() first.")
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise TypeError("X must be dense, got a sparse matrix. Call X.toarray() first.")
+    if isinstance(X, str | bytes):
+        raise InvalidInputError(
+            f"X must be a table, got the text {X!r}. Read the file first, or use `fcorr train`."
+        )
+
+
+def _from_frame(X: Any) -> Table:
+    if isinstance(X, pa.RecordBatch):
+        X = pa.Table.from_batches([X])
+    names = [str(name) for name in (X.column_names if isinstance(X, pa.Table) else X.columns)]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InvalidInputError(
+            f"Column names must differ, got {enumerate_some(repeated)} more than once. "
+            "Rename or drop the repeated columns."
+        )
+    if not isinstance(X, pa.Table) and list(X.columns) != names:
+        X = X.set_axis(names, axis=1)  # a pandas frame whose labels are not text
+    frame = nw.from_native(X, eager_only=True)
+    columns = {name: _column_to_arrow(frame.get_column(name)) for name in names}
+    return Table(columns, n_rows=len(frame), named=True)
+
+
+def _column_to_arrow(column: nw.Series[Any]) -> pa.ChunkedArray:
+    try:
+        array = column.to_arrow()
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise _mixed_column(column.name, error) from error
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _from_array(X: Any) -> Table:
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise InvalidInputError(
+            f"Expected 2D array, got {array.ndim}D array instead: shape={array.shape}. Reshape "
+            "your data either using X.reshape(-1, 1) if it has one feature or X.reshape(1, -1) "
+            "if it is one row."
+        )
+    if array.dtype.kind == "c":
+        raise InvalidInputError(
+            "Complex data not supported: X must hold real numbers or text. Pass X.real."
+        )
+    names = [f"x{i}" for i in range(array.shape[1])]
+    columns = {name: _values_to_arrow(name, array[:, i]) for i, name in enumerate(names)}
+    return Table(columns, n_rows=len(array), named=False)
+
+
+def _values_to_arrow(name: str, values: NDArray[Any]) -> pa.ChunkedArray:
+    try:
+        return pa.chunked_array([pa.array(values, from_pandas=True)])
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise _mixed_column(name, error) from error
+
+
+def _mixed_column(name: str, error: Exception) -> InvalidInputError:
+    return InvalidInputError(
+        f"Column {name!r} must hold one kind of value, numbers or text: {error}. "
+        "Convert the column before the fit, for example with .astype(str)."
+    )

@@ -1,0 +1,88 @@
+"""One column in: targets and sample weights, from any library, as checked numpy arrays."""
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import column_or_1d
+
+from fcorr._core.errors import InvalidInputError
+
+
+def read_target(y: ArrayLike | None, n_rows: int) -> NDArray[Any]:
+    """Return y as a 1-D array of ``n_rows`` values, none of them missing or infinite."""
+    if y is None:
+        raise InvalidInputError(
+            "y must be given: this estimator requires y to be passed, but the target y is None."
+        )
+    values = column_or_1d(_to_numpy(y), warn=True)
+    if len(values) != n_rows:
+        raise InvalidInputError(
+            f"X and y must have the same number of rows, got {n_rows} and {len(values)}. "
+            "Check that both come from the same filter."
+        )
+    missing = _is_missing(values)
+    if missing.any():
+        raise InvalidInputError(
+            f"y must not hold missing values, got {int(missing.sum())} NaN, the first in row "
+            f"{int(np.argmax(missing))}. Drop these rows: a target cannot be imputed."
+        )
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        row = int(np.argmax(~np.isfinite(values)))
+        raise InvalidInputError(
+            f"y must be finite, got infinity ({values[row]}) in row {row}. Correct or drop it."
+        )
+    return values
+
+
+def read_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """Return weights scaled to a mean of 1; all 1 where none are given."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = np.asarray(_to_numpy(sample_weight), dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.ndim != 1 or len(weight) != n_rows:
+        raise InvalidInputError(
+            f"sample_weight must hold one number per row, got shape {weight.shape} for "
+            f"{n_rows} rows. sample_weight.shape must be (n_rows,)."
+        )
+    wrong = ~(np.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidInputError(
+            f"sample_weight must be finite and at least 0, got {weight[row]} in row {row}. "
+            "Correct it, or set it to 0 to leave the row out."
+        )
+    total = weight.sum()
+    if total == 0:
+        raise InvalidInputError(
+            "sample_weight must have a positive sum, got 0 in every row. "
+            "Leave it out to weigh all rows alike."
+        )
+    return weight * (n_rows / total)
+
+
+def _to_numpy(values: Any) -> NDArray[Any]:
+    if isinstance(values, pa.Array):
+        values = pa.chunked_array([values])
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    return series.to_numpy() if isinstance(series, nw.Series) else np.asarray(values)
+
+
+def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind != "O":
+        return np.zeros(len(values), dtype=bool)
+    # In a column of objects None, NaN and pandas' NA all fail to equal themselves or are None.
+    return np.array([value is None or not _equals_itself(value) for value in values], dtype=bool)
+
+
+def _equals_itself(value: object) -> bool:
+    try:
+        return bool(value == value)  # noqa: PLR0124 (NaN is what does not)
+    except TypeError:  # pandas' NA refuses to be true or false
+        return False

@@ -1,0 +1,387 @@
+"""What the classifier and the regressor share: from a table to a trained model and back."""
+
+import math
+import os
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from fcorr._core.errors import InvalidInputError
+from fcorr._core.randomness import RandomState, draw_seed
+from fcorr.data.encoding import EncodedTable, encode
+from fcorr.data.schema import (
+    CategoricalMissing,
+    ConstantColumns,
+    NumericMissing,
+    Schema,
+    infer_schema,
+)
+from fcorr.data.tables import Table, read_table
+from fcorr.data.targets import read_sample_weight, read_target
+from fcorr.estimators.matrix import FeatureMatrix
+from fcorr.estimators.options import check_device, check_options
+from fcorr.nn.attention import mean_attention_scores
+from fcorr.nn.fcorr import FCorrTransformer, NumericEmbeddingName
+from fcorr.training.history import History
+from fcorr.training.knots import choose_knots
+from fcorr.training.loop import Pace, map_rows, train
+from fcorr.training.losses import Loss
+from fcorr.training.objective import CarForm, CarWeight, Objective, Rows
+from fcorr.training.progress import make_progress
+
+Columns = str | int | Sequence[str | int] | None
+
+_PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
+
+
+class BaseFCorr(ABC, BaseEstimator):
+    """Base of :class:`FCorrClassifier` and :class:`FCorrRegressor`; not for direct use."""
+
+    schema_: Schema
+    model_: FCorrTransformer
+    history_: History
+    significance_: NDArray[np.float64]
+    seed_: int
+    n_features_in_: int
+
+    def __init__(
+        self,
+        *,
+        sensitive: Columns = None,
+        car: CarWeight = 1000.0,
+        car_form: CarForm = "sensitive",
+        head: Sequence[int] = (128, 128),
+        n_layers: int = 1,
+        residual: bool = False,
+        numeric_embedding: NumericEmbeddingName = "spline",
+        n_knots: int = 64,
+        dropout: float = 0.1,
+        epochs: int = 20,
+        batch_size: int | Literal["auto"] = "auto",
+        learning_rate: float = 0.02,
+        early_stopping: bool | int = False,
+        validation_fraction: float = 0.1,
+        categorical_features: Columns = None,
+        missing_categorical: CategoricalMissing = "category",
+        missing_numeric: NumericMissing = "mean",
+        constant_columns: ConstantColumns = "error",
+        random_state: RandomState = None,
+        device: str = "cpu",
+        verbose: bool | int = False,
+    ) -> None:
+        self.sensitive = sensitive
+        self.car = car
+        self.car_form = car_form
+        self.head = head
+        self.n_layers = n_layers
+        self.residual = residual
+        self.numeric_embedding = numeric_embedding
+        self.n_knots = n_knots
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.categorical_features = categorical_features
+        self.missing_categorical = missing_categorical
+        self.missing_numeric = missing_numeric
+        self.constant_columns = constant_columns
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    # What the two estimators differ in.
+
+    @abstractmethod
+    def _learn_target(self, y: NDArray[Any]) -> None:
+        """Learn what maps y to the model's target, and set it as fitted attributes."""
+
+    @abstractmethod
+    def _encode_target(self, y: NDArray[Any]) -> Tensor:
+        """Map y to the model's target."""
+
+    @abstractmethod
+    def _n_outputs(self) -> int:
+        """Return the number of the model's outputs."""
+
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """Return the performance loss."""
+
+    @abstractmethod
+    def _target_state(self) -> dict[str, Any]:
+        """Return what :meth:`_learn_target` learnt, as plain data for a model file."""
+
+    @abstractmethod
+    def _restore_target(self, state: dict[str, Any]) -> None:
+        """Undo :meth:`_target_state`."""
+
+    # Fit
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        eval_set: tuple[Any, ArrayLike] | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : dataframe (pandas, polars, pyarrow) or array of shape (n_rows, n_features)
+            Training table. Numbers are numeric features, text and booleans categorical ones.
+        y : array-like of shape (n_rows,)
+            Target.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row.
+        eval_set : tuple (X, y), optional
+            Rows to measure after every epoch; with ``early_stopping`` they decide when to stop.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+        """
+        check_options(self.get_params(deep=False))
+        device = check_device(self.device)
+        table = read_table(X)
+        target = read_target(y, table.n_rows)
+        weight = read_sample_weight(sample_weight, table.n_rows)
+        self._learn_target(target)
+        self.schema_ = infer_schema(
+            table,
+            sensitive=_as_columns(self.sensitive),
+            categorical=_as_columns(self.categorical_features),
+            missing_categorical=self.missing_categorical,
+            missing_numeric=self.missing_numeric,
+            constant_columns=self.constant_columns,
+        )
+        self._name_features(table)
+        self.seed_ = draw_seed(self.random_state)
+        generator = torch.Generator().manual_seed(self.seed_)
+        encoded = encode(table, self.schema_)
+        rows = self._rows(encoded, target, weight, device)
+        validation = self._validation_rows(eval_set, device)
+        if self.early_stopping and validation is None:
+            rows, validation = self._split(rows, generator)
+        knots = choose_knots(encoded.numbers, self.n_knots)
+        self.model_ = self._build_model(knots, generator).to(device)
+        objective = Objective(
+            self.model_,
+            self._loss(),
+            sensitive=range(self.schema_.n_sensitive),
+            car=self.car,
+            car_form=self.car_form,
+        )
+        pace = Pace(
+            epochs=self.epochs,
+            batch_size=self._batch_size(len(rows)),
+            learning_rate=self.learning_rate,
+            patience=self._patience(),
+        )
+        with make_progress(self.verbose, self.epochs) as progress:
+            self.history_ = train(
+                objective,
+                rows,
+                pace,
+                generator=generator,
+                validation=validation,
+                progress=progress,
+            )
+        self.significance_ = self._mean_attention(encoded).diagonal().copy()
+        return self
+
+    def _name_features(self, table: Table) -> None:
+        self.n_features_in_ = len(table.names)
+        if table.named:
+            self.feature_names_in_ = np.asarray(table.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _build_model(
+        self, knots: Sequence[Tensor], generator: torch.Generator | None = None
+    ) -> FCorrTransformer:
+        return FCorrTransformer(
+            self.schema_.cardinalities,
+            len(self.schema_.numeric),
+            head=tuple(self.head),
+            n_layers=self.n_layers,
+            residual=self.residual,
+            n_outputs=self._n_outputs(),
+            numeric_embedding=self.numeric_embedding,
+            knots=knots,
+            dropout=self.dropout,
+            learn_missing=any(column.keep_missing for column in self.schema_.numeric),
+            generator=generator,
+        )
+
+    def _rows(
+        self,
+        encoded: EncodedTable,
+        target: NDArray[Any],
+        weight: NDArray[np.float64],
+        device: torch.device,
+    ) -> Rows:
+        return Rows(
+            *_tensors(encoded, device),
+            self._encode_target(target).to(device),
+            torch.from_numpy(weight).to(device, torch.float32),
+        )
+
+    def _validation_rows(
+        self, eval_set: tuple[Any, ArrayLike] | None, device: torch.device
+    ) -> Rows | None:
+        if eval_set is None:
+            return None
+        if isinstance(eval_set, list) and len(eval_set) == 1:
+            eval_set = eval_set[0]  # LightGBM takes a list of pairs; one of them is what we use
+        if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
+            raise InvalidInputError(
+                f"eval_set must be one pair (X, y), got {type(eval_set).__name__}. "
+                "Pass eval_set=(X_validation, y_validation)."
+            )
+        table = self._read_known_table(eval_set[0])
+        target = read_target(eval_set[1], table.n_rows)
+        weight = read_sample_weight(None, table.n_rows)
+        return self._rows(encode(table, self.schema_), target, weight, device)
+
+    def _split(self, rows: Rows, generator: torch.Generator) -> tuple[Rows, Rows]:
+        """Set a share of the rows aside for validation."""
+        n_validation = max(1, round(self.validation_fraction * len(rows)))
+        if n_validation >= len(rows):
+            raise InvalidInputError(
+                f"early_stopping needs rows to train on beside those it validates on, got "
+                f"{len(rows)} row(s) in all. Pass eval_set or early_stopping=False."
+            )
+        order = torch.randperm(len(rows), generator=generator).to(rows.target.device)
+        return rows.take(order[n_validation:]), rows.take(order[:n_validation])
+
+    def _batch_size(self, n_rows: int) -> int:
+        """Choose about 64 steps an epoch: few rows need small batches to take enough steps."""
+        if self.batch_size != "auto":
+            return int(self.batch_size)
+        return int(min(2048, max(32, 2 ** round(math.log2(n_rows / 64)))))
+
+    def _patience(self) -> int | None:
+        if self.early_stopping is False:
+            return None
+        return _PATIENCE if self.early_stopping is True else int(self.early_stopping)
+
+    # Predict
+
+    def _read_known_table(self, X: Any) -> Table:
+        """Read a table for a fitted model: by name where both sides have names, else by position."""
+        table = read_table(X)
+        fitted_with_names = hasattr(self, "feature_names_in_")
+        if table.named and fitted_with_names:
+            return table
+        if len(table.names) != self.n_features_in_:
+            raise InvalidInputError(
+                f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input. Pass the columns it was trained on."
+            )
+        if table.named != fitted_with_names:
+            owner = "X does not have valid feature names, but" if fitted_with_names else (
+                "X has feature names, but"
+            )
+            with_out = "with" if fitted_with_names else "without"
+            warnings.warn(
+                f"{owner} {type(self).__name__} was fitted {with_out} feature names: "
+                "the columns are taken in their order.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return table.renamed(self.schema_.names)
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        """Compute the model's outputs, ``(n_rows, n_outputs)``."""
+        check_is_fitted(self, "model_")
+        encoded = encode(self._read_known_table(X), self.schema_)
+        return torch.cat(list(self._map(encoded, self.model_))).cpu().double().numpy()
+
+    def _map(self, encoded: EncodedTable, function: Callable[..., Tensor]) -> Any:
+        device = next(self.model_.parameters()).device
+        return map_rows(self.model_, *_tensors(encoded, device), function)
+
+    # What is read off the model
+
+    def attention(self, X: Any) -> FeatureMatrix:
+        """Mean pre-softmax attention matrix ``z zᵀ/√p`` of the first layer over the rows of X.
+
+        Off the diagonal it reads as dependence between features, on the diagonal as a feature's
+        significance (paper, §4.1). Sensitive features come first.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features)
+            Rows to average over.
+
+        Returns
+        -------
+        FeatureMatrix
+            The matrix, with the features' names.
+        """
+        check_is_fitted(self, "model_")
+        encoded = encode(self._read_known_table(X), self.schema_)
+        return FeatureMatrix(self.schema_.feature_names, self._mean_attention(encoded))
+
+    def feature_significance(self) -> dict[str, float]:
+        """Significance of each feature on the training table, the largest first.
+
+        It is the diagonal of the mean pre-softmax attention matrix (paper, §4.1).
+        """
+        check_is_fitted(self, "model_")
+        order = np.argsort(-self.significance_, kind="stable")
+        names = self.schema_.feature_names
+        return {names[i]: float(self.significance_[i]) for i in order}
+
+    def _mean_attention(self, encoded: EncodedTable) -> NDArray[np.float64]:
+        n_features = len(self.schema_.feature_names)
+        total = torch.zeros(n_features, n_features, dtype=torch.float64)
+        for z in self._map(encoded, self.model_.normalized_embedding):
+            total += len(z) * mean_attention_scores(z.double()).cpu()
+        return (total / len(encoded)).numpy()
+
+    # Model files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one safetensors file; read it back with :func:`fcorr.load`.
+
+        The file holds the weights and, as JSON in its header, the schema, the arguments and the
+        course of the training: no pickle, no code, no training rows. An existing file is
+        replaced in one step.
+        """
+        from fcorr.estimators.model_file import save_model
+
+        check_is_fitted(self, "model_")
+        save_model(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _as_columns(columns: Columns) -> Sequence[str | int]:
+    if columns is None:
+        return ()
+    return [columns] if isinstance(columns, str | int) else list(columns)
+
+
+def _tensors(encoded: EncodedTable, device: torch.device) -> tuple[Tensor, Tensor]:
+    return (
+        torch.from_numpy(encoded.codes).to(device),
+        torch.from_numpy(encoded.numbers).to(device),
+    )

@@ -1,0 +1,76 @@
+"""The classifier."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from torch import Tensor
+
+from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr.estimators.base import BaseFCorr
+from fcorr.training.losses import Loss, binary_log_loss, log_loss
+
+
+class FCorrClassifier(ClassifierMixin, BaseFCorr):
+    __doc__ = """FCorrTransformer for two or more classes."""
+
+    classes_: NDArray[Any]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of each class, in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features)
+            Rows to score; columns are found by name, in any order.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities; each row sums to 1.
+        """
+        outputs = self._outputs(X)
+        if len(self.classes_) == 2:
+            positive = 1 / (1 + np.exp(-outputs[:, 0]))
+            return np.column_stack([1 - positive, positive])
+        exponentials = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+        return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the most probable class of each row."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def _learn_target(self, y: NDArray[Any]) -> None:
+        check_classification_targets(y)
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise InvalidInputError(
+                f"y must hold at least two classes, got only one class: {classes[0]!r}. "
+                "Check the filter that made the training table."
+            )
+        self.classes_ = classes
+
+    def _encode_target(self, y: NDArray[Any]) -> Tensor:
+        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        unknown = self.classes_[codes] != y
+        if unknown.any():
+            raise InvalidInputError(
+                f"y must hold classes of the training table ({enumerate_some(self.classes_)}), "
+                f"got {y[unknown][0]!r}. Correct or drop these rows."
+            )
+        return torch.from_numpy(codes.astype(np.float32 if len(self.classes_) == 2 else np.int64))
+
+    def _n_outputs(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def _loss(self) -> Loss:
+        return binary_log_loss if len(self.classes_) == 2 else log_loss
+
+    def _target_state(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
+
+    def _restore_target(self, state: dict[str, Any]) -> None:
+        self.classes_ = np.array(state["classes"], dtype=np.dtype(state["dtype"]))

@@ -1,0 +1,166 @@
+"""Model files: safetensors, with everything that is not a weight as JSON in the header."""
+
+import json
+import os
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from fcorr._core.errors import ModelFileError
+from fcorr._core.files import write_atomically
+from fcorr._version import __version__
+from fcorr.data.schema import Schema
+from fcorr.estimators.base import BaseFCorr
+from fcorr.estimators.classifier import FCorrClassifier
+from fcorr.estimators.regressor import FCorrRegressor
+from fcorr.training.history import EpochRecord, History
+
+FORMAT = 1
+"""Number of the file's layout; a reader refuses a larger one."""
+
+_ESTIMATORS: dict[str, type[BaseFCorr]] = {
+    cls.__name__: cls for cls in (FCorrClassifier, FCorrRegressor)
+}
+_SIGNIFICANCE = "significance"
+
+
+def save_model(estimator: BaseFCorr, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to one file."""
+    header = {
+        "format": FORMAT,
+        "fcorr_version": __version__,
+        "estimator": type(estimator).__name__,
+        "parameters": _plain_parameters(estimator),
+        "schema": estimator.schema_.to_dict(),
+        "named": hasattr(estimator, "feature_names_in_"),
+        "target": estimator._target_state(),
+        "seed": estimator.seed_,
+        "history": asdict(estimator.history_),
+    }
+    tensors = {f"model.{k}": v.contiguous() for k, v in estimator.model_.state_dict().items()}
+    tensors[_SIGNIFICANCE] = torch.from_numpy(estimator.significance_)
+    content = save(tensors, metadata={"fcorr": json.dumps(header, ensure_ascii=False)})
+    write_atomically(path, content)
+
+
+def _plain_parameters(estimator: BaseFCorr) -> dict[str, Any]:
+    parameters = estimator.get_params(deep=False)
+    # A generator has moved on since the fit: the seed drawn from it is what repeats the model.
+    parameters["random_state"] = estimator.seed_
+    return {name: _plain(value) for name, value in parameters.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what a model file says of itself, without its weights.
+
+    Raises
+    ------
+    ModelFileError
+        The file is truncated, is not a model of fcorr, or was made by a newer version.
+    """
+    return _read(path)[0]
+
+
+def load(path: str | os.PathLike[str]) -> FCorrClassifier | FCorrRegressor:
+    """Read an estimator that ``save`` wrote.
+
+    Nothing in the file is executed: a model from somebody else is safe to open.
+
+    Parameters
+    ----------
+    path : path-like
+        The model file.
+
+    Returns
+    -------
+    FCorrClassifier or FCorrRegressor
+        The fitted estimator, on the CPU.
+
+    Raises
+    ------
+    ModelFileError
+        The file is truncated, is not a model of fcorr, or was made by a newer version.
+    """
+    header, tensors = _read(path)
+    try:
+        return _restore(header, tensors)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ModelFileError(
+            f"{os.fspath(path)!r} is a damaged model file: its header and its weights do not fit "
+            f"together ({error}). Save the model again."
+        ) from error
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    with open(path, "rb"):
+        pass  # a missing or unreadable file is the operating system's error, with its own words
+    try:
+        with safe_open(os.fspath(path), framework="pt") as file:
+            text = (file.metadata() or {}).get("fcorr")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ModelFileError(
+            f"{os.fspath(path)!r} is not a whole model file: it is truncated or of another kind "
+            f"({error}). Copy it again, or save the model again with model.save(path)."
+        ) from error
+    header = _parse(text)
+    if header is None:
+        raise ModelFileError(
+            f"{os.fspath(path)!r} is a safetensors file, but not a model of fcorr: its header has "
+            "no fcorr entry. Load it with the program that made it."
+        )
+    if header["format"] > FORMAT:
+        raise ModelFileError(
+            f"{os.fspath(path)!r} was made by fcorr {header.get('fcorr_version')} in file format "
+            f"{header['format']}; fcorr {__version__} reads up to format {FORMAT}. Upgrade fcorr."
+        )
+    return header, tensors
+
+
+def _parse(text: str | None) -> dict[str, Any] | None:
+    try:
+        header = json.loads(text or "null")
+    except json.JSONDecodeError:
+        return None
+    is_header = isinstance(header, dict) and isinstance(header.get("format"), int)
+    return header if is_header else None
+
+
+def _restore(
+    header: dict[str, Any], tensors: dict[str, Tensor]
+) -> FCorrClassifier | FCorrRegressor:
+    parameters = header["parameters"]
+    parameters["head"] = tuple(parameters["head"])
+    parameters["device"] = "cpu"
+    estimator = _ESTIMATORS[header["estimator"]](**parameters)
+    schema = Schema.from_dict(header["schema"])
+    estimator.schema_ = schema
+    estimator.n_features_in_ = len(schema.names)
+    if header["named"]:
+        estimator.feature_names_in_ = np.asarray(schema.names, dtype=object)
+    estimator._restore_target(header["target"])
+    estimator.seed_ = header["seed"]
+    epochs = [EpochRecord(**record) for record in header["history"].pop("epochs")]
+    estimator.history_ = History(**header["history"], epochs=epochs)
+    estimator.significance_ = tensors.pop(_SIGNIFICANCE).numpy()
+    weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
+    padded = weights.get("numeric.knots", torch.empty(0, 0))
+    knots = [row[row.isfinite()] for row in padded]
+    estimator.model_ = estimator._build_model(knots)
+    estimator.model_.load_state_dict(weights)
+    estimator.model_.eval()
+    assert isinstance(estimator, FCorrClassifier | FCorrRegressor)
+    return estimator

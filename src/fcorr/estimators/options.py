@@ -1,0 +1,88 @@
+"""The estimators' arguments, checked when ``fit`` begins."""
+
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from fcorr._core.errors import InvalidInputError
+
+_Rule = tuple[str, Callable[[Any], bool]]
+
+
+def _is_integer(value: object, at_least: int) -> bool:
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return is_integer and int(value) >= at_least  # type: ignore[call-overload, no-any-return]
+
+
+def _is_number(value: object) -> bool:
+    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return is_real and math.isfinite(float(value))  # type: ignore[arg-type]
+
+
+def _is_boolean(value: object) -> bool:
+    return isinstance(value, bool) or type(value).__name__ == "bool"
+
+
+def _sizes(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(_is_integer(size, 1) for size in value)
+
+
+def _choice(*options: str) -> _Rule:
+    return " or ".join(repr(option) for option in options), lambda v: v in options
+
+
+_RULES: dict[str, _Rule] = {
+    "car": (
+        "a number of at least 0, 'paper' or None",
+        lambda v: v is None or v == "paper" or (_is_number(v) and v >= 0),
+    ),
+    "car_form": _choice("sensitive", "paper", "cda"),
+    "head": ("a tuple of hidden-layer sizes of at least 1, such as (128, 128)", _sizes),
+    "n_layers": ("an integer of at least 1", lambda v: _is_integer(v, 1)),
+    "residual": ("True or False", _is_boolean),
+    "numeric_embedding": _choice("spline", "paper"),
+    "n_knots": ("an integer of at least 2", lambda v: _is_integer(v, 2)),
+    "dropout": ("a number in [0, 1)", lambda v: _is_number(v) and 0 <= v < 1),
+    "epochs": ("an integer of at least 1", lambda v: _is_integer(v, 1)),
+    "batch_size": (
+        "an integer of at least 1, or 'auto'",
+        lambda v: v == "auto" or _is_integer(v, 1),
+    ),
+    "learning_rate": ("a number above 0", lambda v: _is_number(v) and v > 0),
+    "early_stopping": (
+        "True, False or a number of epochs to wait of at least 1",
+        lambda v: _is_boolean(v) or _is_integer(v, 1),
+    ),
+    "validation_fraction": ("a number in (0, 1)", lambda v: _is_number(v) and 0 < v < 1),
+    "missing_categorical": _choice("category", "mode"),
+    "missing_numeric": _choice("mean", "category"),
+    "constant_columns": _choice("error", "keep"),
+    "verbose": (
+        "True, False or an integer of at least 0",
+        lambda v: _is_boolean(v) or _is_integer(v, 0),
+    ),
+}
+
+
+def check_options(parameters: dict[str, Any]) -> None:
+    """Raise an :class:`InvalidInputError` for the first argument that breaks its rule."""
+    for name, (rule, holds) in _RULES.items():
+        value = parameters[name]
+        if not holds(value):
+            raise InvalidInputError(f"{name} must be {rule}, got {value!r}.")
+
+
+def check_device(device: object) -> torch.device:
+    """Return the torch device, or say which ones there are."""
+    try:
+        found = torch.device(device)  # type: ignore[arg-type]
+        torch.empty(0, device=found)
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
+        available = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+        raise InvalidInputError(
+            f"device must be one that torch can use here ({', '.join(available)}), got {device!r}."
+        ) from error
+    return found

@@ -1,0 +1,68 @@
+"""The regressor."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from torch import Tensor
+
+from fcorr._core.errors import InvalidInputError
+from fcorr.estimators.base import BaseFCorr
+from fcorr.training.losses import Loss, squared_error
+
+
+class FCorrRegressor(RegressorMixin, BaseFCorr):
+    """FCorrTransformer for a number."""
+
+    target_mean_: float
+    target_scale_: float
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict the target of each row.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features)
+            Rows to score; columns are found by name, in any order.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Predictions, in the unit of y.
+        """
+        return self._outputs(X)[:, 0] * self.target_scale_ + self.target_mean_
+
+    def _learn_target(self, y: NDArray[Any]) -> None:
+        numbers = _to_float(y)
+        self.target_mean_ = float(numbers.mean())
+        self.target_scale_ = float(numbers.std()) or 1.0
+
+    def _encode_target(self, y: NDArray[Any]) -> Tensor:
+        # The network learns a target of mean 0 and deviation 1, whatever the currency.
+        standardised = (_to_float(y) - self.target_mean_) / self.target_scale_
+        return torch.from_numpy(standardised.astype(np.float32))
+
+    def _n_outputs(self) -> int:
+        return 1
+
+    def _loss(self) -> Loss:
+        return squared_error
+
+    def _target_state(self) -> dict[str, Any]:
+        return {"mean": self.target_mean_, "scale": self.target_scale_}
+
+    def _restore_target(self, state: dict[str, Any]) -> None:
+        self.target_mean_ = float(state["mean"])
+        self.target_scale_ = float(state["scale"])
+
+
+def _to_float(y: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        return y.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        raise InvalidInputError(
+            f"y must hold numbers, got {y.dtype} such as {y[0]!r}. "
+            "Convert it, or use FCorrClassifier for classes."
+        ) from error

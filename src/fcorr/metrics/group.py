@@ -1,0 +1,300 @@
+"""Whether groups fare alike: metrics with fairlearn's arguments, and the table they come from.
+
+A rate that a group's rows cannot give (no rows, no positives, no negatives) is *not estimable*: the
+group is left out of that rate with a `NotEstimableWarning`, and a metric for which fewer than two
+groups remain is nan. Neither a 0 nor a crash would say that the data has no answer.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fcorr._core.errors import NotEstimableWarning, enumerate_some
+from fcorr.metrics._labels import encode_labels
+from fcorr.metrics._validation import (
+    TO_CLASSES,
+    TO_DECISIONS,
+    FloatArray,
+    as_binary,
+    as_floats,
+    as_weights,
+    check_same_length,
+    is_binary,
+)
+
+__all__ = [
+    "GroupRates",
+    "demographic_parity_difference",
+    "equal_opportunity_difference",
+    "equalized_odds_difference",
+    "group_rates",
+]
+
+_Rate = Literal["mean_prediction", "tpr", "fpr"]
+_CONDITION: dict[_Rate, str] = {"mean_prediction": "rows", "tpr": "positives", "fpr": "negatives"}
+
+
+@dataclass(frozen=True)
+class GroupRates:
+    """What the predictions are like in one group; nan is a rate that its rows cannot give.
+
+    Attributes
+    ----------
+    group : object
+        The group's label.
+    n : int
+        Its number of rows, without those of weight 0.
+    weight : float
+        Their total weight.
+    mean_prediction : float
+        Mean prediction: the selection rate for decisions, the mean amount for regression.
+    tpr, fpr : float
+        Share decided positive among the group's positives and among its negatives; nan as well
+        when the predictions are not decisions.
+    """
+
+    group: Any
+    n: int
+    weight: float
+    mean_prediction: float
+    tpr: float
+    fpr: float
+
+
+def group_rates(
+    y_true: npt.ArrayLike | None,
+    y_pred: npt.ArrayLike,
+    *,
+    sensitive_features: Any,
+    sample_weight: npt.ArrayLike | None = None,
+) -> list[GroupRates]:
+    """Count each group and average the predictions in it; equal lines mean equal treatment.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None
+        The outcomes. With None, or when they or the predictions are not all 0 or 1, the true and
+        false positive rates are nan.
+    y_pred : array-like of shape (n,)
+        Decisions (0 or 1), scores or amounts.
+    sensitive_features : column of n labels
+        Each row's group: a list or a numpy, pandas, polars or pyarrow column, nothing missing.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (exposure); once when left out.
+
+    Returns
+    -------
+    list of GroupRates
+        One line per group, sorted by label.
+
+    Examples
+    --------
+    >>> table = group_rates([0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=["f", "f", "m", "m"])
+    >>> table[1]
+    GroupRates(group='m', n=2, weight=2.0, mean_prediction=0.0, tpr=0.0, fpr=0.0)
+    """
+    prediction = as_floats(y_pred, "y_pred")
+    truth = None if y_true is None else as_floats(y_true, "y_true")
+    if truth is not None:
+        check_same_length(y_true=len(truth), y_pred=len(prediction))
+        if not (is_binary(truth) and is_binary(prediction)):
+            truth = None
+    return _tabulate(truth, prediction, sensitive_features, sample_weight)
+
+
+def demographic_parity_difference(
+    y_true: Any,
+    y_pred: npt.ArrayLike,
+    *,
+    sensitive_features: Any,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Largest difference between two groups' mean predictions.
+
+    ``max_{j,k} |E(ŷ | s_j) − E(ŷ | s_k)|``. 0 means that all groups have the same mean; lower is
+    better. The predictions are decisions for classification, which makes it the difference of
+    selection rates, and amounts for regression.
+
+    Parameters
+    ----------
+    y_true : object
+        Ignored: parity asks about predictions only. It is here so that all metrics are called
+        alike.
+    y_pred : array-like of shape (n,)
+        Decisions (0 or 1) or amounts.
+    sensitive_features : column of n labels
+        Each row's group: a list or a numpy, pandas, polars or pyarrow column, nothing missing.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (exposure); once when left out.
+
+    Returns
+    -------
+    float
+        The difference; nan when fewer than two groups have rows.
+
+    Examples
+    --------
+    >>> demographic_parity_difference(
+    ...     None, [1, 1, 1, 0], sensitive_features=["f", "f", "m", "m"]
+    ... )
+    0.5
+    """
+    table = _tabulate(None, as_floats(y_pred, "y_pred"), sensitive_features, sample_weight)
+    return _largest_difference(table, "mean_prediction", "demographic_parity_difference")
+
+
+def equal_opportunity_difference(
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    *,
+    sensitive_features: Any,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Largest difference between two groups' true positive rates.
+
+    ``max_{j,k} |P(ŷ=1 | s_j, y=1) − P(ŷ=1 | s_k, y=1)|``. 0 means that positives are found equally
+    often in all groups; lower is better.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The classes, 0 or 1.
+    y_pred : array-like of shape (n,)
+        The decisions, 0 or 1.
+    sensitive_features : column of n labels
+        Each row's group: a list or a numpy, pandas, polars or pyarrow column, nothing missing.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (exposure); once when left out.
+
+    Returns
+    -------
+    float
+        The difference; nan when fewer than two groups have positives.
+
+    Examples
+    --------
+    >>> equal_opportunity_difference(
+    ...     [1, 1, 1, 1], [1, 1, 1, 0], sensitive_features=["f", "f", "m", "m"]
+    ... )
+    0.5
+    """
+    table = _tabulate_decisions(y_true, y_pred, sensitive_features, sample_weight)
+    return _largest_difference(table, "tpr", "equal_opportunity_difference")
+
+
+def equalized_odds_difference(
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    *,
+    sensitive_features: Any,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Larger of the differences in true and in false positive rates between two groups.
+
+    ``max_{j,k} max_{y∈{0,1}} |P(ŷ=1 | s_j, y) − P(ŷ=1 | s_k, y)|``. 0 means that positives and
+    negatives are decided positive equally often in all groups; lower is better.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The classes, 0 or 1.
+    y_pred : array-like of shape (n,)
+        The decisions, 0 or 1.
+    sensitive_features : column of n labels
+        Each row's group: a list or a numpy, pandas, polars or pyarrow column, nothing missing.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (exposure); once when left out.
+
+    Returns
+    -------
+    float
+        The difference; nan when fewer than two groups have positives, or fewer than two have
+        negatives: one half of the odds alone would understate it.
+
+    Examples
+    --------
+    >>> equalized_odds_difference(
+    ...     [1, 0, 1, 0], [1, 0, 1, 1], sensitive_features=["f", "f", "m", "m"]
+    ... )
+    1.0
+    """
+    table = _tabulate_decisions(y_true, y_pred, sensitive_features, sample_weight)
+    of_positives = _largest_difference(table, "tpr", "equalized_odds_difference")
+    of_negatives = _largest_difference(table, "fpr", "equalized_odds_difference")
+    return float(np.maximum(of_positives, of_negatives))  # unlike the built-in max, it keeps a nan
+
+
+def _tabulate_decisions(
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    sensitive_features: Any,
+    sample_weight: npt.ArrayLike | None,
+) -> list[GroupRates]:
+    truth = as_binary(y_true, "y_true", TO_CLASSES)
+    decision = as_binary(y_pred, "y_pred", TO_DECISIONS)
+    check_same_length(y_true=len(truth), y_pred=len(decision))
+    return _tabulate(truth, decision, sensitive_features, sample_weight)
+
+
+def _tabulate(
+    truth: FloatArray | None,
+    prediction: FloatArray,
+    sensitive_features: Any,
+    sample_weight: npt.ArrayLike | None,
+) -> list[GroupRates]:
+    groups, codes = encode_labels(sensitive_features, "sensitive_features")
+    check_same_length(y_pred=len(prediction), sensitive_features=len(codes))
+    weight = as_weights(sample_weight, len(prediction))
+
+    def total(values: npt.NDArray[Any]) -> FloatArray:
+        sums = np.bincount(codes, weights=values, minlength=len(groups))
+        return np.asarray(sums, dtype=np.float64)
+
+    def mean(values: FloatArray, weight: FloatArray) -> FloatArray:
+        mass = total(weight)
+        # 0/0 is nan, which is what "not estimable" is in this table
+        return np.divide(
+            total(weight * values), mass, out=np.full_like(mass, np.nan), where=mass > 0
+        )
+
+    unknown = np.full(len(groups), np.nan)
+    columns = zip(
+        groups,
+        total(weight > 0),
+        total(weight),
+        mean(prediction, weight),
+        unknown if truth is None else mean(prediction, weight * truth),
+        unknown if truth is None else mean(prediction, weight * (1 - truth)),
+        strict=True,
+    )
+    return [
+        GroupRates(group, int(n), *(float(value) for value in values))
+        for group, n, *values in columns
+    ]
+
+
+def _largest_difference(table: Sequence[GroupRates], rate: _Rate, metric: str) -> float:
+    values = [getattr(line, rate) for line in table]
+    known = [value for value in values if not math.isnan(value)]
+    left_out = [line for line, value in zip(table, values, strict=True) if math.isnan(value)]
+    has = _CONDITION[rate]
+    named = enumerate_some(f"{line.group} (n={line.n})" for line in left_out) or "none"
+    if len(known) < 2:
+        message = (
+            f"{metric} is not estimable: it compares groups that have {has}, which {len(known)} of "
+            f"{len(table)} have. Without: {named}."
+        )
+        warnings.warn(message, NotEstimableWarning, stacklevel=3)
+        return math.nan
+    if left_out:
+        message = (
+            f"{metric} is not estimable for {len(left_out)} of {len(table)} groups, which have no "
+            f"{has} and are left out: {named}."
+        )
+        warnings.warn(message, NotEstimableWarning, stacklevel=3)
+    return float(max(known) - min(known))

@@ -1,0 +1,258 @@
+"""Counterfactual Attention Regularization (paper, §3.2), in three forms.
+
+Every form returns one loss per row, ``(B,)``: how far the attention paid to the sensitive feature
+(column σ of the first attention matrix) moves when its category is exchanged,
+
+    L_CAR(x) = 1/C Σ_i ‖A(x)[:, σ] − A(x; s_i)[:, σ]‖²
+
+summed over the sensitive features where there are several. 0 means that no exchange changes it.
+
+- :func:`car_cda` computes A(x; s_i) by exchanging the category and running the model again. It is
+  the definition (equation 2), and works for any model that exposes its attention.
+- :func:`car_augmented` appends the C embedded categories as extra keys and runs once (equation 3).
+- :func:`car_sensitive` does the same with the gradient stopped everywhere but at the sensitive
+  feature's own embedding. It is the default of the estimators.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+
+from fcorr.nn.embeddings import CategoricalEmbedding
+from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
+from fcorr.nn.layers import ElementwiseLinear
+
+
+class AttentiveModel(Protocol):
+    """Any model that shows how its features attend to each other."""
+
+    cat_cardinalities: tuple[int, ...]
+
+    def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """First-layer attention matrix ``(B, F, F)``, categorical features first."""
+        ...
+
+
+def car_cda(
+    model: AttentiveModel, x_cat: Tensor, x_num: Tensor, sensitive: Sequence[int]
+) -> Tensor:
+    """CAR by counterfactual data augmentation (equation 2): C + 1 attention matrices.
+
+    Parameters
+    ----------
+    model : AttentiveModel
+        The model whose attention is regularised.
+    x_cat, x_num : Tensor
+        Codes ``(B, n_categorical)`` and numbers ``(B, n_numeric)``.
+    sensitive : sequence of int
+        Positions of the sensitive features among the categorical ones.
+
+    Returns
+    -------
+    Tensor
+        Loss of each row, ``(B,)``.
+    """
+    attention_BFF = model.attention_weights(x_cat, x_num)
+    losses = torch.zeros_like(attention_BFF[:, 0, 0])
+    for sigma in sensitive:
+        n_categories = model.cat_cardinalities[sigma]
+        for category in range(n_categories):
+            flipped = x_cat.clone()
+            flipped[:, sigma] = category
+            counterfactual_BFF = model.attention_weights(flipped, x_num)
+            change_BF = attention_BFF[:, :, sigma] - counterfactual_BFF[:, :, sigma]
+            losses = losses + change_BF.square().sum(1) / n_categories
+    return losses
+
+
+def car_augmented(z_BF: Tensor, extras: dict[int, Tensor]) -> Tensor:
+    """CAR by input augmentation (equation 3): one softmax over p + C keys.
+
+    Parameters
+    ----------
+    z_BF : Tensor
+        Layer-normed embeddings of the p features.
+    extras : dict of int to Tensor
+        For each sensitive feature σ, its C layer-normed counterfactual embeddings ``(B, C)``.
+
+    Returns
+    -------
+    Tensor
+        Loss of each row, ``(B,)``.
+    """
+    keys_BK = torch.cat([z_BF, *extras.values()], dim=1)
+    # √p, not √(p + C): the scores stay those of the model without the extra keys.
+    scores_BFK = z_BF.unsqueeze(2) * (keys_BK / math.sqrt(z_BF.shape[1])).unsqueeze(1)
+    attention_BFK = torch.softmax(scores_BFK, dim=2)
+    losses = torch.zeros_like(z_BF[:, 0])
+    start = z_BF.shape[1]
+    for sigma, extra_BC in extras.items():
+        stop = start + extra_BC.shape[1]
+        change_BFC = attention_BFK[:, :, sigma, None] - attention_BFK[:, :, start:stop]
+        losses = losses + change_BFC.square().sum((1, 2)) / extra_BC.shape[1]
+        start = stop
+    return losses
+
+
+def car_sensitive(
+    model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int]
+) -> Tensor:
+    """CAR by input augmentation, with gradient into the sensitive embeddings only.
+
+    NOTE[DIFF]: the paper lets the gradient reach every parameter. It can then lower the loss by
+    inflating the *other* features, or the spread LayerNorm divides by, instead of closing the gap
+    between the categories. Here everything but the sensitive features' own embedding parameters
+    is a constant, so that closing the gap is all it can do; and predictions are made with the
+    softmax over p keys that they are made with after training.
+
+    Parameters
+    ----------
+    model : FCorrTransformer
+        The model that embedded the rows.
+    e_BF : Tensor
+        Embeddings of the rows, from ``model.embed``.
+    sensitive : sequence of int
+        Positions of the sensitive features among the categorical ones.
+
+    Returns
+    -------
+    Tensor
+        Loss of each row, ``(B,)``.
+    """
+    norm = _first_layer(model).attention_norm
+    fixed_BF = e_BF.detach()
+    is_sensitive = torch.zeros(e_BF.shape[1], dtype=torch.bool, device=e_BF.device)
+    is_sensitive[list(sensitive)] = True
+    open_BF = torch.where(is_sensitive, e_BF, fixed_BF)
+    statistics = _mean_and_deviation(norm, fixed_BF)
+    weight, bias = norm.weight.detach(), norm.bias.detach()
+    z_BF = _normalize(open_BF, statistics, weight, bias)
+    extras = {
+        sigma: _normalize(
+            model.categorical.categories(sigma).expand(len(e_BF), -1),
+            statistics,
+            weight[sigma],
+            bias[sigma],
+        )
+        for sigma in sensitive
+    }
+    return car_augmented(z_BF, extras)
+
+
+def augmented_forward(
+    model: FCorrTransformer, x_cat: Tensor, x_num: Tensor, sensitive: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    """Run the model on augmented input, as the paper trains it.
+
+    The counterfactual categories pass through every encoder layer as extra features that share
+    the sensitive feature's parameters, take part in each softmax, and are dropped before the
+    head. Predictions therefore differ a little from ``model(x_cat, x_num)``, which has no extras.
+
+    Returns
+    -------
+    outputs : Tensor
+        ``(B, n_outputs)``.
+    losses : Tensor
+        CAR of the first layer, ``(B,)``.
+    """
+    h_BF = model.embed(x_cat, x_num)
+    extras = {
+        sigma: sen_cat_embedding(model.categorical, sigma).expand(len(h_BF), -1)
+        for sigma in sensitive
+    }
+    norm = _first_layer(model).attention_norm
+    losses = car_augmented(
+        norm(h_BF), {sigma: sen_layer_norm(norm, x, h_BF, sigma) for sigma, x in extras.items()}
+    )
+    for layer in model.layers:
+        assert isinstance(layer, FCorrEncoderLayer)
+        h_BF, extras = _augmented_layer(layer, h_BF, extras)
+    return model.decode(h_BF), losses
+
+
+def paper_weight(performance_loss: float, car_loss: float) -> float:
+    """Weight λ of CAR from the losses on the first batch.
+
+    NOTE[DIFF]: the paper prints ``10^⌊L_perf / L_CAR⌋``, which overflows as soon as the ratio
+    passes 308. This is ``10^⌊log10(L_perf / L_CAR)⌋``, the power of ten next below the ratio. It is
+    1 where a loss is 0 and there is no ratio.
+
+    Examples
+    --------
+    >>> paper_weight(0.59, 0.0025)  # the ratio is 236
+    100.0
+    """
+    if performance_loss <= 0 or car_loss <= 0:
+        return 1.0
+    return 10.0 ** math.floor(math.log10(performance_loss / car_loss))
+
+
+# The paper's three parameter-sharing operations. They own no parameters: each reads the sensitive
+# feature's entries out of the standard layer it stands beside.
+
+
+def sen_elementwise_linear(layer: ElementwiseLinear, x_BC: Tensor, sigma: int) -> Tensor:
+    """SenElementWiseLinear: the layer's weight and bias of feature σ, for every extra entry."""
+    return x_BC * layer.weight[sigma] + layer.bias[sigma]
+
+
+def sen_cat_embedding(embedding: CategoricalEmbedding, sigma: int) -> Tensor:
+    """SenElementWiseLinear and SenCatLinear of every category of feature σ: ``(C,)``.
+
+    Each category is a one-hot vector that goes through the feature's own two layers; that is
+    one look-up of its row of the embedding table.
+    """
+    return embedding.categories(sigma)
+
+
+def sen_layer_norm(norm: nn.LayerNorm, x_BC: Tensor, h_BF: Tensor, sigma: int) -> Tensor:
+    """SenLayerNorm: mean and variance of the p original entries, weight and bias of feature σ."""
+    statistics = _mean_and_deviation(norm, h_BF)
+    return _normalize(x_BC, statistics, norm.weight[sigma], norm.bias[sigma])
+
+
+def _augmented_layer(
+    layer: FCorrEncoderLayer, h_BF: Tensor, extras: dict[int, Tensor]
+) -> tuple[Tensor, dict[int, Tensor]]:
+    """One encoder layer on p features and their extras."""
+    n_features = h_BF.shape[1]
+    z = [layer.attention_norm(h_BF)]
+    z += [sen_layer_norm(layer.attention_norm, x, h_BF, sigma) for sigma, x in extras.items()]
+    z_BK = torch.cat(z, dim=1)
+    scores_BKK = z_BK.unsqueeze(2) * (z_BK / math.sqrt(n_features)).unsqueeze(1)
+    attended = torch.bmm(torch.softmax(scores_BKK, dim=2), z_BK.unsqueeze(2)).squeeze(2)
+    if layer.residual:
+        attended = attended + torch.cat([h_BF, *extras.values()], dim=1)
+    sizes = [n_features, *(x.shape[1] for x in extras.values())]
+    a_BF, *a_extras = attended.split(sizes, dim=1)
+    h_BF = a_BF + layer.transform(layer.stack_norm(a_BF))
+    transformed = {}
+    for (sigma, _), a_BC in zip(extras.items(), a_extras, strict=True):
+        x = sen_layer_norm(layer.stack_norm, a_BC, a_BF, sigma)
+        for i, linear in enumerate(layer.stack):
+            assert isinstance(linear, ElementwiseLinear)
+            x = sen_elementwise_linear(linear, gelu(x) if i else x, sigma)
+        transformed[sigma] = a_BC + x
+    return h_BF, transformed
+
+
+def _first_layer(model: FCorrTransformer) -> FCorrEncoderLayer:
+    layer = model.layers[0]
+    assert isinstance(layer, FCorrEncoderLayer)
+    return layer
+
+
+def _mean_and_deviation(norm: nn.LayerNorm, h_BF: Tensor) -> tuple[Tensor, Tensor]:
+    variance, mean = torch.var_mean(h_BF, dim=1, correction=0, keepdim=True)
+    return mean, torch.sqrt(variance + norm.eps)
+
+
+def _normalize(
+    x: Tensor, statistics: tuple[Tensor, Tensor], weight: Tensor, bias: Tensor
+) -> Tensor:
+    mean, deviation = statistics
+    return (x - mean) / deviation * weight + bias

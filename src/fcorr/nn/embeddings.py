@@ -1,0 +1,167 @@
+"""One number per feature: look-up tables for categories, shape functions for numbers."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, gelu, one_hot
+
+from fcorr.nn.layers import CatLinear, ElementwiseLinear
+
+
+class CategoricalEmbedding(nn.Module):
+    """``CatLinear ∘ GELU ∘ ElementwiseLinear ∘ OneHot`` (paper, §3.1), computed as a table.
+
+    The input is one-hot, so a feature's embedding takes one value per category::
+
+        e_i(c) = b2_i + Σ_j W2_j·GELU(b1_j) + W2_c·(GELU(W1_c + b1_c) − GELU(b1_c))
+
+    with j over the categories of feature i. The table of these Σ C_i numbers is made once per
+    call and looked up; no one-hot matrix is ever made. The parameters are the paper's.
+
+    **Shape**: ``(B, n_features)`` integer codes → ``(B, n_features)``.
+
+    Parameters
+    ----------
+    cardinalities : sequence of int
+        Number of categories of each feature; codes run from 0 to the cardinality less one.
+    generator : torch.Generator, optional
+        Source of the initial weights.
+
+    Examples
+    --------
+    >>> embed = CategoricalEmbedding([2, 3])
+    >>> embed(torch.tensor([[0, 2], [1, 0]])).shape
+    torch.Size([2, 2])
+    """
+
+    offsets: Tensor
+
+    def __init__(
+        self, cardinalities: Sequence[int], *, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.cardinalities = tuple(int(c) for c in cardinalities)
+        self.elementwise = ElementwiseLinear(sum(self.cardinalities), generator=generator)
+        self.cat_linear = CatLinear(self.cardinalities, generator=generator)
+        offsets = torch.tensor([0, *self.cardinalities]).cumsum(0)
+        self.register_buffer("offsets", offsets, persistent=False)
+
+    def table(self) -> Tensor:
+        """Embed every category of every feature: ``(Σ C_i,)``."""
+        at_zero = gelu(self.elementwise.bias)
+        at_one = gelu(self.elementwise.weight + self.elementwise.bias)
+        weight = self.cat_linear.weight
+        constant = self.cat_linear.sum_by_feature(weight * at_zero) + self.cat_linear.bias
+        return constant[self.cat_linear.feature_of_category] + weight * (at_one - at_zero)
+
+    def categories(self, feature: int) -> Tensor:
+        """Embed every category of one feature: ``(C_i,)``."""
+        return self.table()[self.offsets[feature] : self.offsets[feature + 1]]
+
+    def forward(self, x_cat: Tensor) -> Tensor:
+        """Look the codes up in the table."""
+        rows = x_cat + self.offsets[:-1]
+        # Not table[rows]: on the CPU the gradient of indexing adds up with parallel atomics, in an
+        # order that changes from run to run; the gradient of an embedding has a fixed order.
+        return embedding(rows, self.table().unsqueeze(-1)).squeeze(-1)
+
+    def one_hot_forward(self, x_cat: Tensor) -> Tensor:
+        """Compute the same from one-hot vectors, as the paper writes it; for checking."""
+        v = torch.cat(
+            [one_hot(x_cat[:, i], c) for i, c in enumerate(self.cardinalities)], dim=1
+        ).to(self.cat_linear.weight.dtype)
+        return self.cat_linear(gelu(self.elementwise(v)))  # type: ignore[no-any-return]
+
+
+class NumericEmbedding(nn.Module):
+    """``ElementwiseLinear ∘ GELU ∘ ElementwiseLinear`` per number (paper, §3.1).
+
+    **Shape**: ``(B, n_features)`` → ``(B, n_features)``.
+    """
+
+    def __init__(self, n_features: int, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.first = ElementwiseLinear(n_features, generator=generator)
+        self.second = ElementwiseLinear(n_features, generator=generator)
+
+    def forward(self, x_num: Tensor) -> Tensor:
+        """Embed standardised numbers."""
+        return self.second(gelu(self.first(x_num)))  # type: ignore[no-any-return]
+
+
+class SplineEmbedding(nn.Module):
+    """A piecewise-linear shape function per number, constant beyond its outer knots.
+
+    NOTE[DIFF]: not in the paper, whose numeric embedding is monotone but for one bend. It still
+    gives one number per feature, so attention, CAR and every guarantee read the same.
+
+    The parameters are the value at the first knot and the steps from knot to knot. A gradient
+    at one value of x then moves the whole function to the right of it, and sparse regions learn
+    from their neighbours; with free values at the knots they would stay at their start.
+
+    **Shape**: ``(B, n_features)`` → ``(B, n_features)``.
+
+    Parameters
+    ----------
+    knots : sequence of 1-D tensors
+        Increasing knots of each feature, at least one.
+    scale : float, default=0.1
+        Standard deviation of the initial values.
+    generator : torch.Generator, optional
+        Source of the initial values.
+
+    Examples
+    --------
+    >>> embed = SplineEmbedding([torch.tensor([0.0, 1.0, 4.0])])
+    >>> _ = embed.steps.data.copy_(torch.tensor([1.0, 2.0, -3.0]))
+    >>> embed(torch.tensor([[-1.0], [0.5], [1.0], [2.5], [9.0]])).flatten().tolist()
+    [1.0, 2.0, 3.0, 1.5, 0.0]
+    """
+
+    knots: Tensor
+    slots: Tensor
+    used: Tensor
+
+    def __init__(
+        self,
+        knots: Sequence[Tensor],
+        *,
+        scale: float = 0.1,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        n_knots = torch.tensor([len(k) for k in knots], dtype=torch.long)
+        width = max(2, int(n_knots.max()) if len(knots) else 2)
+        padded = torch.full((len(knots), width), torch.inf)
+        for row, feature_knots in zip(padded, knots, strict=True):
+            row[: len(feature_knots)] = feature_knots
+        used = torch.arange(width) < n_knots.unsqueeze(1)
+        starts = n_knots.cumsum(0) - n_knots
+        slots = (starts.unsqueeze(1) + torch.arange(width)).where(used, torch.zeros(()).long())
+        self.register_buffer("knots", padded)
+        self.register_buffer("used", used, persistent=False)
+        self.register_buffer("slots", slots, persistent=False)
+        steps = torch.empty(int(n_knots.sum())).normal_(0, scale, generator=generator)
+        self.steps = nn.Parameter(steps)
+
+    def table(self) -> Tensor:
+        """Value of each shape function at its knots: ``(n_features, n_knots)``, padded."""
+        steps = embedding(self.slots, self.steps.unsqueeze(-1)).squeeze(-1)
+        return (steps * self.used).cumsum(1)
+
+    def forward(self, x_num: Tensor) -> Tensor:
+        """Interpolate between the two knots around each number."""
+        n_features, width = self.knots.shape
+        # The inner knots split the line into width - 1 segments; padding (inf) is never passed.
+        x_FB = x_num.T.contiguous()
+        segment_FB = torch.searchsorted(self.knots[:, 1:-1].contiguous(), x_FB, right=True)
+        left = self.knots.gather(1, segment_FB)
+        right = self.knots.gather(1, segment_FB + 1)
+        # On a segment that ends in padding the function is constant: (x - left) / inf = 0.
+        share = ((x_FB - left) / (right - left)).clamp(0, 1)
+        rows = segment_FB + width * torch.arange(n_features, device=x_num.device).unsqueeze(1)
+        table = self.table().reshape(-1, 1)
+        low = embedding(rows, table).squeeze(-1)
+        high = embedding(rows + 1, table).squeeze(-1)
+        return torch.lerp(low, high, share).T

@@ -1,0 +1,181 @@
+"""FCorrTransformer: the paper's model, read top to bottom."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+
+from fcorr.nn.attention import attend, attention_weights
+from fcorr.nn.embeddings import CategoricalEmbedding, NumericEmbedding, SplineEmbedding
+from fcorr.nn.layers import Dropout, ElementwiseLinear, FeedForward
+
+NumericEmbeddingName = Literal["spline", "paper"]
+
+
+class FCorrEncoderLayer(nn.Module):
+    """One encoder layer (paper, §3.1)::
+
+        z = LN1(h);   a = softmax(z zᵀ/√p) z;   h' = a + ELinearStack(LN2(a))
+
+    There is no residual round the attention: whatever the layer passes on has gone through the
+    attention matrix. ``residual=True`` adds it, the paper's variant "+ Res": ``a = h + …``.
+
+    **Shape**: ``(B, n_features)`` → ``(B, n_features)``.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features, p.
+    n_elementwise : int
+        Number of element-wise linear layers in the stack, with GELU between them.
+    residual : bool, default=False
+        Add the layer's input to the attention's output.
+    generator : torch.Generator, optional
+        Source of the initial weights.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        n_elementwise: int,
+        residual: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.residual = residual
+        self.attention_norm = nn.LayerNorm(n_features)
+        self.stack_norm = nn.LayerNorm(n_features)
+        self.stack = nn.ModuleList(
+            ElementwiseLinear(n_features, generator=generator) for _ in range(n_elementwise)
+        )
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Let the features attend to each other, then transform each by itself."""
+        attended = attend(self.attention_norm(h))
+        if self.residual:
+            attended = h + attended
+        return attended + self.transform(self.stack_norm(attended))
+
+    def transform(self, x: Tensor) -> Tensor:
+        """Apply the stack of element-wise linear layers."""
+        for i, layer in enumerate(self.stack):
+            x = layer(gelu(x) if i else x)
+        return x
+
+
+class FCorrTransformer(nn.Module):
+    """The Feature Correlation Transformer.
+
+    Every feature is embedded as **one number**; categorical features come first, then numeric
+    ones, in the order given. p is the number of features.
+
+    **Shape**: codes ``(B, len(cat_cardinalities))`` and numbers ``(B, n_numeric)`` → ``(B, n_outputs)``.
+
+    Parameters
+    ----------
+    cat_cardinalities : sequence of int
+        Number of categories of each categorical feature.
+    n_numeric : int
+        Number of numeric features; their values are expected to be standardised.
+    head : sequence of int, default=(64, 64)
+        Sizes of the hidden layers of the prediction head. The element-wise stack of each encoder
+        layer has as many layers: that layout gives the parameter counts the paper prints.
+    n_layers : int, default=1
+        Number of encoder layers.
+    residual : bool, default=False
+        Residual round the attention, the paper's variant "+ Res".
+    n_outputs : int, default=1
+        Number of outputs: 1, or the number of classes.
+    numeric_embedding : {"spline", "paper"}, default="spline"
+        Shape functions with ``knots``, or the paper's two element-wise linear layers.
+    knots : sequence of 1-D tensors, optional
+        Knots of each numeric feature for ``"spline"``. The default suits standardised numbers.
+    dropout : float, default=0.0
+        Dropout in the prediction head.
+    learn_missing : bool, default=False
+        Give each numeric feature one more number, its embedding where the value is NaN.
+    generator : torch.Generator, optional
+        Source of the initial weights; the same generator state gives the same model.
+
+    Examples
+    --------
+    >>> model = FCorrTransformer([2, 3], n_numeric=1, head=(8,))
+    >>> model(torch.tensor([[0, 2], [1, 1]]), torch.zeros(2, 1)).shape
+    torch.Size([2, 1])
+    """
+
+    def __init__(
+        self,
+        cat_cardinalities: Sequence[int],
+        n_numeric: int,
+        head: Sequence[int] = (64, 64),
+        *,
+        n_layers: int = 1,
+        residual: bool = False,
+        n_outputs: int = 1,
+        numeric_embedding: NumericEmbeddingName = "spline",
+        knots: Sequence[Tensor] | None = None,
+        dropout: float = 0.0,
+        learn_missing: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.cat_cardinalities = tuple(int(c) for c in cat_cardinalities)
+        n_features = len(self.cat_cardinalities) + n_numeric
+        self.categorical = CategoricalEmbedding(self.cat_cardinalities, generator=generator)
+        self.numeric: NumericEmbedding | SplineEmbedding
+        if numeric_embedding == "spline":
+            if knots is None:
+                knots = [torch.linspace(-2, 2, 9)] * n_numeric
+            self.numeric = SplineEmbedding(knots, generator=generator)
+        else:
+            self.numeric = NumericEmbedding(n_numeric, generator=generator)
+        self.missing = nn.Parameter(torch.zeros(n_numeric)) if learn_missing else None
+        self.layers = nn.ModuleList(
+            FCorrEncoderLayer(
+                n_features, n_elementwise=len(head), residual=residual, generator=generator
+            )
+            for _ in range(n_layers)
+        )
+        self.head_norm = nn.LayerNorm(n_features)
+        self.head = FeedForward(
+            n_features, head, n_outputs, dropout=dropout, generator=generator
+        )
+
+    def embed(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Embed every feature as one number: ``(B, F)``."""
+        e_num = self.numeric(x_num if self.missing is None else x_num.nan_to_num())
+        if self.missing is not None:
+            e_num = torch.where(x_num.isnan(), self.missing, e_num)
+        return torch.cat([self.categorical(x_cat), e_num], dim=1)
+
+    def encode(self, e_BF: Tensor) -> Tensor:
+        """Run the encoder layers on embedded features: ``(B, F)``."""
+        for layer in self.layers:
+            e_BF = layer(e_BF)
+        return e_BF
+
+    def decode(self, h_BF: Tensor) -> Tensor:
+        """Map encoded features to outputs: ``(B, n_outputs)``."""
+        return self.head(self.head_norm(h_BF))  # type: ignore[no-any-return]
+
+    def forward(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Compute the outputs (logits, or the regression score)."""
+        return self.decode(self.encode(self.embed(x_cat, x_num)))
+
+    def normalized_embedding(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """``z``, what the first layer attends with; ``z zᵀ/√p`` is the matrix that is read."""
+        return self.layers[0].attention_norm(self.embed(x_cat, x_num))  # type: ignore[operator, union-attr, no-any-return]
+
+    def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """First-layer attention matrix: ``(B, F, F)``."""
+        return attention_weights(self.normalized_embedding(x_cat, x_num))
+
+    def seed_dropout(self, generator: torch.Generator | None) -> None:
+        """Let every dropout draw from ``generator``."""
+        for module in self.modules():
+            if isinstance(module, Dropout):
+                module.generator = generator

@@ -1,0 +1,142 @@
+"""The paper's layers: one weight and one bias per feature, so that no layer mixes features."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+class ElementwiseLinear(nn.Module):
+    """The Element-Wise Linear layer (paper, §3.1): ``y_i = weight_i · x_i + bias_i``.
+
+    **Shape**: ``(*, n_features)`` → ``(*, n_features)``.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of entries, each with its own weight and bias.
+    generator : torch.Generator, optional
+        Source of the initial weights, drawn uniformly from [-1, 1]; biases from [-1, 1] as well,
+        as a linear layer with one input draws them.
+
+    Examples
+    --------
+    >>> layer = ElementwiseLinear(3)
+    >>> layer(torch.zeros(2, 3)).shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(self, n_features: int, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(n_features).uniform_(-1, 1, generator=generator))
+        self.bias = nn.Parameter(torch.empty(n_features).uniform_(-1, 1, generator=generator))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scale and shift each feature."""
+        return x * self.weight + self.bias
+
+
+class CatLinear(nn.Module):
+    """The CatLinear layer (paper, §3.1): one output per categorical feature.
+
+    Output i is a weighted sum over the categories of feature i alone, plus a bias.
+
+    **Shape**: ``(*, Σ cardinalities)`` → ``(*, n_features)``.
+
+    Parameters
+    ----------
+    cardinalities : sequence of int
+        Number of categories of each feature.
+    generator : torch.Generator, optional
+        Source of the initial weights.
+
+    Examples
+    --------
+    >>> layer = CatLinear([2, 3])
+    >>> layer(torch.zeros(4, 5)).shape
+    torch.Size([4, 2])
+    """
+
+    feature_of_category: Tensor
+
+    def __init__(
+        self, cardinalities: Sequence[int], *, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.n_features = len(cardinalities)
+        counts = torch.tensor(list(cardinalities), dtype=torch.long)
+        bound = counts.clamp(min=1).rsqrt()
+        weight = torch.empty(int(counts.sum())).uniform_(-1, 1, generator=generator)
+        self.weight = nn.Parameter(weight * bound.repeat_interleave(counts))
+        self.bias = nn.Parameter(torch.zeros(self.n_features))
+        feature_of_category = torch.arange(self.n_features).repeat_interleave(counts)
+        self.register_buffer("feature_of_category", feature_of_category, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Add up each feature's categories."""
+        return self.sum_by_feature(x * self.weight) + self.bias
+
+    def sum_by_feature(self, x: Tensor) -> Tensor:
+        """Sum entries over the categories of each feature: ``(*, Σ C)`` → ``(*, n_features)``."""
+        zeros = x.new_zeros(*x.shape[:-1], self.n_features)
+        return zeros.index_add(-1, self.feature_of_category, x)
+
+
+class Dropout(nn.Module):
+    """Dropout that draws from its own generator, so that a fit never touches torch's global one.
+
+    Set ``generator`` before training; ``None`` falls back to torch's global generator.
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+        self.generator: torch.Generator | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Zero each entry with probability ``rate`` while training and rescale the others."""
+        if not self.training or self.rate == 0:
+            return x
+        keep = torch.empty_like(x).bernoulli_(1 - self.rate, generator=self.generator)
+        return x * keep.div_(1 - self.rate)
+
+
+def linear(n_in: int, n_out: int, *, generator: torch.Generator | None = None) -> nn.Linear:
+    """Make an ordinary linear layer whose initial weights come from ``generator``."""
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out)  # type: ignore[arg-type]
+    bound = 1 / math.sqrt(max(n_in, 1))
+    with torch.no_grad():
+        layer.weight.uniform_(-bound, bound, generator=generator)
+        layer.bias.uniform_(-bound, bound, generator=generator)
+    return layer
+
+
+class FeedForward(nn.Module):
+    """The prediction head (paper, §3.1): linear layers with GELU between them.
+
+    **Shape**: ``(*, n_in)`` → ``(*, n_out)``.
+    """
+
+    def __init__(
+        self,
+        n_in: int,
+        hidden: Sequence[int],
+        n_out: int,
+        *,
+        dropout: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        sizes = [n_in, *hidden]
+        self.hidden = nn.ModuleList(
+            linear(a, b, generator=generator) for a, b in zip(sizes, sizes[1:], strict=False)
+        )
+        self.dropout = Dropout(dropout)
+        self.output = linear(sizes[-1], n_out, generator=generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map the encoded features to the outputs."""
+        for layer in self.hidden:
+            x = self.dropout(nn.functional.gelu(layer(x)))
+        return self.output(x)  # type: ignore[no-any-return]

@@ -1,0 +1,22 @@
+"""What is kept of a training run."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """Mean losses of one epoch; ``None`` where there was nothing to measure."""
+
+    epoch: int
+    loss: float
+    car: float | None = None
+    validation_loss: float | None = None
+
+
+@dataclass
+class History:
+    """The course of a training run."""
+
+    car_weight: float | None = None
+    best_epoch: int | None = None
+    epochs: list[EpochRecord] = field(default_factory=list)

@@ -1,0 +1,162 @@
+"""The training loop: Adam, and a learning rate that rises once and falls to nothing."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fcorr._core.errors import InvalidInputError
+from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.training.history import EpochRecord, History
+from fcorr.training.losses import Loss
+from fcorr.training.objective import Objective, Rows
+from fcorr.training.progress import SilentProgress
+
+_WARM_UP = 0.1  # share of the steps in which the learning rate rises to its full height
+_CHUNK_NUMBERS = 2**24  # numbers that an attention matrix may hold while rows are scored
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long and how fast to train; ``patience`` counts epochs without a better validation."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    patience: int | None = None
+
+
+def train(
+    objective: Objective,
+    rows: Rows,
+    pace: Pace,
+    *,
+    generator: torch.Generator,
+    validation: Rows | None = None,
+    progress: SilentProgress,
+) -> History:
+    """Train the objective's model in place.
+
+    With ``pace.patience`` the weights of the epoch with the smallest validation loss are
+    restored, and training ends when that many epochs brought no smaller one.
+
+    Parameters
+    ----------
+    objective : Objective
+        The model and what to minimise.
+    rows : Rows
+        Training rows, on the model's device.
+    pace : Pace
+        Length and speed.
+    generator : torch.Generator
+        Source of the row order and of dropout: the same state gives the same weights.
+    validation : Rows, optional
+        Rows to measure after every epoch.
+    progress : SilentProgress
+        Told of every epoch.
+    """
+    model = objective.model
+    optimizer = torch.optim.Adam(model.parameters(), lr=pace.learning_rate, fused=True)
+    n_steps = pace.epochs * math.ceil(len(rows) / pace.batch_size)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _one_cycle(n_steps))
+    history = History()
+    best = _BestWeights(model)
+    model.seed_dropout(generator)
+    for epoch in range(1, pace.epochs + 1):
+        model.train()
+        sums = torch.zeros(2)
+        for batch in _batches(rows, pace.batch_size, generator):
+            total, performance, car = objective(batch)
+            optimizer.zero_grad()
+            total.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+            sums += len(batch) * torch.stack([performance.detach(), car.detach()]).cpu()
+        loss, car_loss = (sums / len(rows)).tolist()
+        _refuse_divergence(loss, epoch, pace)
+        record = EpochRecord(
+            epoch,
+            loss,
+            car=car_loss if objective.has_car else None,
+            validation_loss=(
+                None if validation is None else mean_loss(model, validation, objective.loss)
+            ),
+        )
+        history.epochs.append(record)
+        progress.report(record)
+        if pace.patience is not None and best.stale_for(record) >= pace.patience:
+            break
+    if pace.patience is not None:
+        history.best_epoch = best.restore()
+    history.car_weight = objective.car_weight
+    model.seed_dropout(None)
+    model.eval()
+    return history
+
+
+def map_rows(
+    model: FCorrTransformer, x_cat: Tensor, x_num: Tensor, function: Callable[..., Tensor]
+) -> Iterator[Tensor]:
+    """Apply ``function(x_cat, x_num)`` without gradient, in chunks that bound the memory."""
+    n_features = x_cat.shape[1] + x_num.shape[1]
+    chunk = max(1, _CHUNK_NUMBERS // n_features**2)
+    model.eval()
+    with torch.no_grad():
+        for codes, numbers in zip(x_cat.split(chunk), x_num.split(chunk), strict=True):
+            yield function(codes, numbers)
+
+
+def mean_loss(model: FCorrTransformer, rows: Rows, loss: Loss) -> float:
+    """Weighted mean loss over rows."""
+    outputs = torch.cat(list(map_rows(model, rows.x_cat, rows.x_num, model)))
+    return float((rows.weight * loss(outputs, rows.target)).mean())
+
+
+class _BestWeights:
+    """The weights of the epoch with the smallest validation loss so far."""
+
+    def __init__(self, model: FCorrTransformer) -> None:
+        self.model = model
+        self.epoch = 0
+        self.loss = math.inf
+        self.state: dict[str, Tensor] = {}
+
+    def stale_for(self, record: EpochRecord) -> int:
+        """Take note of an epoch; return how many have passed since the best one."""
+        assert record.validation_loss is not None
+        if record.validation_loss < self.loss:
+            self.loss, self.epoch = record.validation_loss, record.epoch
+            self.state = {name: v.clone() for name, v in self.model.state_dict().items()}
+        return record.epoch - self.epoch
+
+    def restore(self) -> int:
+        self.model.load_state_dict(self.state)
+        return self.epoch
+
+
+def _batches(rows: Rows, batch_size: int, generator: torch.Generator) -> Iterator[Rows]:
+    order = torch.randperm(len(rows), generator=generator).to(rows.target.device)
+    for chosen in order.split(batch_size):
+        yield rows.take(chosen)
+
+
+def _one_cycle(n_steps: int) -> Callable[[int], float]:
+    """Learning-rate factor per step: a linear rise, then half a cosine down to 0."""
+    n_rising = max(1, round(_WARM_UP * n_steps))
+
+    def factor(step: int) -> float:
+        if step < n_rising:
+            return (step + 1) / n_rising
+        return 0.5 * (1 + math.cos(math.pi * (step - n_rising) / max(1, n_steps - n_rising)))
+
+    return factor
+
+
+def _refuse_divergence(loss: float, epoch: int, pace: Pace) -> None:
+    if not math.isfinite(loss):
+        raise InvalidInputError(
+            f"Training must keep a finite loss, got {loss} in epoch {epoch}. Lower learning_rate "
+            f"(now {pace.learning_rate}), or look for extreme values in y or sample_weight."
+        )
