@@ -1,1 +1,42 @@
-"""fcorr."""
+"""FCorrTransformer with Counterfactual Attention Regularization.
+
+A small tabular transformer that embeds every feature as one number, whose attention matrix reads
+as feature dependencies, and whose predictions can be made not to depend on a sensitive column.
+
+>>> from fcorr import FCorrClassifier
+>>> from fcorr.data import make_indirect_bias
+>>> X, y = make_indirect_bias(2_000, random_state=0)
+>>> model = FCorrClassifier(sensitive="X1", epochs=5, random_state=0).fit(X, y)
+>>> model.predict_proba(X).shape
+(2000, 2)
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from fcorr._version import __version__
+
+if TYPE_CHECKING:
+    from fcorr.estimators import FCorrClassifier, FCorrRegressor, load
+
+__all__ = ["FCorrClassifier", "FCorrRegressor", "__version__", "load"]
+
+_HOME = {
+    "FCorrClassifier": "fcorr.estimators",
+    "FCorrRegressor": "fcorr.estimators",
+    "load": "fcorr.estimators",
+}
+_ROOMS = ("audit", "data", "estimators", "metrics", "nn", "training")
+
+
+def __getattr__(name: str) -> Any:
+    # torch takes seconds to import; whoever asks only for the version or a metric does not wait.
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"fcorr.{name}")
+    raise AttributeError(f"module 'fcorr' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_ROOMS])

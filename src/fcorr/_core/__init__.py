@@ -1,1 +1,1 @@
-"""What every room stands on: errors that help, optional imports, randomness. Imports nothing of fcorr."""
+"""What every room stands on: errors that help, optional imports, randomness, whole files."""

@@ -17,7 +17,7 @@ def draw_seed(random_state: RandomState) -> int:
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
         if not 0 <= int(random_state) < 2**32:
             raise InvalidInputError(
-                f"random_state must lie in [0, 2**32), got {random_state}. Choose a smaller integer."
+                f"random_state must lie in [0, 2**32), got {random_state}. Choose another integer."
             )
         return int(random_state)
     if random_state is None:

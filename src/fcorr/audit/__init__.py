@@ -1,1 +1,1 @@
-"""fcorr.audit."""
+"""What people look at: plain data in, figures out."""

@@ -37,7 +37,7 @@ class CategoricalColumn:
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """A column of numbers. ``mean`` and ``scale`` standardise it; ``low`` and ``high`` were seen."""
+    """A column of numbers; ``mean`` and ``scale`` standardise it, ``low`` and ``high`` bound it."""
 
     name: str
     mean: float
@@ -73,7 +73,8 @@ class Schema:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Feature names in the model's order."""
-        return tuple(column.name for column in (*self.categorical, *self.numeric))
+        categorical = tuple(column.name for column in self.categorical)
+        return categorical + tuple(column.name for column in self.numeric)
 
     @property
     def sensitive(self) -> tuple[str, ...]:
@@ -156,11 +157,10 @@ def _resolve(table: Table, columns: Sequence[str | int], argument: str) -> list[
     """Turn names, or positions where there are no names, into names."""
     resolved = []
     for column in columns:
-        is_position = isinstance(column, int | np.integer) and not isinstance(column, bool)
-        if is_position and not table.named and 0 <= column < len(table.names):
-            resolved.append(table.names[int(column)])
-        elif isinstance(column, str) and column in table.columns:
+        if isinstance(column, str) and column in table.columns:
             resolved.append(column)
+        elif not table.named and column in range(len(table.names)):
+            resolved.append(table.names[int(column)])
         else:
             raise InvalidInputError(
                 f"{argument} must name columns of X, got {column!r}."
@@ -248,7 +248,7 @@ def _check_sensitive(schema: Schema) -> None:
         if n_categories == 1:
             raise InvalidInputError(
                 f"Sensitive column {column.name!r} must have at least two categories, "
-                f"got only {column.categories[0]!r}. Leave it out of `sensitive`, or check the data."
+                f"got only {column.categories[0]!r}. Leave it out of `sensitive`, or check X."
             )
         numbers = [c for c in column.categories if isinstance(c, int | float)]
         if len(numbers) > MAX_SENSITIVE_NUMBERS:
@@ -261,9 +261,7 @@ def _check_sensitive(schema: Schema) -> None:
 
 def _refuse_constant(schema: Schema) -> None:
     constant = {c.name: c.categories[0] for c in schema.categorical if len(c.categories) == 1}
-    constant |= {
-        c.name: c.low for c in schema.numeric if c.low == c.high and not c.keep_missing
-    }
+    constant |= {c.name: c.low for c in schema.numeric if c.low == c.high and not c.keep_missing}
     if constant and schema.n_rows > 1:
         name, value = next(iter(constant.items()))
         others = f" (and {len(constant) - 1} more such columns)" if len(constant) > 1 else ""

@@ -83,6 +83,6 @@ def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _equals_itself(value: object) -> bool:
     try:
-        return bool(value == value)  # noqa: PLR0124 (NaN is what does not)
+        return bool(value == value)  # NaN is what does not
     except TypeError:  # pandas' NA refuses to be true or false
         return False

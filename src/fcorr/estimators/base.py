@@ -280,7 +280,7 @@ class BaseFCorr(ABC, BaseEstimator):
     # Predict
 
     def _read_known_table(self, X: Any) -> Table:
-        """Read a table for a fitted model: by name where both sides have names, else by position."""
+        """Read a table for a fitted model: by name where both have names, else by position."""
         table = read_table(X)
         fitted_with_names = hasattr(self, "feature_names_in_")
         if table.named and fitted_with_names:
@@ -291,8 +291,10 @@ class BaseFCorr(ABC, BaseEstimator):
                 f"{self.n_features_in_} features as input. Pass the columns it was trained on."
             )
         if table.named != fitted_with_names:
-            owner = "X does not have valid feature names, but" if fitted_with_names else (
-                "X has feature names, but"
+            owner = (
+                "X does not have valid feature names, but"
+                if fitted_with_names
+                else ("X has feature names, but")
             )
             with_out = "with" if fitted_with_names else "without"
             warnings.warn(

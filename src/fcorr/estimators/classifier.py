@@ -10,12 +10,47 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr.estimators._doc import with_shared_parameters
 from fcorr.estimators.base import BaseFCorr
 from fcorr.training.losses import Loss, binary_log_loss, log_loss
 
 
+@with_shared_parameters
 class FCorrClassifier(ClassifierMixin, BaseFCorr):
-    __doc__ = """FCorrTransformer for two or more classes."""
+    """FCorrTransformer with CAR for two or more classes.
+
+    Every feature is embedded as one number, one attention matrix lets features depend on each
+    other, and Counterfactual Attention Regularization drives the change of a prediction under a
+    flip of the sensitive column towards 0. That is invariance to a flip of the column, no more:
+    other columns can still act as proxies for it.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Class labels, sorted; the order of the columns of ``predict_proba``.
+    history_ : History
+        Losses of every epoch, and the λ that was used.
+    schema_ : Schema
+        What the training table looked like.
+    model_ : FCorrTransformer
+        The trained network.
+    feature_names_in_ : ndarray of str
+        Column names of the training table, where it had names.
+    n_features_in_ : int
+        Number of its columns.
+
+    Examples
+    --------
+    >>> from fcorr.data import make_indirect_bias
+    >>> X, y = make_indirect_bias(2_000, random_state=0)
+    >>> model = FCorrClassifier(sensitive="X1", epochs=5, random_state=0).fit(X, y)
+    >>> model.attention(X).names
+    ('X1', 'X2', 'X3')
+    """
 
     classes_: NDArray[Any]
 

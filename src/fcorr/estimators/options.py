@@ -14,7 +14,7 @@ _Rule = tuple[str, Callable[[Any], bool]]
 
 def _is_integer(value: object, at_least: int) -> bool:
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    return is_integer and int(value) >= at_least  # type: ignore[call-overload, no-any-return]
+    return is_integer and int(value) >= at_least  # type: ignore[call-overload]
 
 
 def _is_number(value: object) -> bool:
@@ -75,10 +75,10 @@ def check_options(parameters: dict[str, Any]) -> None:
             raise InvalidInputError(f"{name} must be {rule}, got {value!r}.")
 
 
-def check_device(device: object) -> torch.device:
+def check_device(device: str | torch.device) -> torch.device:
     """Return the torch device, or say which ones there are."""
     try:
-        found = torch.device(device)  # type: ignore[arg-type]
+        found = torch.device(device)
         torch.empty(0, device=found)
     except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
         available = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])

@@ -9,12 +9,45 @@ from sklearn.base import RegressorMixin
 from torch import Tensor
 
 from fcorr._core.errors import InvalidInputError
+from fcorr.estimators._doc import with_shared_parameters
 from fcorr.estimators.base import BaseFCorr
 from fcorr.training.losses import Loss, squared_error
 
 
+@with_shared_parameters
 class FCorrRegressor(RegressorMixin, BaseFCorr):
-    """FCorrTransformer for a number."""
+    """FCorrTransformer with CAR for a number, trained on squared error.
+
+    See :class:`FCorrClassifier` for what the model is and what its invariance means.
+
+    Parameters
+    ----------
+    {parameters}
+
+    Attributes
+    ----------
+    target_mean_, target_scale_ : float
+        Mean and deviation of the training target, which the network learns in these units.
+    history_ : History
+        Losses of every epoch, and the λ that was used.
+    schema_ : Schema
+        What the training table looked like.
+    model_ : FCorrTransformer
+        The trained network.
+    feature_names_in_ : ndarray of str
+        Column names of the training table, where it had names.
+    n_features_in_ : int
+        Number of its columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(1_000, 4))
+    >>> y = np.abs(X[:, 0]) + X[:, 1] * X[:, 2]
+    >>> model = FCorrRegressor(epochs=40, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
 
     target_mean_: float
     target_scale_: float

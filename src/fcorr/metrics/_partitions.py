@@ -3,19 +3,35 @@
 import math
 import warnings
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from fcorr._core.errors import NotEstimableWarning, enumerate_some
+from fcorr._core.errors import InvalidInputError, NotEstimableWarning, enumerate_some
 from fcorr.metrics._flips import FlippedScores
-from fcorr.metrics._validation import FloatArray, IntArray, check_option, check_same_length
+from fcorr.metrics._validation import (
+    FloatArray,
+    IntArray,
+    as_weights,
+    check_option,
+    check_same_length,
+)
 
 Normalize = Literal["paper", "mean"]
 PairSum = Callable[[IntArray], float]
 """From the rows of one original category s_i, a sum over ordered pairs (s_j, s_k)."""
 ColumnMetric = Callable[[FloatArray, FloatArray, FloatArray], float]
 """From truth, scores under one category, and weights, a number."""
+
+
+def weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:
+    """Return one weight per row of the flipped scores, ones when none are given."""
+    if not isinstance(flips, FlippedScores):
+        raise InvalidInputError(
+            f"flips must be FlippedScores, got {type(flips).__name__}. "
+            "Make them with flip_scores(predict, X, sensitive)."
+        )
+    return as_weights(sample_weight, len(flips))
 
 
 def sum_over_originals(

@@ -21,6 +21,7 @@ from fcorr.metrics._partitions import (
     differences_between,
     scores_by_category,
     sum_over_originals,
+    weights_of,
 )
 from fcorr.metrics._validation import (
     TO_CLASSES,
@@ -28,7 +29,6 @@ from fcorr.metrics._validation import (
     IntArray,
     as_binary,
     as_floats,
-    as_weights,
     check_threshold,
 )
 from fcorr.metrics._wasserstein import sum_of_distances
@@ -84,7 +84,7 @@ def average_individual_fairness(
     >>> round(average_individual_fairness(flips, normalize="mean"), 6)
     0.3
     """
-    weight = as_weights(sample_weight, len(flips))
+    weight = weights_of(flips, sample_weight)
 
     def distances(rows: IntArray) -> float:
         return sum_of_distances(scores_by_category(flips, rows), weight[rows])
@@ -143,7 +143,7 @@ def f1_gap(
         return float(2 * np.sum(weight * truth * decided) / (positive + selected))
 
     truth = as_binary(y_true, "y_true", TO_CLASSES)
-    weight = as_weights(sample_weight, len(flips))
+    weight = weights_of(flips, sample_weight)
     gaps = differences_between(f1, truth, flips, weight)
     return sum_over_originals("f1_gap", flips, weight, gaps, normalize=normalize, classes=truth)
 
@@ -190,7 +190,7 @@ def auroc_gap(
         return float(roc_auc_score(truth, scores, sample_weight=weight))
 
     truth = as_binary(y_true, "y_true", TO_CLASSES)
-    weight = as_weights(sample_weight, len(flips))
+    weight = weights_of(flips, sample_weight)
     gaps = differences_between(auroc, truth, flips, weight)
     return sum_over_originals("auroc_gap", flips, weight, gaps, normalize=normalize, classes=truth)
 
@@ -238,7 +238,7 @@ def auprc_gap(
         return float(average_precision_score(truth, scores, sample_weight=weight))
 
     truth = as_binary(y_true, "y_true", TO_CLASSES)
-    weight = as_weights(sample_weight, len(flips))
+    weight = weights_of(flips, sample_weight)
     gaps = differences_between(auprc, truth, flips, weight)
     return sum_over_originals("auprc_gap", flips, weight, gaps, normalize=normalize, classes=truth)
 
@@ -281,7 +281,7 @@ def rmse_gap(
     def rmse(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
         return math.sqrt(np.sum(weight * (scores - truth) ** 2) / np.sum(weight))
 
-    weight = as_weights(sample_weight, len(flips))
+    weight = weights_of(flips, sample_weight)
     gaps = differences_between(rmse, as_floats(y_true, "y_true"), flips, weight)
     return sum_over_originals("rmse_gap", flips, weight, gaps, normalize=normalize)
 
@@ -324,7 +324,7 @@ def mae_gap(
     def mae(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
         return float(np.sum(weight * np.abs(scores - truth)) / np.sum(weight))
 
-    weight = as_weights(sample_weight, len(flips))
+    weight = weights_of(flips, sample_weight)
     gaps = differences_between(mae, as_floats(y_true, "y_true"), flips, weight)
     return sum_over_originals("mae_gap", flips, weight, gaps, normalize=normalize)
 
@@ -355,7 +355,7 @@ def flip_changes(
     >>> flip_changes(flips)
     {'mean': 0.125, 'max': 0.5, 'q50': 0.0, 'q90': 0.5, 'q95': 0.5, 'q99': 0.5}
     """
-    weight = as_weights(sample_weight, len(flips))
+    weight = weights_of(flips, sample_weight)
     change = np.ptp(flips.scores, axis=1)
     # Without interpolation a quantile is some row's change, and weights mean repetition.
     quantiles = np.quantile(
@@ -397,7 +397,7 @@ def decisions_flipped(
     0.25
     """
     check_threshold(threshold)
-    weight = as_weights(sample_weight, len(flips))
+    weight = weights_of(flips, sample_weight)
     positive = flips.scores >= threshold
     flipped = positive.any(axis=1) & ~positive.all(axis=1)
     return float(np.average(flipped, weights=weight))

@@ -14,7 +14,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from fcorr._core.errors import InvalidInputError, NotEstimableWarning
 from fcorr._core.randomness import RandomState, draw_seed
 from fcorr.metrics._flips import FlippedScores
-from fcorr.metrics._validation import FloatArray, check_same_length
+from fcorr.metrics._labels import encode_labels
+from fcorr.metrics._validation import FloatArray, IntArray, check_same_length
 
 __all__ = ["Interval", "bootstrap_interval"]
 
@@ -39,7 +40,8 @@ class Interval:
         On how many of them the metric was not defined. They have no part in `low` and `high`, so a
         large number makes the interval too narrow.
     n_partial : int
-        On how many it was defined, but left out a group that the resample could not give.
+        On how many it was defined, but without some group or category: its rows were not drawn, or
+        could not give a rate. A large number says that the groups are too small for the interval.
     """
 
     estimate: float
@@ -102,10 +104,14 @@ def bootstrap_interval(
     named = {key: _as_rows(options[key]) for key in _ROW_KEYWORDS if options.get(key) is not None}
     n_rows = _count_rows(columns, named)
 
+    groups = _group_codes(named.get("sensitive_features"), n_rows)
+    n_groups = groups.max() + 1
+
     rng = np.random.default_rng(draw_seed(random_state))
-    draws = []
+    draws, lost_groups = [], []
     for _ in range(n_resamples):
         rows = rng.integers(0, n_rows, size=n_rows)
+        lost_groups.append(bool((np.bincount(groups[rows], minlength=n_groups) == 0).any()))
         drawn = [_take(columns[k], rows) if k in columns else a for k, a in enumerate(arrays)]
         drawn_named = {key: _take(column, rows) for key, column in named.items()}
         draws.append(_evaluate(metric, drawn, {**options, **drawn_named}))
@@ -125,7 +131,10 @@ def bootstrap_interval(
         confidence,
         n_resamples,
         n_not_estimable=n_resamples - len(known),
-        n_partial=sum(draw.is_partial for draw in draws),
+        n_partial=sum(
+            (draw.left_out or lost) and not math.isnan(draw.value)
+            for draw, lost in zip(draws, lost_groups, strict=True)
+        ),
     )
 
 
@@ -133,7 +142,7 @@ class _Draw(NamedTuple):
     """What a metric made of one resample."""
 
     value: float
-    is_partial: bool
+    left_out: bool
     error: ValueError | None
     other_warnings: list[tuple[str, type[Warning]]]
 
@@ -151,7 +160,7 @@ def _evaluate(metric: Callable[..., Any], arrays: list[Any], options: dict[str, 
     others = [(str(w.message), w.category) for w in caught if w not in left_out + stand_in]
     if stand_in:
         value = math.nan
-    return _Draw(value, bool(left_out) and not math.isnan(value), error, others)
+    return _Draw(value, bool(left_out), error, others)
 
 
 def _check_arguments(n_resamples: int, confidence: float) -> None:
@@ -206,6 +215,15 @@ def _count_rows(columns: dict[int, Any], named: dict[str, Any]) -> int:
         )
     check_same_length(**lengths)
     return next(iter(lengths.values()))
+
+
+def _group_codes(labels: Any, n_rows: int) -> IntArray:
+    """Code the groups, so as to miss one that was not drawn: no metric can warn of that."""
+    if labels is None:
+        return np.zeros(n_rows, dtype=np.intp)
+    if labels.ndim > 1:  # fairlearn takes several columns, for the groups of their intersection
+        labels = [tuple(row) for row in labels.tolist()]
+    return encode_labels(labels, "sensitive_features").codes
 
 
 def _marks_stand_in(warning: warnings.WarningMessage) -> bool:

@@ -16,7 +16,7 @@ summed over the sensitive features where there are several. 0 means that no exch
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -98,9 +98,7 @@ def car_augmented(z_BF: Tensor, extras: dict[int, Tensor]) -> Tensor:
     return losses
 
 
-def car_sensitive(
-    model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int]
-) -> Tensor:
+def car_sensitive(model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int]) -> Tensor:
     """CAR by input augmentation, with gradient into the sensitive embeddings only.
 
     NOTE[DIFF]: the paper lets the gradient reach every parameter. It can then lower the loss by
@@ -123,7 +121,7 @@ def car_sensitive(
     Tensor
         Loss of each row, ``(B,)``.
     """
-    norm = _first_layer(model).attention_norm
+    norm = model.first_layer.attention_norm
     fixed_BF = e_BF.detach()
     is_sensitive = torch.zeros(e_BF.shape[1], dtype=torch.bool, device=e_BF.device)
     is_sensitive[list(sensitive)] = True
@@ -164,13 +162,12 @@ def augmented_forward(
         sigma: sen_cat_embedding(model.categorical, sigma).expand(len(h_BF), -1)
         for sigma in sensitive
     }
-    norm = _first_layer(model).attention_norm
+    norm = model.first_layer.attention_norm
     losses = car_augmented(
         norm(h_BF), {sigma: sen_layer_norm(norm, x, h_BF, sigma) for sigma, x in extras.items()}
     )
     for layer in model.layers:
-        assert isinstance(layer, FCorrEncoderLayer)
-        h_BF, extras = _augmented_layer(layer, h_BF, extras)
+        h_BF, extras = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
     return model.decode(h_BF), losses
 
 
@@ -234,16 +231,9 @@ def _augmented_layer(
     for (sigma, _), a_BC in zip(extras.items(), a_extras, strict=True):
         x = sen_layer_norm(layer.stack_norm, a_BC, a_BF, sigma)
         for i, linear in enumerate(layer.stack):
-            assert isinstance(linear, ElementwiseLinear)
-            x = sen_elementwise_linear(linear, gelu(x) if i else x, sigma)
+            x = sen_elementwise_linear(cast(ElementwiseLinear, linear), gelu(x) if i else x, sigma)
         transformed[sigma] = a_BC + x
     return h_BF, transformed
-
-
-def _first_layer(model: FCorrTransformer) -> FCorrEncoderLayer:
-    layer = model.layers[0]
-    assert isinstance(layer, FCorrEncoderLayer)
-    return layer
 
 
 def _mean_and_deviation(norm: nn.LayerNorm, h_BF: Tensor) -> tuple[Tensor, Tensor]:

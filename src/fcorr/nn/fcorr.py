@@ -1,7 +1,7 @@
 """FCorrTransformer: the paper's model, read top to bottom."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,9 @@ NumericEmbeddingName = Literal["spline", "paper"]
 
 
 class FCorrEncoderLayer(nn.Module):
-    """One encoder layer (paper, §3.1)::
+    """One encoder layer (paper, §3.1).
+
+    ::
 
         z = LN1(h);   a = softmax(z zᵀ/√p) z;   h' = a + ELinearStack(LN2(a))
 
@@ -72,7 +74,7 @@ class FCorrTransformer(nn.Module):
     Every feature is embedded as **one number**; categorical features come first, then numeric
     ones, in the order given. p is the number of features.
 
-    **Shape**: codes ``(B, len(cat_cardinalities))`` and numbers ``(B, n_numeric)`` → ``(B, n_outputs)``.
+    **Shape**: codes ``(B, n_categorical)``, numbers ``(B, n_numeric)`` → ``(B, n_outputs)``.
 
     Parameters
     ----------
@@ -141,9 +143,12 @@ class FCorrTransformer(nn.Module):
             for _ in range(n_layers)
         )
         self.head_norm = nn.LayerNorm(n_features)
-        self.head = FeedForward(
-            n_features, head, n_outputs, dropout=dropout, generator=generator
-        )
+        self.head = FeedForward(n_features, head, n_outputs, dropout=dropout, generator=generator)
+
+    @property
+    def first_layer(self) -> FCorrEncoderLayer:
+        """The layer whose attention matrix is read and regularised."""
+        return cast(FCorrEncoderLayer, self.layers[0])
 
     def embed(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Embed every feature as one number: ``(B, F)``."""
@@ -160,7 +165,7 @@ class FCorrTransformer(nn.Module):
 
     def decode(self, h_BF: Tensor) -> Tensor:
         """Map encoded features to outputs: ``(B, n_outputs)``."""
-        return self.head(self.head_norm(h_BF))  # type: ignore[no-any-return]
+        return self.head(self.head_norm(h_BF))
 
     def forward(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Compute the outputs (logits, or the regression score)."""
@@ -168,7 +173,7 @@ class FCorrTransformer(nn.Module):
 
     def normalized_embedding(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """``z``, what the first layer attends with; ``z zᵀ/√p`` is the matrix that is read."""
-        return self.layers[0].attention_norm(self.embed(x_cat, x_num))  # type: ignore[operator, union-attr, no-any-return]
+        return self.first_layer.attention_norm(self.embed(x_cat, x_num))
 
     def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """First-layer attention matrix: ``(B, F, F)``."""

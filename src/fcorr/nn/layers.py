@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -104,7 +105,7 @@ class Dropout(nn.Module):
 
 def linear(n_in: int, n_out: int, *, generator: torch.Generator | None = None) -> nn.Linear:
     """Make an ordinary linear layer whose initial weights come from ``generator``."""
-    layer: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out)  # type: ignore[arg-type]
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, n_in, n_out)
     bound = 1 / math.sqrt(max(n_in, 1))
     with torch.no_grad():
         layer.weight.uniform_(-bound, bound, generator=generator)
@@ -129,9 +130,7 @@ class FeedForward(nn.Module):
     ) -> None:
         super().__init__()
         sizes = [n_in, *hidden]
-        self.hidden = nn.ModuleList(
-            linear(a, b, generator=generator) for a, b in zip(sizes, sizes[1:], strict=False)
-        )
+        self.hidden = nn.ModuleList(linear(a, b, generator=generator) for a, b in pairwise(sizes))
         self.dropout = Dropout(dropout)
         self.output = linear(sizes[-1], n_out, generator=generator)
 
@@ -139,4 +138,4 @@ class FeedForward(nn.Module):
         """Map the encoded features to the outputs."""
         for layer in self.hidden:
             x = self.dropout(nn.functional.gelu(layer(x)))
-        return self.output(x)  # type: ignore[no-any-return]
+        return self.output(x)

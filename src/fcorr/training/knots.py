@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 
 def choose_knots(numbers: NDArray[np.float32], n_knots: int) -> list[torch.Tensor]:
-    """Choose knots for each column: half of them quantiles of the rows, half of the distinct values.
+    """Choose the knots of each column: half by its rows, half by its distinct values.
 
     Quantiles of the rows put the bends where the people are. A zero-inflated column, such as a
     capital gain, has nearly all of them at zero; quantiles of the distinct values put bends where

@@ -70,7 +70,7 @@ def train(
         for batch in _batches(rows, pace.batch_size, generator):
             total, performance, car = objective(batch)
             optimizer.zero_grad()
-            total.backward()  # type: ignore[no-untyped-call]
+            total.backward()
             optimizer.step()
             schedule.step()
             sums += len(batch) * torch.stack([performance.detach(), car.detach()]).cpu()

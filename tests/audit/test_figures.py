@@ -1,0 +1,367 @@
+"""The SVG figures: well formed, readable by people and machines, and safe with any name."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from fcorr._core.errors import InvalidInputError
+from fcorr.audit.figures import BarPanel, HeatMapPanel, bar_chart_svg, heat_map_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+NASTY = '<script>alert("&")</script>'
+
+PAPER_VALUES = [[0.66, 0.37, -0.48], [0.37, 1.3, -0.21], [-0.48, -0.21, 2.5]]
+
+
+def heat_map(p: int = 3, *, sensitive=("X1",), **options) -> str:
+    names = [f"X{i}" for i in range(1, p + 1)]
+    values = PAPER_VALUES if p == 3 else np.random.default_rng(0).normal(size=(p, p))
+    panels = [HeatMapPanel("plain", names, values), HeatMapPanel("+ CAR", names, np.eye(p) / 3)]
+    return heat_map_svg(panels, title="Attention", sensitive=sensitive, **options)
+
+
+def bars(values=(0.66, 1.3, 2.5), *, sensitive=("X1",), **options) -> str:
+    names = [f"X{i}" for i in range(1, len(values) + 1)]
+    panels = [BarPanel("plain", names, values), BarPanel("+ CAR", ["X2", "X3"], [0.33, 0.61])]
+    return bar_chart_svg(
+        panels, title="Significance", x_label="diagonal", sensitive=sensitive, **options
+    )
+
+
+FIGURES = [heat_map, bars]
+
+
+def shown_texts(svg: str) -> list[str]:
+    """List what is written in the figure, without the tooltips."""
+    texts = ElementTree.fromstring(svg).iter(f"{SVG}text")
+    return [(t.text or "") + "".join(child.tail or "" for child in t) for t in texts]
+
+
+def tooltips(svg: str) -> list[str]:
+    root = ElementTree.fromstring(svg)
+    return [t.text or "" for parent in root for t in parent.iter(f"{SVG}title")]
+
+
+def luminance(colour: str) -> float:
+    channels = np.array(list(bytes.fromhex(colour[1:]))) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+# -------------------------------------------------------------------------------- both figures
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_stands_alone_and_is_accessible(figure):
+    svg = figure()
+    root = ElementTree.fromstring(svg)
+    assert root.tag == f"{SVG}svg"
+    assert root.get("role") == "img"
+    title, description = root[0], root[1]
+    assert (title.tag, description.tag) == (f"{SVG}title", f"{SVG}desc")
+    assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
+    assert title.text in ("Attention", "Significance")
+    assert "Sensitive: X1." in (description.text or "")
+    # A white ground of its own, the size of the figure, behind all else.
+    ground = root[2]
+    assert (ground.tag, ground.get("fill")) == (f"{SVG}rect", "#ffffff")
+    assert ground.get("width") == root.get("width")
+    assert root.get("viewBox") == f"0 0 {root.get('width')} {root.get('height')}"
+    # Nothing is fetched, run, or styled from outside; nothing leaks into the page.
+    assert re.findall(r"https?://[^\"']*", svg) == ["http://www.w3.org/2000/svg"]
+    assert not re.search(r"<script|<style|<image|@import|\son\w+=", svg)
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_same_data_same_bytes_and_ids_of_its_own(figure):
+    assert figure() == figure()
+    ids = re.compile(r'id="([^"]+)"')
+    one, other = ids.findall(figure()), ids.findall(figure(sensitive=()))
+    assert len(one) == len(set(one))
+    assert not set(one) & set(other)
+
+
+@pytest.mark.parametrize("svg", [heat_map(), heat_map(31), bars(), bars((-1 / 3, 2 / 3, 1e-7))])
+def test_coordinates_are_short_and_finite(svg):
+    geometry = re.findall(r'\b(?:x|y|cx|cy|r|width|height|d|transform|viewBox)="([^"]*)"', svg)
+    assert len(geometry) > 20
+    for number in re.findall(r"-?[\d.]+(?:e-?\d+)?", " ".join(geometry)):
+        assert re.fullmatch(r"-?\d+(\.\d{1,2})?", number), number
+    assert not re.search(r"nan|inf\b|None|undefined", svg, flags=re.IGNORECASE)
+
+
+@pytest.mark.parametrize("svg", [heat_map(), heat_map(31), heat_map(60), bars(), bars((-1, 2, 3))])
+def test_nothing_is_outside_the_figure(svg):
+    root = ElementTree.fromstring(svg)
+    width, height = float(root.get("width", 0)), float(root.get("height", 0))
+
+    def check(element: ElementTree.Element, x: float, y: float) -> None:
+        shift = re.match(r"translate\((\S+) (\S+)\)", element.get("transform", ""))
+        if shift:
+            x, y = x + float(shift[1]), y + float(shift[2])
+        left = x + float(element.get("x", 0))
+        upper = y + float(element.get("y", 0))
+        right = left + float(element.get("width", 0))
+        lower = upper + float(element.get("height", 0))
+        if element.tag == f"{SVG}text":
+            # No common sans-serif font is wider than this on average.
+            extent = 0.5 * 11 * len("".join(element.itertext()).strip())
+            if "rotate" in element.get("transform", ""):
+                lower += extent if element.get("text-anchor") == "end" else 0
+            elif element.get("text-anchor") == "end":
+                left -= extent
+            elif element.get("text-anchor") is None:
+                right += extent
+        assert left >= 0, ElementTree.tostring(element)
+        assert upper >= 0, ElementTree.tostring(element)
+        assert right <= width, ElementTree.tostring(element)
+        assert lower <= height, ElementTree.tostring(element)
+        for child in element:
+            if child.tag not in (f"{SVG}title", f"{SVG}desc"):
+                check(child, x, y)
+
+    check(root, 0, 0)
+
+
+def test_names_and_titles_are_escaped():
+    names, values = [NASTY, "a&b"], np.eye(2)
+    heat = heat_map_svg([HeatMapPanel(NASTY, names, values)], title=NASTY, sensitive=[NASTY])
+    bar = bar_chart_svg(
+        [BarPanel(NASTY, names, [1, 2])], title=NASTY, x_label=NASTY, sensitive=[NASTY]
+    )
+    for svg in (heat, bar):
+        assert "<script" not in svg
+        assert shown_texts(svg).count(NASTY) >= 3
+        assert "a&b" in shown_texts(svg)
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "a\ud800b", "a\uffffb", "a\x1bb"])
+def test_characters_that_xml_forbids_are_replaced(name):
+    for svg in (
+        heat_map_svg([HeatMapPanel(name, [name], [[1.0]])], title=name),
+        bar_chart_svg([BarPanel(name, [name], [1.0])], title=name, x_label=name),
+    ):
+        assert shown_texts(svg).count("a\ufffdb") >= 3
+        svg.encode()
+
+
+def test_line_breaks_become_spaces():
+    svg = bar_chart_svg([BarPanel("t", ["two\nlines"], [1.0])], title="t", x_label="x")
+    assert "two lines" in shown_texts(svg)
+
+
+def test_long_names_are_cut_and_told_in_full():
+    name = "a_feature_with_a_name_that_goes_on_and_on_without_end"
+    for svg in (
+        heat_map_svg([HeatMapPanel("t", [name], [[1.0]])], title="t"),
+        bar_chart_svg([BarPanel("t", [name], [1.0])], title="t", x_label="x"),
+    ):
+        assert name not in shown_texts(svg)
+        assert name[:31] + "…" in shown_texts(svg)
+        assert name in tooltips(svg)
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_sensitive_features_are_marked_by_shape_weight_and_legend(figure):
+    svg = figure(sensitive="X1")  # one name need not be wrapped in a list
+    root = ElementTree.fromstring(svg)
+    bold = [t for t in root.iter(f"{SVG}text") if t.get("font-weight") == "bold"]
+    assert any("X1" in "".join(t.itertext()) for t in bold)
+    assert not any("X2" in "".join(t.itertext()) for t in bold)
+    assert "X1 (sensitive)" in tooltips(svg)
+    assert "sensitive" in shown_texts(svg)
+    assert root.find(f".//{SVG}circle") is not None
+
+    for unmarked in (figure(sensitive=()), figure(sensitive=["not shown"])):
+        assert "sensitive" not in shown_texts(unmarked)
+        assert "<circle" not in unmarked
+
+
+@pytest.mark.parametrize(
+    ("draw", "figure"),
+    [
+        (lambda panels: heat_map_svg(panels, title="t"), "heat map"),
+        (lambda panels: bar_chart_svg(panels, title="t", x_label="x"), "bar chart"),
+    ],
+)
+def test_too_many_features_or_no_panel(draw, figure):
+    panel_type = HeatMapPanel if figure == "heat map" else BarPanel
+    shape = (61, 61) if figure == "heat map" else (61,)
+    with pytest.raises(InvalidInputError) as caught:
+        draw([panel_type("big", [f"x{i}" for i in range(61)], np.zeros(shape))])
+    assert str(caught.value) == (
+        f"A {figure} shows at most 60 features, panel 'big' has 61. Choose the ones to show."
+    )
+    with pytest.raises(InvalidInputError) as caught:
+        draw([])
+    assert str(caught.value) == f"A {figure} needs at least one panel, got none."
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: HeatMapPanel("m", ["a", "b"], np.zeros((2, 3))),
+            "Panel 'm' has 2 names, so values must have shape (2, 2), got (2, 3).",
+        ),
+        (
+            lambda: BarPanel("m", ["a"], [1.0, 2.0]),
+            "Panel 'm' has 1 names, so values must have shape (1,), got (2,).",
+        ),
+        (
+            lambda: HeatMapPanel("m", ["a", "b"], [[0, 1], [np.nan, 2]]),
+            "Panel 'm' must hold finite numbers, got nan for 'b' × 'a'. "
+            "Leave out the features that have none.",
+        ),
+        (
+            lambda: BarPanel("m", ["a", "b"], [1, -np.inf]),
+            "Panel 'm' must hold finite numbers, got -inf for 'b'. "
+            "Leave out the features that have none.",
+        ),
+        (lambda: BarPanel("m", [], []), "Panel 'm' has no features. Pass at least one name."),
+    ],
+)
+def test_bad_panels(make, message):
+    with pytest.raises(InvalidInputError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_a_panel_keeps_its_own_copy():
+    values = np.zeros(2)
+    panel = BarPanel("t", ["a", "b"], values)
+    values[0] = np.nan
+    assert np.isfinite(panel.values).all()
+
+
+# ----------------------------------------------------------------------------------- heat maps
+
+
+def cell_colours(svg: str) -> list[str]:
+    rects = ElementTree.fromstring(svg).iter(f"{SVG}rect")
+    return [rect.get("fill", "") for rect in rects if rect.find(f"{SVG}title") is not None]
+
+
+def test_numbers_are_written_in_small_heat_maps():
+    texts = shown_texts(heat_map(3))
+    for number in ("0.66", "1.3", "2.5", "0.37", "−0.48", "−0.21", "0.33"):
+        assert number in texts
+    assert "X1 × X3: −0.48" in tooltips(heat_map(3))
+
+
+def test_large_heat_maps_keep_their_numbers_in_tooltips_and_mark_the_sign():
+    svg = heat_map(13)
+    assert len(tooltips(svg)) >= 2 * 13**2
+    assert not any(re.fullmatch(r"−?\d+\.\d\d+", text) for text in shown_texts(svg))
+    assert "negative" in shown_texts(svg)
+    assert "negative" not in shown_texts(heat_map(3))
+    assert len(shown_texts(heat_map(12))) > 2 * 12**2
+
+
+def test_one_colour_scale_for_all_panels_centred_at_zero():
+    panels = [
+        HeatMapPanel("a", ["x", "y"], [[2.0, -2.0], [0.0, 1.0]]),
+        HeatMapPanel("b", ["x", "y"], [[1.0, -1.0], [0.5, 0.0]]),
+    ]
+    first, second = np.split(np.array(cell_colours(heat_map_svg(panels, title="t"))), 2)
+    assert first[2] == second[3] == "#ffffff"
+    assert first[3] == second[0]
+
+    def is_blue(colour: str) -> bool:
+        red, _, blue = bytes.fromhex(colour[1:])
+        return blue > red
+
+    assert [is_blue(colour) for colour in first[[0, 1, 3]]] == [False, True, False]
+    assert luminance(first[0]) < luminance(first[3]) < luminance(second[2]) < 1
+
+
+def test_both_arms_of_the_scale_darken_alike_and_text_stands_out():
+    sizes = np.linspace(0.04, 1, 12)
+    values = np.zeros((12, 12))
+    values[0], values[1] = sizes, -sizes
+    svg = heat_map_svg([HeatMapPanel("t", [f"x{i}" for i in range(12)], values)], title="t")
+    colours = cell_colours(svg)
+    positive = np.array([luminance(colour) for colour in colours[:12]])
+    negative = np.array([luminance(colour) for colour in colours[12:24]])
+    assert (np.diff(positive) < 0).all()
+    assert (np.diff(negative) < 0).all()
+    assert np.abs(positive - negative).max() < 0.12
+
+    texts = [t for t in ElementTree.fromstring(svg).iter(f"{SVG}text") if t.get("fill")]
+    assert len(texts) == 144
+    for colour, text in zip(colours, texts, strict=True):
+        pair = sorted([luminance(colour), luminance(text.get("fill", ""))])
+        assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.2
+
+
+def test_equal_features_share_their_row_labels():
+    names = ["first", "second"]
+    same = [HeatMapPanel(t, names, np.eye(2)) for t in "ab"]
+    assert shown_texts(heat_map_svg(same, title="t")).count("first") == 3
+    different = [same[0], HeatMapPanel("b", names[::-1], np.eye(2))]
+    assert shown_texts(heat_map_svg(different, title="t")).count("first") == 4
+
+
+def test_long_column_names_are_turned():
+    long = heat_map_svg([HeatMapPanel("t", ["a_rather_long_name", "b"], np.eye(2))], title="t")
+    assert "rotate(-90)" in long
+    assert "rotate" not in heat_map(3)
+
+
+def test_all_zero_heat_map():
+    svg = heat_map_svg([HeatMapPanel("t", ["a", "b"], np.zeros((2, 2)))], title="t")
+    assert shown_texts(svg).count("0") == 4
+    assert set(cell_colours(svg)) == {"#ffffff"}
+
+
+# ---------------------------------------------------------------------------------- bar charts
+
+
+def bar_widths(svg: str) -> dict[str, float]:
+    rects = ElementTree.fromstring(svg).iter(f"{SVG}rect")
+    return {
+        rect.findtext(f"{SVG}title", ""): float(rect.get("width", 0))
+        for rect in rects
+        if rect.find(f"{SVG}title") is not None
+    }
+
+
+def test_largest_bar_comes_first_and_ties_keep_their_order():
+    svg = bars((0.66, 2.5, 1.3, 1.3))
+    widths = bar_widths(svg)
+    assert list(widths)[:4] == ["X2: 2.5", "X3: 1.3", "X4: 1.3", "X1: 0.66"]
+    assert {"2.5", "1.3", "0.66"} <= set(shown_texts(svg))
+    assert widths["X2: 2.5"] / widths["X3: 1.3"] == pytest.approx(2.5 / 1.3, rel=1e-3)
+
+
+def test_scale_is_shared_unless_told_otherwise():
+    shared, own = bar_widths(bars()), bar_widths(bars(shared_scale=False))
+    assert shared["X3: 0.61"] / shared["X3: 2.5"] == pytest.approx(0.61 / 2.5, rel=1e-2)
+    assert own["X3: 0.61"] == own["X3: 2.5"]
+
+
+def test_sensitive_bars_differ_in_colour_also_on_a_black_and_white_print():
+    rects = ElementTree.fromstring(bars()).iter(f"{SVG}rect")
+    fills = {rect.findtext(f"{SVG}title"): rect.get("fill", "") for rect in rects}
+    assert fills["X2: 1.3"] == fills["X3: 2.5"]
+    dark, light = luminance(fills["X2: 1.3"]), luminance(fills["X1: 0.66"])
+    assert (light + 0.05) / (dark + 0.05) > 2.5
+
+
+def test_negative_and_zero_bars():
+    svg = bars((-1.5, 0.0, 3.0))
+    assert list(bar_widths(svg))[:3] == ["X3: 3.0", "X2: 0", "X1: −1.5"]
+    assert bar_widths(svg)["X2: 0"] == 0
+    flat = bar_chart_svg([BarPanel("t", ["a"], [0.0])], title="t", x_label="x")
+    assert list(bar_widths(flat).values()) == [0.0]
+
+
+def test_values_of_any_size_have_short_numbers():
+    svg = bar_chart_svg(
+        [BarPanel("t", ["a", "b", "c"], [27_507.9, 412.0, 0.001])], title="t", x_label="x"
+    )
+    assert {"27,508", "412", "≈0"} <= set(shown_texts(svg))
+    tiny = bar_chart_svg([BarPanel("t", ["a"], [3.2e-9])], title="t", x_label="x")
+    assert "3.2e−9" in shown_texts(tiny)

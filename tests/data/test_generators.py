@@ -1,0 +1,574 @@
+"""The generated tables: their shape, and each dependence or absence their docstrings promise."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from fcorr._core.errors import InvalidInputError
+from fcorr.data.generators import make_bank_fraud, make_claims, make_indirect_bias
+
+GENERATORS = [make_indirect_bias, make_bank_fraud, make_claims]
+
+# Estimates may be this many standard errors off. About 1,500 are compared with fixed seeds: a right
+# generator would fail once in a hundred choices of the seeds, a wrong one is off by far more.
+TOLERANCE = 4.5
+
+
+def labels(X: pa.Table, name: str) -> np.ndarray:
+    column = X[name].combine_chunks()
+    return np.array(column.dictionary.to_pylist())[column.indices.to_numpy()]
+
+
+def numbers(X: pa.Table, name: str) -> np.ndarray:
+    return X[name].to_numpy().astype(float)
+
+
+def cardinalities(X: pa.Table) -> dict[str, int]:
+    """Count the categories that occur, for the categorical columns."""
+    return {
+        field.name: len(X[field.name].unique())
+        for field in X.schema
+        if pa.types.is_dictionary(field.type)
+    }
+
+
+def association_p_value(a: np.ndarray, b: np.ndarray) -> float:
+    """Test two discrete columns for independence."""
+    return stats.chi2_contingency(stats.contingency.crosstab(a, b).count).pvalue
+
+
+def fit_logistic(design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Fit by Newton's method; return the coefficients and their standard errors."""
+    coefficients = np.zeros(design.shape[1])
+    for _ in range(12):
+        probability = 1 / (1 + np.exp(-design @ coefficients))
+        root_weight = np.sqrt(probability * (1 - probability))
+        scaled = design * root_weight[:, None]
+        information = scaled.T @ scaled
+        step = np.linalg.solve(information, design.T @ (y - probability))
+        coefficients += step
+        if np.abs(step).max() < 1e-8:
+            break
+    return coefficients, np.sqrt(np.diag(np.linalg.inv(information)))
+
+
+def fit_linear(design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    gram = design.T @ design
+    coefficients = np.linalg.solve(gram, design.T @ y)
+    variance = np.mean((y - design @ coefficients) ** 2)
+    return coefficients, np.sqrt(variance * np.diag(np.linalg.inv(gram)))
+
+
+def check_effects(
+    fit: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
+    terms: dict[str, tuple[np.ndarray, float]],
+    y: np.ndarray,
+) -> None:
+    """Hold the fitted effect of each term against the planted one, for all terms at once."""
+    columns = [values - values.mean() for values, _ in terms.values()]
+    design = np.column_stack([np.ones(len(y)), *columns]).astype(float)
+    estimates, errors = (result[1:] for result in fit(design, y))
+    planted = np.array([effect for _, effect in terms.values()])
+    off = np.abs(estimates - planted) / errors
+    assert {t: o for t, o in zip(terms, off, strict=True) if o > TOLERANCE} == {}
+    # The sample must be able to tell each planted effect from none, or the check above is idle.
+    strength = np.abs(estimates) / errors
+    unseen = [t for t, p, s in zip(terms, planted, strength, strict=True) if p and s < TOLERANCE]
+    assert unseen == []
+
+
+# ------------------------------------------------------------------------------ all generators
+
+
+def as_lists(X: Any) -> dict[str, list[Any]]:
+    if isinstance(X, pa.Table):
+        return X.to_pydict()
+    return {name: X[name].to_list() for name in X.columns}
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+@pytest.mark.parametrize(("frame", "package"), [("pandas", "pandas"), ("polars", "polars")])
+def test_same_seed_gives_the_same_data_in_every_frame(make, frame, package):
+    X, y = make(300, random_state=7)
+    X_again, y_again = make(300, random_state=7, frame=frame)
+    assert type(X_again).__module__.startswith(package)
+    assert as_lists(X_again) == as_lists(X)
+    assert y_again.tobytes() == y.tobytes()
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+def test_seeds_matter_and_generators_advance(make):
+    (X_1, y_1), (X_2, y_2) = make(2_000, random_state=1), make(2_000, random_state=2)
+    assert not X_1.equals(X_2)
+    assert not np.array_equal(y_1, y_2)
+    rng = np.random.default_rng(0)
+    assert not make(50, random_state=rng)[0].equals(make(50, random_state=rng)[0])
+    assert make(50)[0].num_rows == 50
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+def test_kinds_do_not_depend_on_the_frame(make):
+    X = make(20, random_state=0)[0]
+    categorical = [field.name for field in X.schema if pa.types.is_dictionary(field.type)]
+    X_pandas = make(20, random_state=0, frame="pandas")[0]
+    X_polars = make(20, random_state=0, frame="polars")[0]
+    assert list(X_pandas.select_dtypes("category").columns) == categorical
+    assert [name for name in X_polars.columns if X_polars[name].dtype.is_numeric()] == [
+        name for name in X.column_names if name not in categorical
+    ]
+    for name in categorical:
+        # All categories are declared, in one order, even where 20 rows miss some.
+        declared = X[name].chunk(0).dictionary.to_pylist()
+        assert list(X_pandas[name].cat.categories) == declared
+        assert X_polars[name].dtype.categories.to_list() == declared
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+def test_one_row_is_enough(make):
+    X, y = make(1, random_state=0)
+    assert X.num_rows == len(y) == 1
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+@pytest.mark.parametrize("n_rows", [0, -5, 2.5, True, "10"])
+def test_bad_n_rows(make, n_rows):
+    with pytest.raises(InvalidInputError) as caught:
+        make(n_rows)
+    assert str(caught.value) == f"n_rows must be an integer of at least 1, got {n_rows!r}."
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+def test_unknown_frame(make):
+    with pytest.raises(InvalidInputError) as caught:
+        make(5, frame="polar")
+    assert str(caught.value) == (
+        "frame must be 'pyarrow', 'pandas' or 'polars', got 'polar'. Did you mean 'polars'?"
+    )
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+@pytest.mark.parametrize("frame", ["pandas", "polars"])
+def test_missing_package(make, frame, monkeypatch):
+    monkeypatch.setitem(sys.modules, frame, None)
+    with pytest.raises(ImportError) as caught:
+        make(5, frame=frame)
+    assert str(caught.value) == (
+        f"{make.__name__}(frame={frame!r}) needs {frame}: pip install 'fcorr[{frame}]'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "name"), [(make_bank_fraud, "fraud_rate"), (make_claims, "claim_rate")]
+)
+@pytest.mark.parametrize(
+    ("rate", "hint"),
+    [
+        (0, ""),
+        (-0.1, ""),
+        (1, " Write 1 % as 0.01."),
+        (1.1, " Write 1.1 % as 0.011."),
+        (float("nan"), ""),
+        ("0.1", ""),
+        (True, ""),
+    ],
+)
+def test_bad_rate(make, name, rate, hint):
+    with pytest.raises(InvalidInputError) as caught:
+        make(5, **{name: rate})
+    assert str(caught.value) == f"{name} must lie strictly between 0 and 1, got {rate!r}.{hint}"
+
+
+# ------------------------------------------------------------------------- make_indirect_bias
+
+
+@pytest.fixture(scope="module")
+def indirect_drawn() -> tuple[dict[str, np.ndarray], np.ndarray]:
+    X, y = make_indirect_bias(60_000, random_state=0)
+    assert X.column_names == ["X1", "X2", "X3"]
+    assert cardinalities(X) == {"X1": 2, "X2": 2, "X3": 2}
+    return {name: labels(X, name) == "yes" for name in X.column_names}, y
+
+
+class TestIndirectBias:
+    def test_default_shape(self):
+        X, y = make_indirect_bias(random_state=0)
+        assert X.shape == (10_000, 3)
+        assert set(np.unique(y)) == {0, 1}
+
+    def test_probabilities_are_the_papers(self, indirect_drawn):
+        x, y = indirect_drawn
+        assert x["X2"].mean() == pytest.approx(0.5, abs=0.01)
+        assert x["X3"].mean() == pytest.approx(0.5, abs=0.01)
+        assert x["X1"][x["X2"]].mean() == pytest.approx(0.7, abs=0.012)
+        assert x["X1"][~x["X2"]].mean() == pytest.approx(0.3, abs=0.012)
+        for x2 in (False, True):
+            for x3 in (False, True):
+                cell = (x["X2"] == x2) & (x["X3"] == x3)
+                assert y[cell].mean() == pytest.approx(0.8 if x2 and x3 else 0.2, abs=0.015)
+
+    def test_bias_is_indirect(self, indirect_drawn):
+        x, y = indirect_drawn
+        assert y[x["X1"]].mean() == pytest.approx(0.41, abs=0.015)
+        assert y[~x["X1"]].mean() == pytest.approx(0.29, abs=0.015)
+        for x2 in (False, True):
+            stratum = x["X2"] == x2
+            assert association_p_value(x["X1"][stratum], y[stratum]) > 1e-3
+        assert association_p_value(x["X1"], x["X3"]) > 1e-3
+        assert association_p_value(x["X2"], x["X3"]) > 1e-3
+
+
+# ---------------------------------------------------------------------------- make_bank_fraud
+
+BANK_COLUMNS = [
+    "income",
+    "name_email_similarity",
+    "prev_address_months_count",
+    "current_address_months_count",
+    "customer_age",
+    "days_since_request",
+    "intended_balcon_amount",
+    "payment_type",
+    "zip_count_4w",
+    "velocity_6h",
+    "velocity_24h",
+    "velocity_4w",
+    "bank_branch_count_8w",
+    "date_of_birth_distinct_emails_4w",
+    "employment_status",
+    "credit_risk_score",
+    "email_is_free",
+    "housing_status",
+    "phone_home_valid",
+    "phone_mobile_valid",
+    "bank_months_count",
+    "has_other_cards",
+    "proposed_credit_limit",
+    "foreign_request",
+    "source",
+    "session_length_in_minutes",
+    "device_os",
+    "keep_alive_session",
+    "device_distinct_emails_8w",
+    "device_fraud_count",
+    "month",
+]
+BANK_CARDINALITIES = {
+    "customer_age": 9,
+    "payment_type": 5,
+    "employment_status": 7,
+    "housing_status": 7,
+    "source": 2,
+    "device_os": 5,
+    "email_is_free": 2,
+    "phone_home_valid": 2,
+    "phone_mobile_valid": 2,
+    "has_other_cards": 2,
+    "foreign_request": 2,
+    "keep_alive_session": 2,
+    "month": 8,
+    "device_distinct_emails_8w": 4,
+    "device_fraud_count": 1,
+}
+BANK_PROXIES = {
+    "housing_status",
+    "date_of_birth_distinct_emails_4w",
+    "income",
+    "bank_months_count",
+}
+BANK_NOISE = {
+    "days_since_request",
+    "zip_count_4w",
+    "bank_branch_count_8w",
+    "employment_status",
+    "phone_mobile_valid",
+    "source",
+    "session_length_in_minutes",
+    "velocity_6h",
+    "velocity_24h",
+    "velocity_4w",
+    "month",
+}
+
+
+@pytest.fixture(scope="module")
+def bank_drawn() -> tuple[pa.Table, np.ndarray]:
+    # The effects do not depend on the rate; a high one shows them with fewer rows.
+    return make_bank_fraud(100_000, fraud_rate=0.3, random_state=0)
+
+
+class TestBankFraud:
+    def test_columns_and_cardinalities(self):
+        X, y = make_bank_fraud(20_000, random_state=0)
+        assert X.shape == (20_000, 31)
+        assert X.column_names == BANK_COLUMNS
+        assert cardinalities(X) == BANK_CARDINALITIES
+        # As the parameter counts of the paper need them.
+        assert list(BANK_CARDINALITIES.values()) == [9, 5, 7, 7, 2, 5, *[2] * 6, 8, 4, 1]
+        numeric = [name for name in X.column_names if name not in BANK_CARDINALITIES]
+        assert len(numeric) == 16
+        assert all(np.isfinite(numbers(X, name)).all() for name in numeric)
+        assert set(np.unique(y)) == {0, 1}
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_rarest_category_is_present_at_ten_thousand_rows(self, seed):
+        assert cardinalities(make_bank_fraud(10_000, random_state=seed)[0]) == BANK_CARDINALITIES
+
+    @pytest.mark.parametrize("rate", [0.011, 0.3])
+    def test_rate(self, rate):
+        y = make_bank_fraud(200_000, fraud_rate=rate, random_state=3)[1]
+        assert abs(y.mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / len(y))
+
+    def test_older_customers_are_rarer(self, bank_drawn):
+        ages, counts = np.unique(labels(bank_drawn[0], "customer_age"), return_counts=True)
+        assert ages.tolist() == [str(age) for age in range(10, 100, 10)]
+        assert (np.diff(counts[2:]) < 0).all()
+        assert counts[2:6].sum() > 20 * counts[6:].sum()
+
+    def test_effects_are_the_planted_ones(self, bank_drawn):
+        X, y = bank_drawn
+        similarity = numbers(X, "name_email_similarity")
+        free = labels(X, "email_is_free") == "1"
+        settled = np.log1p(numbers(X, "current_address_months_count"))
+
+        def is_(name: str, label: str) -> np.ndarray:
+            return labels(X, name) == label
+
+        terms = {
+            "age": (labels(X, "customer_age").astype(float) / 10, 0.35),
+            "income": (numbers(X, "income"), 2.0),
+            "bank_months_count": (numbers(X, "bank_months_count"), -0.04),
+            "has_other_cards": (is_("has_other_cards", "1"), -1.4),
+            "keep_alive_session": (is_("keep_alive_session", "1"), -1.0),
+            "phone_home_valid": (is_("phone_home_valid", "1"), -0.9),
+            "foreign_request": (is_("foreign_request", "1"), 0.8),
+            "distinct_emails 2": (is_("device_distinct_emails_8w", "2"), 1.5),
+            "similarity": (similarity, -2.0),
+            "free email, dissimilar": (free & (similarity < 0.5), 1.2),
+            "free email, similar": (free & (similarity >= 0.5), 0.0),
+            "dissimilar": (similarity < 0.5, 0.0),
+            "credit above 130": (np.maximum(numbers(X, "credit_risk_score") - 130, 0), 0.018),
+            "credit below 130": (np.minimum(numbers(X, "credit_risk_score") - 130, 0), 0.0),
+            "address, bump": (np.exp(-((settled - np.log(61)) ** 2)), 1.6),
+            "address, trend": (settled, 0.0),
+        }
+        device = {"linux": -0.4, "macintosh": 0.6, "windows": 1.5, "x11": 0.9}
+        payment = {"AB": 0.4, "AC": 0.8, "AD": 0.2, "AE": -0.6}
+        for name, effects in (("device_os", device), ("payment_type", payment)):
+            terms |= {label: (is_(name, label), effect) for label, effect in effects.items()}
+        for name in ("-1", "0"):
+            terms[f"distinct_emails {name}"] = (is_("device_distinct_emails_8w", name), 0.0)
+        # Proxies, echoes and noise without an effect of their own.
+        for name in sorted(
+            {"housing_status", "date_of_birth_distinct_emails_4w", *BANK_NOISE}
+            | {"proposed_credit_limit", "intended_balcon_amount", "prev_address_months_count"}
+        ):
+            if name in BANK_CARDINALITIES:
+                for label in np.unique(labels(X, name))[1:]:
+                    terms[f"{name} {label}"] = (is_(name, label), 0.0)
+            else:
+                values = numbers(X, name)
+                terms[name] = ((values - values.mean()) / values.std(), 0.0)
+        check_effects(fit_logistic, terms, y)
+
+    def test_proxies_follow_age_and_nothing_else_does(self, bank_drawn):
+        X, _ = bank_drawn
+        age = labels(X, "customer_age").astype(float)
+        for name in set(X.column_names) - {"customer_age", "device_fraud_count"}:
+            if name in BANK_CARDINALITIES:
+                p_value = association_p_value(labels(X, name), age)
+            else:
+                p_value = stats.spearmanr(numbers(X, name), age).pvalue
+            assert p_value < 1e-100 if name in BANK_PROXIES else p_value > 1e-4, name
+
+    def test_clean_proxy_predicts_fraud_through_age_only(self, bank_drawn):
+        X, y = bank_drawn
+        age, housing = labels(X, "customer_age"), labels(X, "housing_status")
+        assert association_p_value(housing, y) < 1e-20
+        p_values = [
+            association_p_value(housing[age == group], y[age == group])
+            for group in ("20", "30", "40", "50")
+        ]
+        assert min(p_values) > 1e-3
+
+    def test_velocities_are_correlated_heavy_tailed_and_follow_the_month(self, bank_drawn):
+        X, _ = bank_drawn
+        pace = {name: numbers(X, f"velocity_{name}") for name in ("6h", "24h", "4w")}
+        assert np.corrcoef(pace["6h"], pace["24h"])[0, 1] > 0.5
+        assert np.corrcoef(pace["24h"], pace["4w"])[0, 1] > 0.35
+        assert stats.skew(pace["6h"]) > 1.5
+        assert np.corrcoef(pace["4w"], labels(X, "month").astype(float))[0, 1] < -0.5
+        balcon = numbers(X, "intended_balcon_amount")
+        assert stats.skew(balcon[balcon > 0]) > 2
+
+    def test_fraud_is_about_as_predictable_as_in_the_paper(self):
+        X, y = make_bank_fraud(50_000, random_state=1)
+        # The part of the true log-odds that a table look-up and three numbers give.
+        score = (
+            np.select([labels(X, "device_os") == os for os in ("linux", "windows")], [-0.4, 1.5])
+            - 1.4 * (labels(X, "has_other_cards") == "1")
+            - 1.0 * (labels(X, "keep_alive_session") == "1")
+            - 0.9 * (labels(X, "phone_home_valid") == "1")
+            + 0.35 * labels(X, "customer_age").astype(float) / 10
+            + 2.0 * numbers(X, "income")
+            - 2.0 * numbers(X, "name_email_similarity")
+            + 0.018 * np.maximum(numbers(X, "credit_risk_score") - 130, 0)
+        )
+        auroc = stats.mannwhitneyu(score[y == 1], score[y == 0]).statistic
+        auroc /= y.sum() * (len(y) - y.sum())
+        assert 0.85 < auroc < 0.90
+
+
+# -------------------------------------------------------------------------------- make_claims
+
+CLAIMS_CLEAN_PROXIES = [f"INS.CLASS.{i:03d}" for i in range(1, 11)]
+CLAIMS_PROXIES = [*CLAIMS_CLEAN_PROXIES, "INS.CLASS.011", "INS.CLASS.012"]
+CLAIMS_FREQUENCY = [
+    *("INS.CLASS.011", "INS.CLASS.012", "CovgLimit", "INDEX.01", "INDEX.02", "INDEX.03"),
+    *("TERRITORY.01", "TERRITORY.02", "TERRITORY.03"),
+    *("NEG.kw.001", "NEG.kw.002", "NEG.kw.003", "CLASS.001", "CLASS.002", "CLASS.003"),
+]
+
+
+@pytest.fixture(scope="module")
+def claims_drawn() -> tuple[pa.Table, np.ndarray]:
+    # The effects do not depend on the rate; a high one shows them with fewer rows.
+    return make_claims(60_000, claim_rate=0.25, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def claims_numbers(claims_drawn) -> dict[str, np.ndarray]:
+    """All columns but the credit score, as numbers."""
+    X, _ = claims_drawn
+    return {
+        field.name: np.concatenate([chunk.indices.to_numpy() for chunk in X[field.name].chunks])
+        if pa.types.is_dictionary(field.type)
+        else numbers(X, field.name)
+        for field in X.schema
+        if field.name != "credit_score"
+    }
+
+
+class TestClaims:
+    def test_default_shape_rate_and_moments(self):
+        X, y = make_claims(random_state=1)
+        assert X.shape == (235_636, 581)
+        assert X.nbytes < 300e6
+        positive = y[y > 0]
+        assert (y >= 0).all()
+        assert abs((y > 0).mean() - 0.0079) < 4 * np.sqrt(0.0079 / len(y))
+        assert positive.mean() == pytest.approx(27_507.90, rel=0.10)
+        assert positive.std() == pytest.approx(33_244.72, rel=0.20)
+
+    def test_names_kinds_and_cardinalities(self):
+        X, _ = make_claims(20_000, random_state=0)
+        prefixes, counts = np.unique(
+            [name.rsplit(".", 1)[0] for name in X.column_names], return_counts=True
+        )
+        assert dict(zip(prefixes.tolist(), counts.tolist(), strict=True)) == {
+            "credit_score": 1,
+            "CovgLimit": 1,
+            "INS.CLASS": 40,
+            "TERRITORY": 98,
+            "NEG.kw": 142,
+            "CLASS": 200,
+            "INDEX": 99,
+        }
+        assert len(set(X.column_names)) == 581
+        cards = cardinalities(X)
+        assert cards.pop("credit_score") == 7
+        assert set(labels(X, "credit_score")) == {"A+", "A", "B+", "B", "C+", "C", "missing"}
+        assert len(cards) == 382
+        assert set(cards.values()) == {2}
+        numeric = [field for field in X.schema if not pa.types.is_dictionary(field.type)]
+        assert len(numeric) == 198
+        assert all(field.type == pa.float32() for field in numeric)
+
+    def test_flags_are_sparse_but_never_constant(self, claims_numbers):
+        rates = np.array([v.mean() for v in claims_numbers.values() if v.dtype == np.int8])
+        assert len(rates) == 382
+        assert rates.min() > 0.005
+        assert np.mean(rates < 0.05) > 0.4
+
+    def test_amounts_have_the_papers_moments(self, claims_drawn):
+        positive = claims_drawn[1][claims_drawn[1] > 0]
+        assert positive.mean() == pytest.approx(27_507.90, rel=0.04)
+        assert positive.std() == pytest.approx(33_244.72, rel=0.08)
+        assert stats.skew(positive) > 2
+
+    def test_effects_on_frequency_are_the_planted_ones(self, claims_drawn, claims_numbers):
+        X, y = claims_drawn
+        credit = labels(X, "credit_score")
+        by_credit = {"A+": -0.7, "A": -0.4, "B+": -0.15, "C+": 0.4, "C": 0.8, "missing": 0.3}
+        terms = {score: (credit == score, effect) for score, effect in by_credit.items()}
+        terms |= {
+            "CovgLimit": (np.log(claims_numbers["CovgLimit"]), 0.55),
+            "TERRITORY.01": (np.log(claims_numbers["TERRITORY.01"]), 0.5),
+            "TERRITORY.02": (np.log(claims_numbers["TERRITORY.02"]), -0.4),
+            "TERRITORY.03 step": (claims_numbers["TERRITORY.03"] > 1.3, 0.4),
+            "TERRITORY.03 trend": (np.log(claims_numbers["TERRITORY.03"]), 0.0),
+            "INDEX.01": (claims_numbers["INDEX.01"], 0.3),
+            "INDEX.02": (claims_numbers["INDEX.02"], -0.25),
+            "INDEX.03 trend": (claims_numbers["INDEX.03"], 0.0),
+            "INDEX.03 size": (np.abs(claims_numbers["INDEX.03"]), 0.35),
+        }
+        flags = {"NEG.kw.001": 0.8, "NEG.kw.002": 0.6, "NEG.kw.003": 0.5}
+        flags |= {"CLASS.001": 0.5, "CLASS.002": -0.5, "CLASS.003": 0.4}
+        flags |= {"INS.CLASS.011": 0.5, "INS.CLASS.012": 0.5}
+        flags |= dict.fromkeys([*CLAIMS_CLEAN_PROXIES, "CLASS.004", "INDEX.04"], 0.0)
+        terms |= {name: (claims_numbers[name], effect) for name, effect in flags.items()}
+        check_effects(fit_logistic, terms, (y > 0).astype(float))
+
+    def test_effects_on_the_amount_are_the_planted_ones(self, claims_drawn, claims_numbers):
+        X, y = claims_drawn
+        claims = y > 0
+        credit = labels(X, "credit_score")[claims]
+        terms = {score: (credit == score, 0.0) for score in np.unique(credit)[1:]}
+        terms |= {
+            "CovgLimit": (np.log(claims_numbers["CovgLimit"][claims]), 0.25),
+            "NEG.kw.001": (claims_numbers["NEG.kw.001"][claims], 0.3),
+            "CLASS.004": (claims_numbers["CLASS.004"][claims], 0.25),
+            "INDEX.04": (np.clip(claims_numbers["INDEX.04"][claims], -3, 3), 0.1),
+        }
+        for name in {*CLAIMS_PROXIES, *CLAIMS_FREQUENCY} - set(terms):
+            terms[name] = (claims_numbers[name][claims], 0.0)
+        check_effects(fit_linear, terms, np.log(y[claims]))
+
+    def test_noise_is_noise_and_the_limit_the_strongest(self, claims_drawn, claims_numbers):
+        X, y = claims_drawn
+        claims = y > 0
+        leaning = np.isin(labels(X, "credit_score"), ["C+", "C"])
+        z = {
+            name: np.sqrt(len(y)) * np.corrcoef([values, claims, leaning])[0, 1:]
+            for name, values in claims_numbers.items()
+        }
+        strongest = max(z, key=lambda name: abs(z[name][0]))
+        assert strongest == "CovgLimit"
+        for name, (with_claims, with_credit) in z.items():
+            if name in CLAIMS_PROXIES:
+                assert abs(with_credit) > 10, name
+            else:
+                assert abs(with_credit) < TOLERANCE, name
+            if name not in {*CLAIMS_PROXIES, *CLAIMS_FREQUENCY}:
+                assert abs(with_claims) < TOLERANCE, name
+            elif name != "INDEX.03":  # U-shaped: no trend by design
+                assert abs(with_claims) > TOLERANCE, name
+
+    def test_clean_proxy_predicts_claims_through_credit_only(self, claims_drawn, claims_numbers):
+        X, y = claims_drawn
+        credit, claims = labels(X, "credit_score"), y > 0
+        for name in CLAIMS_CLEAN_PROXIES:
+            assert association_p_value(claims_numbers[name], claims) < 1e-8, name
+            p_values = [
+                association_p_value(claims_numbers[name][credit == score], claims[credit == score])
+                for score in np.unique(credit)
+            ]
+            assert stats.combine_pvalues(p_values).pvalue > 1e-3, name
+
+    def test_zero_inflated_indices(self, claims_numbers):
+        assert np.mean(claims_numbers["INDEX.50"] == 0) == pytest.approx(0.69, abs=0.01)
+        assert np.mean(claims_numbers["INDEX.49"] == 0) == 0

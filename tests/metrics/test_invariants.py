@@ -1,0 +1,279 @@
+"""What must hold for every metric: each is listed once, and each invariant runs over the list."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fcorr.metrics
+from fcorr.metrics import FlippedScores
+
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """How a metric is called, and how it answers to larger scores and amounts."""
+
+    columns: tuple[str, ...]
+    grouped: bool = False
+    degree: int | None = None
+    """The value is multiplied by k**degree when scores and amounts are by k; None: by no rule."""
+
+
+DECISIONS = ("classes", "decisions")
+REGISTRY = {
+    "accuracy_score": Spec(DECISIONS),
+    "f1_score": Spec(DECISIONS),
+    "false_positive_rate": Spec(DECISIONS),
+    "false_negative_rate": Spec(DECISIONS),
+    "roc_auc_score": Spec(("classes", "scores"), degree=0),
+    "average_precision_score": Spec(("classes", "scores"), degree=0),
+    "gini_score": Spec(("amounts", "predicted"), degree=0),
+    "percentage_error": Spec(("amounts", "predicted"), degree=0),
+    "root_mean_squared_error": Spec(("amounts", "predicted"), degree=1),
+    "mean_absolute_error": Spec(("amounts", "predicted"), degree=1),
+    "group_rates": Spec(DECISIONS, grouped=True),
+    "demographic_parity_difference": Spec(("amounts", "predicted"), grouped=True, degree=1),
+    "equalized_odds_difference": Spec(DECISIONS, grouped=True),
+    "equal_opportunity_difference": Spec(DECISIONS, grouped=True),
+    "average_individual_fairness": Spec(("flips",), degree=1),
+    "f1_gap": Spec(("classes", "flips")),
+    "auroc_gap": Spec(("classes", "flips"), degree=0),
+    "auprc_gap": Spec(("classes", "flips"), degree=0),
+    "rmse_gap": Spec(("amounts", "flipped_amounts"), degree=1),
+    "mae_gap": Spec(("amounts", "flipped_amounts"), degree=1),
+    "flip_changes": Spec(("flipped_amounts",), degree=1),
+    "decisions_flipped": Spec(("flips",)),
+}
+NO_METRICS = {"FlippedScores", "GroupRates", "Interval", "bootstrap_interval", "flip_scores"}
+N_ROWS = 61  # odd, so that no vector unit divides it
+
+
+def make_table(seed: int = 0) -> Table:
+    rng = np.random.default_rng(seed)
+    classes = rng.permutation(np.arange(N_ROWS) % 2)
+    # Few distinct scores: ties are where weights and row order go wrong.
+    scores = np.round(rng.random(N_ROWS) + 0.3 * classes, 1)
+    amounts = rng.gamma(1, 100, N_ROWS) * (rng.random(N_ROWS) < 0.5)
+    codes = rng.permutation(np.arange(N_ROWS) % 3)
+    flipped = np.round(scores[:, None] + rng.normal(0, 0.2, (N_ROWS, 3)), 1)
+    return {
+        "classes": classes,
+        "scores": scores,
+        "decisions": (scores > 0.6).astype(int),
+        "amounts": amounts,
+        "predicted": np.round(amounts + rng.gamma(1, 100, N_ROWS), -1),
+        "groups": np.array(["a", "b", "c"])[codes],
+        "flips": FlippedScores(("a", "b", "c"), codes, flipped),
+        "flipped_amounts": FlippedScores(("a", "b", "c"), codes, 100 * flipped),
+    }
+
+
+def change(table: Table, array: Callable[..., Any], flips: Callable[..., Any]) -> Table:
+    return {
+        name: flips(column) if isinstance(column, FlippedScores) else array(column)
+        for name, column in table.items()
+    }
+
+
+def take(table: Table, rows: Any) -> Table:
+    return change(table, lambda column: column[rows], lambda column: column.take(rows))
+
+
+def evaluate(function: Callable[..., Any], spec: Spec, table: Table, weight: Any = None) -> Any:
+    options = {"sensitive_features": table["groups"]} if spec.grouped else {}
+    if weight is not None:
+        options["sample_weight"] = weight
+    value = function(*(table[name] for name in spec.columns), **options)
+    if isinstance(value, dict):
+        return np.array(list(value.values()))
+    if isinstance(value, list):  # a table of groups, whose order is that of their names
+        # without the number of rows, which alone tells a weight from a repetition
+        rates = [(line.weight, line.mean_prediction, line.tpr, line.fpr) for line in value]
+        return np.sort(rates, axis=0)
+    return np.array(value)
+
+
+def assert_equal(actual: Any, expected: Any) -> None:
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-13)
+
+
+def check_row_order(function: Any, spec: Spec) -> None:
+    table = make_table()
+    order = np.random.default_rng(1).permutation(N_ROWS)
+    assert_equal(evaluate(function, spec, take(table, order)), evaluate(function, spec, table))
+
+
+def check_unit_weights(function: Any, spec: Spec) -> None:
+    table = make_table()
+    weighted = evaluate(function, spec, table, np.ones(N_ROWS))
+    assert_equal(weighted, evaluate(function, spec, table))
+
+
+def check_weight_is_repetition(function: Any, spec: Spec) -> None:
+    table = make_table()
+    weight = np.random.default_rng(2).integers(1, 4, N_ROWS)
+    repeated = take(table, np.repeat(np.arange(N_ROWS), weight))
+    assert_equal(evaluate(function, spec, table, weight), evaluate(function, spec, repeated))
+
+
+def check_zero_weight_is_removal(function: Any, spec: Spec) -> None:
+    table = make_table()
+    rng = np.random.default_rng(3)
+    weight = rng.uniform(0.5, 2, N_ROWS) * (rng.random(N_ROWS) < 0.7)
+    kept = weight > 0
+    removed = evaluate(function, spec, take(table, kept), weight[kept])
+    assert_equal(evaluate(function, spec, table, weight), removed)
+
+
+def check_category_names(function: Any, spec: Spec) -> None:
+    table = make_table()
+    order = np.array([2, 0, 1])
+    rename = {"a": "z", "b": "y", "c": "x"}
+
+    def rearrange(flips: FlippedScores) -> FlippedScores:
+        categories = tuple(flips.categories[j] for j in order)
+        return FlippedScores(categories, np.argsort(order)[flips.original], flips.scores[:, order])
+
+    renamed = change(table, lambda column: column, rearrange)
+    renamed["groups"] = np.array([rename[group] for group in table["groups"]])
+    assert_equal(evaluate(function, spec, renamed), evaluate(function, spec, table))
+
+
+def check_scale(function: Any, spec: Spec) -> None:
+    assert spec.degree is not None
+    factor = 4
+    table = make_table()
+    scaled = change(
+        table,
+        lambda column: column * factor if column.dtype == float else column,
+        lambda flips: FlippedScores(flips.categories, flips.original, flips.scores * factor),
+    )
+    expected = evaluate(function, spec, table) * factor**spec.degree
+    assert_equal(evaluate(function, spec, scaled), expected)
+
+
+def check_no_change_is_zero(function: Any, spec: Spec) -> None:
+    table = make_table()
+    rng = np.random.default_rng(4)
+    scores = rng.choice(rng.random(20), N_ROWS)  # full mantissas, and ties among them
+    for name in ("flips", "flipped_amounts"):
+        same = np.repeat(scores[:, None], 3, axis=1)
+        table[name] = FlippedScores(("a", "b", "c"), table[name].original, same)
+    for weight in (None, rng.random(N_ROWS)):
+        value = evaluate(function, spec, table, weight)
+        assert (value == 0.0).all(), f"exactly 0 expected, got {value}"
+
+
+def always(spec: Spec) -> bool:
+    return True
+
+
+def looks_at_categories(spec: Spec) -> bool:
+    return spec.grouped or looks_at_flips(spec)
+
+
+def looks_at_flips(spec: Spec) -> bool:
+    return any("flip" in column for column in spec.columns)
+
+
+def follows_the_scale(spec: Spec) -> bool:
+    return spec.degree is not None
+
+
+CHECKS = {
+    check_row_order: always,
+    check_unit_weights: always,
+    check_weight_is_repetition: always,
+    check_zero_weight_is_removal: always,
+    check_category_names: looks_at_categories,
+    check_scale: follows_the_scale,
+    check_no_change_is_zero: looks_at_flips,
+}
+CASES = [
+    pytest.param(check, name, id=f"{check.__name__}-{name}")
+    for check, applies in CHECKS.items()
+    for name, spec in REGISTRY.items()
+    if applies(spec)
+]
+
+
+@pytest.mark.parametrize(("check", "name"), CASES)
+def test_invariant(check: Callable[..., None], name: str) -> None:
+    check(getattr(fcorr.metrics, name), REGISTRY[name])
+
+
+def test_every_public_name_is_registered_or_no_metric() -> None:
+    assert set(fcorr.metrics.__all__) == set(REGISTRY) | NO_METRICS
+    assert not set(REGISTRY) & NO_METRICS
+
+
+def first_prediction(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
+    return float(y_pred[0] + np.arange(len(y_pred)) @ y_pred)
+
+
+def shifted_by_weights(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
+    return float(np.mean(y_pred)) + (0.001 if sample_weight is not None else 0)
+
+
+def deaf_to_weights(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
+    return float(np.mean(y_pred))
+
+
+def signed_difference(y_true: Any, y_pred: Any, sensitive_features: Any) -> float:
+    groups = np.unique(sensitive_features)
+    first, *_, last = [float(np.mean(y_pred[sensitive_features == group])) for group in groups]
+    return first - last
+
+
+def first_category_only(flips: FlippedScores, sample_weight: Any = None) -> float:
+    return float(np.mean(np.abs(flips.scores[:, 0] - flips.scores[:, 1])))
+
+
+def squared_error(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
+    return float(np.mean((y_true - y_pred) ** 2))
+
+
+def nearly_zero(flips: FlippedScores, sample_weight: Any = None) -> float:
+    return first_category_only(flips) + 1e-17
+
+
+AMOUNTS = Spec(("amounts", "predicted"), degree=1)
+BROKEN = [
+    (check_row_order, first_prediction, AMOUNTS),
+    (check_unit_weights, shifted_by_weights, AMOUNTS),
+    (check_weight_is_repetition, deaf_to_weights, AMOUNTS),
+    (check_zero_weight_is_removal, deaf_to_weights, AMOUNTS),
+    (check_category_names, signed_difference, Spec(("amounts", "predicted"), grouped=True)),
+    (check_category_names, first_category_only, Spec(("flips",))),
+    (check_scale, squared_error, AMOUNTS),
+    (check_no_change_is_zero, nearly_zero, Spec(("flips",))),
+]
+
+
+@pytest.mark.parametrize(("check", "broken", "spec"), BROKEN)
+def test_a_broken_metric_fails(check: Any, broken: Any, spec: Spec) -> None:
+    with pytest.raises(AssertionError):
+        check(broken, spec)
+
+
+def test_every_check_has_been_seen_to_fail() -> None:
+    assert {check for check, *_ in BROKEN} == set(CHECKS)
+
+
+@pytest.mark.parametrize("name", [name for name in REGISTRY if name.endswith("_score")])
+def test_a_score_is_higher_for_the_truth(name: str) -> None:
+    table, function = make_table(), getattr(fcorr.metrics, name)
+    truth, prediction = (table[column] for column in REGISTRY[name].columns)
+    assert function(truth, truth) > function(truth, prediction)
+
+
+@pytest.mark.parametrize("name", [name for name in REGISTRY if name.endswith(("_error", "_rate"))])
+def test_an_error_is_zero_for_the_truth(name: str) -> None:
+    table, function = make_table(), getattr(fcorr.metrics, name)
+    truth, prediction = (table[column] for column in REGISTRY[name].columns)
+    assert function(truth, truth) == 0 < function(truth, prediction)
