@@ -589,7 +589,7 @@ def _cells(
                 "hint": f"{panel.names[i]} × {panel.names[j]}: {text}",
                 "text": text if written else "",
                 # On a black-and-white print blue and orange look alike where they are dark.
-                "stroke": not written and value < -0.1 * limit,
+                "stroke": not written and value < -0.05 * limit,
             }
         )
     return cells
