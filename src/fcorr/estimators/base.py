@@ -36,6 +36,7 @@ from fcorr.training.loop import Pace, map_rows, train
 from fcorr.training.losses import Loss
 from fcorr.training.objective import CarForm, CarWeight, Objective, Rows
 from fcorr.training.progress import make_progress
+from fcorr.training.threads import threads_for
 
 Columns = str | int | Sequence[str | int] | None
 
@@ -189,7 +190,11 @@ class BaseFCorr(ABC, BaseEstimator):
             learning_rate=self.learning_rate,
             patience=self._patience(),
         )
-        with make_progress(self.verbose, self.epochs) as progress:
+        widest = max(len(self.schema_.feature_names) ** 2, *self.head, 1)
+        with (
+            threads_for(min(pace.batch_size, len(rows)) * widest),
+            make_progress(self.verbose, self.epochs) as progress,
+        ):
             self.history_ = train(
                 objective,
                 rows,

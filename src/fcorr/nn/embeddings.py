@@ -8,6 +8,8 @@ from torch.nn.functional import embedding, gelu, one_hot
 
 from fcorr.nn.layers import CatLinear, ElementwiseLinear
 
+_START_SCALE = 0.3
+
 
 class CategoricalEmbedding(nn.Module):
     """``CatLinear ∘ GELU ∘ ElementwiseLinear ∘ OneHot`` (paper, §3.1), computed as a table.
@@ -46,6 +48,14 @@ class CategoricalEmbedding(nn.Module):
         self.cat_linear = CatLinear(self.cardinalities, generator=generator)
         offsets = torch.tensor([0, *self.cardinalities]).cumsum(0)
         self.register_buffer("offsets", offsets, persistent=False)
+        self._start_small_and_centred()
+
+    @torch.no_grad()
+    def _start_small_and_centred(self) -> None:
+        """Let no feature stand out before it has learnt to: the mean over its categories is 0."""
+        self.cat_linear.weight.mul_(_START_SCALE)
+        total = self.cat_linear.sum_by_feature(self.table())
+        self.cat_linear.bias.sub_(total / torch.tensor(self.cardinalities).clamp(min=1))
 
     def table(self) -> Tensor:
         """Embed every category of every feature: ``(Σ C_i,)``."""

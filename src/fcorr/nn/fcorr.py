@@ -53,6 +53,11 @@ class FCorrEncoderLayer(nn.Module):
         self.stack = nn.ModuleList(
             ElementwiseLinear(n_features, generator=generator) for _ in range(n_elementwise)
         )
+        if n_elementwise:
+            # The stack starts as a small correction to what the attention found.
+            with torch.no_grad():
+                for parameter in self.stack[-1].parameters():
+                    parameter.mul_(0.1)
 
     def forward(self, h: Tensor) -> Tensor:
         """Let the features attend to each other, then transform each by itself."""

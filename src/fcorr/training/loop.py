@@ -15,6 +15,9 @@ from fcorr.training.objective import Objective, Rows
 from fcorr.training.progress import SilentProgress
 
 _WARM_UP = 0.1  # share of the steps in which the learning rate rises to its full height
+# A short memory for the squared gradient: CAR's is large at first and tiny once the categories have
+# moved together, and Adam's usual 0.999 would still divide by the first when it meets the second.
+_BETAS = (0.9, 0.95)
 _CHUNK_NUMBERS = 2**24  # numbers that an attention matrix may hold while rows are scored
 
 
@@ -58,7 +61,9 @@ def train(
         Told of every epoch.
     """
     model = objective.model
-    optimizer = torch.optim.Adam(model.parameters(), lr=pace.learning_rate, fused=True)
+    optimizer = torch.optim.Adam(
+        model.parameters(), lr=pace.learning_rate, betas=_BETAS, fused=True
+    )
     n_steps = pace.epochs * math.ceil(len(rows) / pace.batch_size)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _one_cycle(n_steps))
     history = History()

@@ -1,0 +1,172 @@
+"""`fcorr train`: a table in, a model file out."""
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fcorr.cli._console import check_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MAX_INTEGER_CLASSES = 20
+
+
+class Task(StrEnum):
+    """What to predict."""
+
+    auto = "auto"
+    classification = "classification"
+    regression = "regression"
+
+
+class CarForm(StrEnum):
+    """Form of the regulariser."""
+
+    sensitive = "sensitive"
+    paper = "paper"
+    cda = "cda"
+
+
+def train(
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", exists=True, dir_okay=False)],
+    target: Annotated[str, typer.Option(help="Column to predict.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Model file to write.", dir_okay=False)
+    ],
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(help="Sensitive column; give the option again for more."),
+    ] = None,
+    task: Annotated[Task, typer.Option(help="What to predict.")] = Task.auto,
+    weight: Annotated[str | None, typer.Option(help="Column of sample weights.")] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Column to leave out, such as a key.")
+    ] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="Column of numbers that are categories.")
+    ] = None,
+    validation: Annotated[
+        Path | None,
+        typer.Option(help="File to measure after every epoch.", exists=True, dir_okay=False),
+    ] = None,
+    car: Annotated[
+        str, typer.Option(help="Weight of the regulariser: a number, 'paper' or 'none'.")
+    ] = "1000",
+    car_form: Annotated[CarForm, typer.Option(help="Form of the regulariser.")] = CarForm.sensitive,
+    head: Annotated[str, typer.Option(help="Sizes of the head's hidden layers.")] = "128,128",
+    layers: Annotated[int, typer.Option(help="Encoder layers.", min=1)] = 1,
+    residual: Annotated[
+        bool, typer.Option("--residual", help="Residual round the attention.")
+    ] = False,
+    epochs: Annotated[int, typer.Option(help="Passes over the data.", min=1)] = 20,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Rows per step; by default chosen by the data.", min=1)
+    ] = None,
+    learning_rate: Annotated[float, typer.Option(help="Largest learning rate.")] = 0.02,
+    early_stopping: Annotated[
+        bool, typer.Option("--early-stopping", help="Stop when validation stops improving.")
+    ] = False,
+    keep_constant: Annotated[
+        bool, typer.Option("--keep-constant", help="Accept columns of one value.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed; the same seed gives the same model.", min=0)
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where torch computes.")] = "cpu",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Train a model on a CSV or Parquet file."""
+    parameters = {
+        "sensitive": sensitive or None,
+        "categorical_features": categorical or None,
+        "car": _parse_car(car),
+        "car_form": car_form.value,
+        "head": _parse_sizes(head),
+        "n_layers": layers,
+        "residual": residual,
+        "epochs": epochs,
+        "batch_size": batch_size or "auto",
+        "learning_rate": learning_rate,
+        "early_stopping": early_stopping,
+        "constant_columns": "keep" if keep_constant else "error",
+        "random_state": seed,
+        "device": device,
+        "verbose": not quiet,
+    }
+    if not output.parent.is_dir():
+        raise typer.BadParameter(
+            f"the folder {str(output.parent)!r} does not exist.", param_hint="--output"
+        )
+    from fcorr.data.files import read_file
+
+    table = read_file(data)
+    check_columns([target], table.column_names, "--target")
+    check_columns(sensitive or [], table.column_names, "--sensitive")
+    check_columns([weight] if weight else [], table.column_names, "--weight")
+    check_columns(drop or [], table.column_names, "--drop")
+    check_columns(categorical or [], table.column_names, "--categorical")
+    without = [target, *([weight] if weight else []), *(drop or [])]
+    X, y = table.drop_columns(without), table[target]
+    eval_set = None
+    if validation is not None:
+        held_out = read_file(validation)
+        check_columns([target], held_out.column_names, "--target")
+        eval_set = (held_out, held_out[target])
+    if task is Task.auto:
+        task = _guess_task(y)
+        typer.echo(f"task: {task} (guessed from {target!r}; --task sets it)")
+
+    from fcorr.estimators import FCorrClassifier, FCorrRegressor
+
+    cls = FCorrClassifier if task is Task.classification else FCorrRegressor
+    start = time.perf_counter()
+    model = cls(**parameters)  # type: ignore[arg-type]
+    model.fit(X, y, sample_weight=table[weight] if weight else None, eval_set=eval_set)
+    seconds = time.perf_counter() - start
+    model.save(output)
+    last = model.history_.epochs[-1]
+    n_parameters = sum(p.numel() for p in model.model_.parameters())
+    car_part = (
+        "" if last.car is None else f", CAR {last.car:.2e} at λ {model.history_.car_weight:g}"
+    )
+    typer.echo(
+        f"{cls.__name__}: {table.num_rows} rows, {model.n_features_in_} features, "
+        f"{n_parameters} parameters, {seconds:.1f} s, loss {last.loss:.4f}{car_part}"
+    )
+    typer.echo(f"wrote {output}")
+
+
+def _guess_task(y: "pa.ChunkedArray") -> Task:
+    """Text, booleans and few whole numbers are classes; other numbers are amounts."""
+    import pyarrow.types as pat
+
+    if pat.is_integer(y.type):
+        few = len(y.unique()) <= _MAX_INTEGER_CLASSES
+        return Task.classification if few else Task.regression
+    is_number = pat.is_floating(y.type) or pat.is_decimal(y.type)
+    return Task.regression if is_number else Task.classification
+
+
+def _parse_car(text: str) -> float | str | None:
+    if text in ("none", "paper"):
+        return None if text == "none" else text
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"must be a number, 'paper' or 'none', got {text!r}.", param_hint="--car"
+        ) from None
+
+
+def _parse_sizes(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in text.split(",") if size.strip())
+    except ValueError:
+        raise typer.BadParameter(
+            f"must be whole numbers with commas, such as 128,128, got {text!r}.",
+            param_hint="--head",
+        ) from None

@@ -1,0 +1,25 @@
+"""How many threads a step is worth."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+_WORTH_SHARING = (
+    2**17
+)  # numbers in a step's largest tensor; below, threads wait more than they work
+
+
+@contextmanager
+def threads_for(n_numbers: int) -> Iterator[None]:
+    """Use one thread while the largest tensor is small, and torch's own setting otherwise.
+
+    Threads that meet after every small operation cost more than they bring, many times more
+    where another process wants the same core. The setting is restored on the way out.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if n_numbers < _WORTH_SHARING else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
