@@ -59,11 +59,13 @@ def read_table(X: Any) -> Table:
     """
     _refuse_what_is_not_a_table(X)
     table = _from_frame(X) if is_frame(X) else _from_array(X)
-    if table.n_rows == 0 or not table.columns:
+    n_columns = len(table.columns)
+    if table.n_rows == 0 or n_columns == 0:
+        empty = "0 sample(s)" if table.n_rows == 0 else "0 feature(s)"
         raise InvalidInputError(
-            "X must have at least one row and one column, "
-            f"got {table.n_rows} sample(s) (shape=({table.n_rows}, {len(table.columns)})) while a "
-            "minimum of 1 is required. Check the filter or the file that made it."
+            f"X must have at least one row and one column, got {empty} "
+            f"(shape=({table.n_rows}, {n_columns})) while a minimum of 1 is required. "
+            "Check the filter or the file that made it."
         )
     return table
 

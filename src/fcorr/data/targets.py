@@ -59,7 +59,7 @@ def read_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[
     total = weight.sum()
     if total == 0:
         raise InvalidInputError(
-            "sample_weight must have a positive sum, got 0 in every row. "
+            "sample_weight must have a positive sum, got a weight of zero in every row. "
             "Leave it out to weigh all rows alike."
         )
     return weight * (n_rows / total)

@@ -40,6 +40,7 @@ from fcorr.training.threads import threads_for
 
 Columns = str | int | Sequence[str | int] | None
 
+_FEW_FEATURES = 3  # LayerNorm takes away location and scale: of two numbers a sign is left
 _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
 
 
@@ -153,6 +154,24 @@ class BaseFCorr(ABC, BaseEstimator):
         Self
             The fitted estimator.
         """
+        before = dict(vars(self))
+        try:
+            self._fit(X, y, sample_weight, eval_set)
+        except BaseException:
+            # A fit that fails leaves the estimator as it was, never half of one model and half
+            # of another.
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        return self
+
+    def _fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        eval_set: tuple[Any, ArrayLike] | None,
+    ) -> None:
         check_options(self.get_params(deep=False))
         device = check_device(self.device)
         table = read_table(X)
@@ -168,6 +187,7 @@ class BaseFCorr(ABC, BaseEstimator):
             constant_columns=self.constant_columns,
         )
         self._name_features(table)
+        self._warn_of_few_features()
         self.seed_ = draw_seed(self.random_state)
         generator = torch.Generator().manual_seed(self.seed_)
         encoded = encode(table, self.schema_)
@@ -204,7 +224,6 @@ class BaseFCorr(ABC, BaseEstimator):
                 progress=progress,
             )
         self.significance_ = self._mean_attention(encoded).diagonal().copy()
-        return self
 
     def _name_features(self, table: Table) -> None:
         self.n_features_in_ = len(table.names)
@@ -212,6 +231,16 @@ class BaseFCorr(ABC, BaseEstimator):
             self.feature_names_in_ = np.asarray(table.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    def _warn_of_few_features(self) -> None:
+        if self.n_features_in_ < _FEW_FEATURES:
+            warnings.warn(
+                f"X has {self.n_features_in_} feature(s), and LayerNorm across so few leaves "
+                "nearly nothing of them: expect poor predictions. Use at least "
+                f"{_FEW_FEATURES} features, or a simpler model.",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _build_model(
         self, knots: Sequence[Tensor], generator: torch.Generator | None = None

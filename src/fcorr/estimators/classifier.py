@@ -76,7 +76,8 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the most probable class of each row."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(axis=1)]
 
     def _learn_target(self, y: NDArray[Any]) -> None:
         check_classification_targets(y)

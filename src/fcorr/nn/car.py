@@ -162,10 +162,7 @@ def augmented_forward(
         sigma: sen_cat_embedding(model.categorical, sigma).expand(len(h_BF), -1)
         for sigma in sensitive
     }
-    norm = model.first_layer.attention_norm
-    losses = car_augmented(
-        norm(h_BF), {sigma: sen_layer_norm(norm, x, h_BF, sigma) for sigma, x in extras.items()}
-    )
+    losses = car_augmented(*_augmented_norm(model.first_layer.attention_norm, h_BF, extras))
     for layer in model.layers:
         h_BF, extras = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
     return model.decode(h_BF), losses
@@ -217,9 +214,8 @@ def _augmented_layer(
 ) -> tuple[Tensor, dict[int, Tensor]]:
     """One encoder layer on p features and their extras."""
     n_features = h_BF.shape[1]
-    z = [layer.attention_norm(h_BF)]
-    z += [sen_layer_norm(layer.attention_norm, x, h_BF, sigma) for sigma, x in extras.items()]
-    z_BK = torch.cat(z, dim=1)
+    z_BF, z_extras = _augmented_norm(layer.attention_norm, h_BF, extras)
+    z_BK = torch.cat([z_BF, *z_extras.values()], dim=1)
     scores_BKK = z_BK.unsqueeze(2) * (z_BK / math.sqrt(n_features)).unsqueeze(1)
     attended = torch.bmm(torch.softmax(scores_BKK, dim=2), z_BK.unsqueeze(2)).squeeze(2)
     if layer.residual:
@@ -234,6 +230,18 @@ def _augmented_layer(
             x = sen_elementwise_linear(cast(ElementwiseLinear, linear), gelu(x) if i else x, sigma)
         transformed[sigma] = a_BC + x
     return h_BF, transformed
+
+
+def _augmented_norm(
+    norm: nn.LayerNorm, h_BF: Tensor, extras: dict[int, Tensor]
+) -> tuple[Tensor, dict[int, Tensor]]:
+    """LayerNorm of the p features and SenLayerNorm of their extras.
+
+    Both by the same operations, not torch's fused ones for the first: entries that embed alike
+    come out alike to the bit, and CAR is then exactly 0.
+    """
+    z_BF = _normalize(h_BF, _mean_and_deviation(norm, h_BF), norm.weight, norm.bias)
+    return z_BF, {sigma: sen_layer_norm(norm, x, h_BF, sigma) for sigma, x in extras.items()}
 
 
 def _mean_and_deviation(norm: nn.LayerNorm, h_BF: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,41 @@
+# `make demo` and `make test` do all the set-up: they need Python 3.11, make and a package index.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Test processes run side by side, so each uses one thread.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test test-slow check format bench-adult clean
+
+demo: $(READY)
+	$(BIN)/fcorr demo --output fcorr-demo
+
+test: $(READY)
+	$(BIN)/pytest --numprocesses 2
+
+test-slow: $(READY)
+	$(BIN)/pytest --numprocesses 2 -m slow
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench-adult: $(READY)
+	$(BIN)/python benchmarks/adult.py
+
+clean:
+	rm -rf $(VENV) fcorr-demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)

@@ -1,0 +1,277 @@
+import itertools
+import math
+
+import pytest
+import torch
+from torch.autograd import gradcheck
+
+from fcorr.nn import FCorrTransformer, car_cda, car_sensitive
+from fcorr.nn.car import (
+    augmented_forward,
+    car_augmented,
+    paper_weight,
+    sen_cat_embedding,
+    sen_elementwise_linear,
+    sen_layer_norm,
+)
+
+CARDINALITIES = [3, 2, 4]
+N_NUMERIC = 3
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def make_model(**options):
+    model = FCorrTransformer(CARDINALITIES, N_NUMERIC, (5, 5), generator=seeded(), **options)
+    with torch.no_grad():  # away from the special values of a fresh LayerNorm
+        for layer in model.layers:
+            for norm in (layer.attention_norm, layer.stack_norm):
+                norm.weight.uniform_(0.5, 2, generator=seeded(1))
+                norm.bias.uniform_(-1, 1, generator=seeded(2))
+    return model.double()
+
+
+def make_rows(n_rows=9):
+    generator = seeded(3)
+    codes = torch.stack(
+        [torch.randint(c, (n_rows,), generator=generator) for c in CARDINALITIES], dim=1
+    )
+    return codes, torch.randn(n_rows, N_NUMERIC, dtype=torch.float64, generator=generator)
+
+
+def let_categories_embed_alike(model, sigma):
+    """Zero the weights of a feature's categories: only its bias is left."""
+    start, stop = model.categorical.offsets[sigma], model.categorical.offsets[sigma + 1]
+    with torch.no_grad():
+        model.categorical.cat_linear.weight[start:stop] = 0
+
+
+def car_sensitive_of_rows(model, codes, numbers, sensitive):
+    return car_sensitive(model, model.embed(codes, numbers), sensitive)
+
+
+def car_paper_of_rows(model, codes, numbers, sensitive):
+    return augmented_forward(model, codes, numbers, sensitive)[1]
+
+
+FORMS = {"cda": car_cda, "paper": car_paper_of_rows, "sensitive": car_sensitive_of_rows}
+each_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+
+
+def test_cda_equals_the_equation_written_out():
+    model, (codes, numbers) = make_model(), make_rows()
+    sigma = 2
+    expected = torch.zeros(len(codes), dtype=torch.float64)
+    for n, i in itertools.product(range(len(codes)), range(CARDINALITIES[sigma])):
+        flipped = codes[n : n + 1].clone()
+        flipped[0, sigma] = i
+        columns = []
+        for x in (codes[n : n + 1], flipped):
+            z = model.layers[0].attention_norm(model.embed(x, numbers[n : n + 1]))[0]
+            columns.append(torch.softmax(torch.outer(z, z) / math.sqrt(6), dim=1)[:, sigma])
+        expected[n] += (columns[0] - columns[1]).square().sum() / CARDINALITIES[sigma]
+    torch.testing.assert_close(car_cda(model, codes, numbers, [sigma]), expected)
+
+
+def test_augmentation_equals_the_equation_written_out():
+    model, (codes, numbers) = make_model(), make_rows()
+    sigma, norm = 0, model.layers[0].attention_norm
+    e = model.embed(codes, numbers)
+    mean, deviation = e.mean(1, keepdim=True), (e.var(1, correction=0, keepdim=True) + 1e-5).sqrt()
+    categories = torch.stack([model.categorical.table()[i] for i in range(3)])
+    extra = (categories - mean) / deviation * norm.weight[sigma] + norm.bias[sigma]
+    keys = torch.cat([norm(e), extra], dim=1)
+    attention = torch.softmax(norm(e).unsqueeze(2) * keys.unsqueeze(1) / math.sqrt(6), dim=2)
+    expected = sum(
+        (attention[:, :, sigma] - attention[:, :, 6 + i]).square().sum(1) / 3 for i in range(3)
+    )
+    torch.testing.assert_close(car_paper_of_rows(model, codes, numbers, [sigma]), expected)
+    torch.testing.assert_close(car_sensitive_of_rows(model, codes, numbers, [sigma]), expected)
+
+
+@each_form
+def test_car_is_exactly_zero_when_all_categories_embed_alike(form):
+    model, (codes, numbers) = make_model(), make_rows()
+    assert (form(model, codes, numbers, [1]) > 1e-6).all()
+    let_categories_embed_alike(model, 1)
+    assert (form(model, codes, numbers, [1]) == 0).all()
+
+
+@each_form
+def test_car_is_zero_only_then(form):
+    """A gap between two categories that no row of the batch has is seen all the same."""
+    model, (codes, numbers) = make_model(), make_rows()
+    let_categories_embed_alike(model, 0)
+    codes[:, 0] = 0
+    with torch.no_grad():
+        model.categorical.cat_linear.weight[2] = 0.5
+        assert model.categorical.categories(0).unique().numel() == 2
+    assert (form(model, codes, numbers, [0]) > 1e-9).all()
+
+
+def test_augmentation_and_cda_agree_where_they_must():
+    """For categories close together, one flip moves the column alike in both forms.
+
+    The forms differ in the softmax's denominator (p + C keys against p) and in LayerNorm's
+    statistics (kept against recomputed). With the extra keys' share of the denominator known, the
+    leading term of one follows from the other: here their ratio is held against that prediction.
+    """
+    model, (codes, numbers) = make_model(), make_rows(60)
+    sigma, norm = 0, model.layers[0].attention_norm
+    let_categories_embed_alike(model, sigma)
+    gap = 1e-5
+    with torch.no_grad():
+        model.categorical.elementwise.weight[:3] = 1
+        model.categorical.elementwise.bias[:3] = 0
+        model.categorical.cat_linear.weight[:3] = gap * torch.tensor([-1.0, 0.0, 2.0])
+    table = model.categorical.categories(sigma).detach()
+    e = model.embed(codes, numbers).detach()
+    z, p = norm(e).detach(), e.shape[1]
+    deviation = (e.var(1, correction=0, keepdim=True) + norm.eps).sqrt()
+    change = (table - e[:, sigma, None]) / deviation * norm.weight[sigma]  # of key σ, per flip
+    weights = torch.exp(z.unsqueeze(2) * z.unsqueeze(1) / math.sqrt(p))
+    with_extras = weights.sum(2) + 3 * weights[:, :, sigma]
+    # Augmentation: d A[r, σ] = (z_r / √p) e^{z_r z_σ/√p} / N_aug · d z_σ.
+    slope = z / math.sqrt(p) * weights[:, :, sigma] / with_extras
+    augmented = (slope.unsqueeze(2) * change.unsqueeze(1)).square().sum((1, 2)) / 3
+    torch.testing.assert_close(
+        car_paper_of_rows(model, codes, numbers, [sigma]), augmented, rtol=1e-3, atol=0
+    )
+
+    # CDA: the derivative of the whole recomputed column with respect to the embedding of σ.
+    def column(e_sigma, n):
+        row = torch.cat([e[n, :sigma], e_sigma, e[n, sigma + 1 :]])
+        z_row = norm(row.unsqueeze(0))[0]
+        return torch.softmax(torch.outer(z_row, z_row) / math.sqrt(p), dim=1)[:, sigma]
+
+    jacobian = torch.stack(
+        [
+            torch.autograd.functional.jacobian(lambda v, n=n: column(v, n), e[n, sigma, None])[:, 0]
+            for n in range(len(e))
+        ]
+    )
+    steps = table - e[:, sigma, None]
+    recomputed = (jacobian.unsqueeze(2) * steps.unsqueeze(1)).square().sum((1, 2)) / 3
+    torch.testing.assert_close(
+        car_cda(model, codes, numbers, [sigma]), recomputed, rtol=1e-3, atol=0
+    )
+    # Both forms rank the rows alike: what one penalises, the other does.
+    ranks = torch.stack([augmented, recomputed]).log()
+    assert torch.corrcoef(ranks)[0, 1] > 0.9
+
+
+def test_default_form_leaves_every_other_parameters_gradient_untouched():
+    model, (codes, numbers) = make_model(), make_rows()
+    sigma = 1
+    car_sensitive_of_rows(model, codes, numbers, [sigma]).sum().backward()
+    start, stop = model.categorical.offsets[sigma], model.categorical.offsets[sigma + 1]
+    own = {
+        "categorical.elementwise.weight": slice(start, stop),
+        "categorical.elementwise.bias": slice(start, stop),
+        "categorical.cat_linear.weight": slice(start, stop),
+        "categorical.cat_linear.bias": slice(sigma, sigma + 1),
+    }
+    for name, parameter in model.named_parameters():
+        grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.clone()
+        if name in own:
+            assert (grad[own[name]] != 0).any(), name
+            grad[own[name]] = 0
+        assert (grad == 0).all(), name
+
+
+@pytest.mark.parametrize("form", [car_cda, car_paper_of_rows], ids=["cda", "paper"])
+def test_the_papers_forms_reach_other_parameters(form):
+    model, (codes, numbers) = make_model(), make_rows()
+    form(model, codes, numbers, [1]).sum().backward()
+    assert model.numeric.steps.grad.abs().sum() > 0
+
+
+@each_form
+def test_several_sensitive_features_need_each_to_embed_alike(form):
+    model, (codes, numbers) = make_model(), make_rows()
+    let_categories_embed_alike(model, 0)
+    assert (form(model, codes, numbers, [0, 1]) > 0).all()
+    let_categories_embed_alike(model, 1)
+    assert (form(model, codes, numbers, [0, 1]) == 0).all()
+
+
+def test_cda_of_several_features_is_the_sum():
+    model, (codes, numbers) = make_model(), make_rows()
+    torch.testing.assert_close(
+        car_cda(model, codes, numbers, [0, 2]),
+        car_cda(model, codes, numbers, [0]) + car_cda(model, codes, numbers, [2]),
+    )
+
+
+def test_gradient_of_the_augmented_loss():
+    z = torch.randn(2, 4, dtype=torch.float64, generator=seeded(), requires_grad=True)
+    extra = torch.randn(2, 3, dtype=torch.float64, generator=seeded(1), requires_grad=True)
+    assert gradcheck(lambda z, extra: car_augmented(z, {1: extra}), (z, extra))
+
+
+def test_sen_operations_share_parameters():
+    """On the factual category each gives what the standard layer gives, with no parameter more."""
+    model, (codes, numbers) = make_model(), make_rows()
+    sigma, layer = 2, model.layers[0]
+    h = model.embed(codes, numbers)
+    categories = sen_cat_embedding(model.categorical, sigma)
+    torch.testing.assert_close(categories[codes[:, sigma]], h[:, sigma])
+    extra = categories.expand(len(h), -1)
+    at_factual = codes[:, sigma, None]
+    torch.testing.assert_close(
+        sen_layer_norm(layer.attention_norm, extra, h, sigma).gather(1, at_factual)[:, 0],
+        layer.attention_norm(h)[:, sigma],
+    )
+    torch.testing.assert_close(
+        sen_elementwise_linear(layer.stack[0], extra, sigma).gather(1, at_factual)[:, 0],
+        layer.stack[0](h)[:, sigma],
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"n_layers": 3}, {"residual": True}])
+def test_augmented_forward_uses_the_models_parameters_only(options):
+    model, (codes, numbers) = make_model(**options), make_rows()
+    before = {name: p.shape for name, p in model.named_parameters()}
+    outputs, losses = augmented_forward(model, codes, numbers, [0, 1])
+    assert outputs.shape == (9, 1)
+    assert losses.shape == (9,)
+    assert {name: p.shape for name, p in model.named_parameters()} == before
+
+
+@pytest.mark.parametrize("options", [{}, {"n_layers": 3}, {"residual": True}])
+def test_augmented_forward_without_extras_is_the_model(options):
+    model, (codes, numbers) = make_model(**options), make_rows()
+    outputs, _ = augmented_forward(model, codes, numbers, [])
+    torch.testing.assert_close(outputs, model(codes, numbers))
+
+
+@pytest.mark.parametrize("options", [{}, {"n_layers": 3}, {"residual": True}])
+def test_extras_behave_like_copies_of_the_sensitive_feature(options):
+    """A model whose features are repeated by hand gives what the augmentation gives.
+
+    With the sensitive category the only one there is, an extra entry equals the original one at
+    every layer, so attention over p + 1 entries has two equal keys.
+    """
+    model, (codes, numbers) = make_model(**options), make_rows()
+    sigma = 1
+    let_categories_embed_alike(model, sigma)
+    outputs, _ = augmented_forward(model, codes, numbers, [sigma])
+
+    h = model.embed(codes, numbers)
+    for layer in model.layers:
+        z = layer.attention_norm(h)
+        keys = torch.cat([z, z[:, [sigma, sigma]]], dim=1)
+        a = torch.softmax(z.unsqueeze(2) * keys.unsqueeze(1) / math.sqrt(6), dim=2)
+        a = (a @ keys.unsqueeze(2)).squeeze(2) + (h if layer.residual else 0)
+        h = a + layer.transform(layer.stack_norm(a))
+    torch.testing.assert_close(outputs, model.decode(h))
+
+
+@pytest.mark.parametrize(
+    ("performance", "car", "weight"),
+    [(0.59, 0.0025, 100.0), (1.0, 1.0, 1.0), (0.1, 0.5, 0.1), (1.0, 1e-300, 1e300), (1.0, 0, 1.0)],
+)
+def test_paper_weight_is_the_power_of_ten_below_the_ratio(performance, car, weight):
+    assert paper_weight(performance, car) == pytest.approx(weight)

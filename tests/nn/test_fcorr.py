@@ -1,0 +1,133 @@
+import math
+
+import pytest
+import torch
+from torch.autograd import gradcheck
+
+from fcorr.nn import FCorrEncoderLayer, FCorrTransformer
+from fcorr.nn.attention import attend, attention_scores, attention_weights, mean_attention_scores
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def n_parameters(module):
+    return sum(p.numel() for p in module.parameters())
+
+
+@pytest.mark.parametrize(
+    ("cardinalities", "n_numeric", "head", "total", "in_head"),
+    [
+        ([9, 5, 7, 7, 2, 5, 2, 2, 2, 2, 2, 2, 8, 4, 1], 16, (64,) * 3, 11_064, 11_064 - 631),
+        ([7] + [2] * 382, 198, (16,) * 4, 21_767, 10_145),
+    ],
+    ids=["BAF", "InsurTech"],
+)
+def test_parameter_counts_are_the_papers(cardinalities, n_numeric, head, total, in_head):
+    model = FCorrTransformer(cardinalities, n_numeric, head, numeric_embedding="paper")
+    assert n_parameters(model) == total
+    assert n_parameters(model.head) == in_head
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 31])
+def test_attention_equals_a_loop_over_the_formula(n_features):
+    z = torch.randn(4, n_features, dtype=torch.float64, generator=seeded())
+    expected = torch.empty_like(z)
+    for b in range(4):
+        for i in range(n_features):
+            weights = [
+                math.exp(z[b, i] * z[b, j] / math.sqrt(n_features)) for j in range(n_features)
+            ]
+            expected[b, i] = sum(w * z[b, j] for j, w in enumerate(weights)) / sum(weights)
+    torch.testing.assert_close(attend(z), expected)
+
+
+def test_attention_gradient():
+    z = torch.randn(3, 5, dtype=torch.float64, generator=seeded(), requires_grad=True)
+    assert gradcheck(attend, z)
+
+
+def test_attention_rows_sum_to_one():
+    z = 30 * torch.randn(3, 5, generator=seeded())
+    torch.testing.assert_close(attention_weights(z).sum(2), torch.ones(3, 5))
+
+
+def test_mean_scores_equal_the_mean_of_the_matrices():
+    z = torch.randn(50, 6, dtype=torch.float64, generator=seeded())
+    torch.testing.assert_close(mean_attention_scores(z), attention_scores(z).mean(0))
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_encoder_layer_by_hand(residual):
+    layer = FCorrEncoderLayer(4, n_elementwise=2, residual=residual, generator=seeded()).double()
+    with torch.no_grad():
+        for norm in (layer.attention_norm, layer.stack_norm):
+            norm.weight.uniform_(0.5, 2, generator=seeded(1))
+            norm.bias.uniform_(-1, 1, generator=seeded(2))
+    h = torch.randn(5, 4, dtype=torch.float64, generator=seeded(3))
+
+    def norm(x, layer_norm):
+        centred = x - x.mean(1, keepdim=True)
+        deviation = (centred.square().mean(1, keepdim=True) + layer_norm.eps).sqrt()
+        return centred / deviation * layer_norm.weight + layer_norm.bias
+
+    z = norm(h, layer.attention_norm)
+    a = torch.softmax(z.unsqueeze(2) * z.unsqueeze(1) / 2, dim=2) @ z.unsqueeze(2)
+    a = a.squeeze(2) + (h if residual else 0)
+    x = norm(a, layer.stack_norm)
+    x = layer.stack[0].weight * x + layer.stack[0].bias
+    x = layer.stack[1].weight * torch.nn.functional.gelu(x) + layer.stack[1].bias
+    torch.testing.assert_close(layer(h), a + x)
+
+
+@pytest.mark.parametrize("numeric_embedding", ["spline", "paper"])
+@pytest.mark.parametrize("n_layers", [1, 3])
+def test_model_gradient(numeric_embedding, n_layers):
+    model = FCorrTransformer(
+        [3, 2],
+        2,
+        (4,),
+        n_layers=n_layers,
+        n_outputs=2,
+        numeric_embedding=numeric_embedding,
+        generator=seeded(),
+    ).double()
+    codes = torch.tensor([[0, 1], [2, 0], [1, 1]])
+    numbers = torch.tensor([[0.1, -1.2], [0.7, 0.3], [-0.4, 2.4]], dtype=torch.float64)
+    names = [name for name, _ in model.named_parameters()]
+    values = [p.detach().clone().requires_grad_() for p in model.parameters()]
+
+    def forward(*parameters):
+        weights = dict(zip(names, parameters, strict=True))
+        return torch.func.functional_call(model, weights, (codes, numbers))
+
+    assert gradcheck(forward, values, atol=1e-4)
+
+
+def test_every_parameter_takes_part():
+    model = FCorrTransformer([3, 2], 2, (4, 4), n_layers=2, generator=seeded())
+    codes = torch.tensor([[0, 1], [2, 0], [1, 1], [1, 0]])
+    numbers = torch.randn(4, 2, generator=seeded(1))
+    model(codes, numbers).square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad.abs().sum() > 0, name
+
+
+def test_missing_numbers_have_an_embedding_of_their_own():
+    model = FCorrTransformer([2], 2, (4,), learn_missing=True, generator=seeded())
+    with torch.no_grad():
+        model.missing.copy_(torch.tensor([5.0, 7.0]))
+    numbers = torch.tensor([[torch.nan, 0.3], [0.3, torch.nan]])
+    embedded = model.embed(torch.zeros(2, 1, dtype=torch.long), numbers)
+    assert embedded[0, 1] == 5
+    assert embedded[1, 2] == 7
+    assert embedded.isfinite().all()
+    model(torch.zeros(2, 1, dtype=torch.long), numbers).sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_the_same_generator_state_gives_the_same_model():
+    a, b = (FCorrTransformer([3], 2, (4,), generator=seeded(7)) for _ in range(2))
+    for p, q in zip(a.parameters(), b.parameters(), strict=True):
+        assert torch.equal(p, q)
