@@ -26,15 +26,20 @@ from fcorr.metrics import (
 )
 
 HERE = Path(__file__).parent
-COLUMNS = (
-    "age workclass fnlwgt education education_num marital_status occupation relationship race sex "
-    "capital_gain capital_loss hours_per_week native_country income"
-).split()
+COLUMNS = [
+    *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation"),
+    *("relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week"),
+    *("native_country", "income"),
+]
 VARIANTS = {
     "defaults, no sensitive column": {},
     "race, without CAR": {"sensitive": "race", "car": None},
     "race, CAR (default)": {"sensitive": "race"},
-    "race, CAR in the paper's form": {"sensitive": "race", "car_form": "paper"},
+    "race, CAR in the paper's form and weight": {
+        "sensitive": "race",
+        "car": "paper",
+        "car_form": "paper",
+    },
 }
 SEEDS = range(5)
 

@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+import numpy as np
+
 
 class InvalidInputError(ValueError):
     """The data or an argument breaks a stated rule."""
@@ -42,6 +44,6 @@ def enumerate_some(items: Iterable[object], limit: int = 5) -> str:
     >>> enumerate_some(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"
     """
-    names = [repr(item) for item in items]
+    names = [repr(item.item() if isinstance(item, np.generic) else item) for item in items]
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

@@ -1,7 +1,7 @@
 """`fcorr predict`: a model and a table in, a table of predictions out."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,13 +32,17 @@ def predict(
         )
     import pyarrow as pa
 
-    from fcorr.data.files import read_file, write_file
+    from fcorr.data.files import WRITABLE, read_file, write_file
     from fcorr.estimators import FCorrClassifier, load
 
+    if not output.name.lower().endswith(WRITABLE):
+        raise typer.BadParameter(
+            f"must end in .csv or .parquet, got {output.name!r}.", param_hint="--output"
+        )
     estimator = load(model)
-    table = read_file(data)
+    table = read_file(data, text=estimator.schema_.text)
     check_columns(keep or [], table.column_names, "--keep")
-    columns = {name: table[name] for name in keep or []}
+    columns: dict[str, Any] = {}
     if isinstance(estimator, FCorrClassifier):
         probabilities = estimator.predict_proba(table)
         columns["prediction"] = pa.array(estimator.classes_[probabilities.argmax(axis=1)])
@@ -46,5 +50,12 @@ def predict(
             columns[f"probability_{label}"] = pa.array(values)
     else:
         columns["prediction"] = pa.array(estimator.predict(table))
-    write_file(pa.table(columns), output)
+    for name in keep or []:
+        if name in columns:
+            raise typer.BadParameter(
+                f"the output has a column {name!r} of its own. Rename the one in the file.",
+                param_hint="--keep",
+            )
+    kept = {name: table[name] for name in keep or []}
+    write_file(pa.table({**kept, **columns}), output)
     typer.echo(f"wrote {output}: {table.num_rows} rows")

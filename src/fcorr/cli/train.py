@@ -55,7 +55,7 @@ def train(
     ] = None,
     car: Annotated[
         str, typer.Option(help="Weight of the regulariser: a number, 'paper' or 'none'.")
-    ] = "1000",
+    ] = "1e6",
     car_form: Annotated[CarForm, typer.Option(help="Form of the regulariser.")] = CarForm.sensitive,
     head: Annotated[str, typer.Option(help="Sizes of the head's hidden layers.")] = "128,128",
     layers: Annotated[int, typer.Option(help="Encoder layers.", min=1)] = 1,
@@ -113,8 +113,8 @@ def train(
     X, y = table.drop_columns(without), table[target]
     eval_set = None
     if validation is not None:
-        held_out = read_file(validation)
-        check_columns([target], held_out.column_names, "--target")
+        held_out = read_file(validation, text=_text_columns(table))
+        check_columns([target], held_out.column_names, "--validation")
         eval_set = (held_out, held_out[target])
     if task is Task.auto:
         task = _guess_task(y)
@@ -138,6 +138,12 @@ def train(
         f"{n_parameters} parameters, {seconds:.1f} s, loss {last.loss:.4f}{car_part}"
     )
     typer.echo(f"wrote {output}")
+
+
+def _text_columns(table: "pa.Table") -> list[str]:
+    import pyarrow.types as pat
+
+    return [field.name for field in table.schema if pat.is_string(field.type)]
 
 
 def _guess_task(y: "pa.ChunkedArray") -> Task:

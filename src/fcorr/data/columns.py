@@ -16,13 +16,25 @@ Category = str | int | float | bool | None
 LARGEST = float(np.finfo(np.float32).max)
 
 
+def is_number(dtype: pa.DataType) -> bool:
+    """Tell whether a column's values are numbers."""
+    return any(is_kind(dtype) for is_kind in (pat.is_integer, pat.is_floating, pat.is_decimal))
+
+
+def is_text(dtype: pa.DataType) -> bool:
+    """Tell whether a column's values are text or booleans: categories, whatever they hold."""
+    texts = (pat.is_string, pat.is_large_string, pat.is_string_view, pat.is_boolean)
+    return any(is_kind(dtype) for is_kind in texts)
+
+
 def to_numbers(name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
     """Return a column of numbers as float64, missing ones as NaN; refuse infinite ones."""
     try:
-        values: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()
+        # Not a safe cast, which would refuse integers that float64 has to round.
+        values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInputError(
-            f"Column {name!r} must hold numbers, got {column.type}: {error}. "
+            f"Column {name!r} must hold numbers, got {column.type} ({error}). "
             "Convert the column, or train with it as a category."
         ) from error
     # NaN compares false, so only what is truly out of range is found.
@@ -64,16 +76,24 @@ def _dictionary_codes(
     """Split a column into row codes (−1: missing) and the distinct values they stand for."""
     if pat.is_null(column.type):
         return np.full(len(column), -1), []
+    kind = column.type.value_type if pat.is_dictionary(column.type) else column.type
+    if not (is_number(kind) or is_text(kind)):
+        raise InvalidInputError(
+            f"Column {name!r} must hold numbers, text or booleans to be categorical, got {kind}. "
+            "Convert it to text first."
+        )
     try:
         encoded = column if pat.is_dictionary(column.type) else pc.dictionary_encode(column)
         array = encoded.unify_dictionaries().combine_chunks()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInputError(
-            f"Column {name!r} cannot be read as categories, got {column.type}: {error}. "
+            f"Column {name!r} cannot be read as categories, got {column.type} ({error}). "
             "Convert it to text first."
         ) from error
     if isinstance(array, pa.ChunkedArray):  # no rows: nothing to combine
         return np.zeros(0, dtype=np.int64), []
     codes = pc.fill_null(array.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
-    values = [None if value != value else value for value in array.dictionary.to_pylist()]
+    # A float can be written as JSON, and equals the same number from a column of floats.
+    dictionary = array.dictionary.cast(pa.float64()) if pat.is_decimal(kind) else array.dictionary
+    values = [None if value != value else value for value in dictionary.to_pylist()]
     return codes, values

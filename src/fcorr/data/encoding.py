@@ -18,6 +18,7 @@ from fcorr.data.schema import CategoricalColumn, NumericColumn, Schema
 from fcorr.data.tables import Table
 
 _UNSEEN = -1
+_FARTHEST = 1e12  # deviations from the mean, beyond any training row; float32 can still square it
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _encode_numbers(table: Table, column: NumericColumn) -> NDArray[np.float64]:
     values = table.columns[column.name]
     if pat.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    standardised = (to_numbers(column.name, values) - column.mean) / column.scale
-    if column.keep_missing:
-        return standardised
-    return np.nan_to_num(standardised, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    with np.errstate(over="ignore"):
+        standardised = (to_numbers(column.name, values) - column.mean) / column.scale
+    standardised = np.clip(standardised, -_FARTHEST, _FARTHEST)
+    return standardised if column.keep_missing else np.nan_to_num(standardised, nan=0.0)

@@ -2,41 +2,64 @@
 
 import io
 import os
-from pathlib import Path
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
+import pyarrow.types as pat
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core.errors import InvalidInputError, enumerate_some
 from fcorr._core.files import write_atomically
+from fcorr.data.tables import refuse_repeated
 
 _CSV = (".csv", ".csv.gz")
 _PARQUET = (".parquet", ".pq")
+WRITABLE = (".csv", *_PARQUET)
 
 
-def read_file(path: str | os.PathLike[str]) -> pa.Table:
+def read_file(path: str | os.PathLike[str], text: Iterable[str] = ()) -> pa.Table:
     """Read a CSV (also gzipped) or Parquet file.
 
     In a CSV file an empty field and the usual spellings of "not available" are missing values.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    text : iterable of str, optional
+        Columns of a CSV file to read as text, also where all they hold looks like numbers.
 
     Raises
     ------
     InvalidInputError
         The file is empty, broken or of another kind; the message says where.
     """
+    if not _is(path, _CSV + _PARQUET):
+        raise _unknown_kind(path)
+    with open(path, "rb"):
+        pass  # a missing or unreadable file is the operating system's error, with its own words
     try:
-        if _is(path, _PARQUET):
-            return pa_parquet.read_table(path)
-        if _is(path, _CSV):
-            options = pa_csv.ConvertOptions(strings_can_be_null=True)
-            return pa_csv.read_csv(os.fspath(path), convert_options=options)
-    except pa.ArrowInvalid as error:
+        table = pa_parquet.read_table(path) if _is(path, _PARQUET) else _read_csv(path, text)
+    except (pa.ArrowException, OSError) as error:
         raise InvalidInputError(
-            f"{os.fspath(path)!r} cannot be read as {Path(path).suffix}: {error}. "
-            "Check that the file is whole and of the kind its name says."
+            f"{os.fspath(path)!r} cannot be read as {'Parquet' if _is(path, _PARQUET) else 'CSV'} "
+            f"({error}). Check that the file is whole and of the kind its name says."
         ) from error
-    raise _unknown_kind(path)
+    refuse_repeated(table.column_names)
+    return table
+
+
+def _read_csv(path: str | os.PathLike[str], text: Iterable[str]) -> pa.Table:
+    types = {name: pa.string() for name in text}
+    options = pa_csv.ConvertOptions(strings_can_be_null=True, column_types=types)
+    compression = "gzip" if _is(path, (".gz",)) else None
+    with pa.input_stream(os.fspath(path), compression=compression) as stream:
+        table = pa_csv.read_csv(stream, convert_options=options)
+    undecoded = [field.name for field in table.schema if pat.is_binary(field.type)]
+    if undecoded:
+        raise pa.ArrowInvalid(f"column(s) {enumerate_some(undecoded)} hold text that is not UTF-8")
+    return table
 
 
 def write_file(table: pa.Table, path: str | os.PathLike[str]) -> None:
@@ -44,7 +67,7 @@ def write_file(table: pa.Table, path: str | os.PathLike[str]) -> None:
     buffer = io.BytesIO()
     if _is(path, _PARQUET):
         pa_parquet.write_table(table, buffer)
-    elif _is(path, (".csv",)):
+    elif _is(path, WRITABLE):
         pa_csv.write_csv(table, buffer)
     else:
         raise _unknown_kind(path)

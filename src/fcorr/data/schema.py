@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from fcorr._core.errors import InvalidInputError, enumerate_some, near_match
-from fcorr.data.columns import Category, count_categories, to_numbers
+from fcorr.data.columns import Category, count_categories, is_number, is_text, to_numbers
 from fcorr.data.tables import Table
 
 CategoricalMissing = Literal["category", "mode"]
@@ -82,6 +82,13 @@ class Schema:
         return self.feature_names[: self.n_sensitive]
 
     @property
+    def text(self) -> tuple[str, ...]:
+        """Names of the columns whose categories are text."""
+        return tuple(
+            c.name for c in self.categorical if any(isinstance(v, str) for v in c.categories)
+        )
+
+    @property
     def cardinalities(self) -> tuple[int, ...]:
         """Number of categories of each categorical column."""
         return tuple(len(column.categories) for column in self.categorical)
@@ -92,7 +99,10 @@ class Schema:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Schema":
-        """Make a schema from what :meth:`to_dict` returned, also after a trip through JSON."""
+        """Make a schema from what :meth:`to_dict` returned, also after a trip through JSON.
+
+        Data that no table could have given, as in a damaged file, raises an error.
+        """
         categorical = (
             CategoricalColumn(
                 **{**c, "categories": tuple(c["categories"]), "counts": tuple(c["counts"])}
@@ -100,12 +110,25 @@ class Schema:
             for c in data["categorical"]
         )
         numeric = (NumericColumn(**column) for column in data["numeric"])
-        return cls(
+        schema = cls(
             categorical=tuple(categorical),
             numeric=tuple(numeric),
             n_sensitive=data["n_sensitive"],
             names=tuple(data["names"]),
             n_rows=data["n_rows"],
+        )
+        if not schema._is_possible():
+            raise InvalidInputError("A schema must describe a table, this one contradicts itself.")
+        return schema
+
+    def _is_possible(self) -> bool:
+        return (
+            sorted(self.names) == sorted(self.feature_names)
+            and len(set(self.names)) == len(self.names)
+            and 0 <= self.n_sensitive <= len(self.categorical)
+            and all(0 <= c.mode < len(c.categories) == len(c.counts) for c in self.categorical)
+            and all(isinstance(v, Category) for c in self.categorical for v in c.categories)
+            and all(c.low <= c.mean <= c.high and 0 < c.scale < np.inf for c in self.numeric)
         )
 
 
@@ -130,8 +153,6 @@ def infer_schema(
         name: "categorical" if name in categorical_names else _kind(name, column.type)
         for name, column in table.columns.items()
     }
-    for name in table.names:
-        _refuse_all_missing(name, table.columns[name])
     first = list(sensitive_names)
     first += [n for n in table.names if kinds[n] == "categorical" and n not in sensitive_names]
     schema = Schema(
@@ -176,10 +197,9 @@ def _resolve(table: Table, columns: Sequence[str | int], argument: str) -> list[
 
 
 def _kind(name: str, dtype: pa.DataType) -> Literal["numeric", "categorical"]:
-    if pat.is_integer(dtype) or pat.is_floating(dtype) or pat.is_decimal(dtype):
+    if is_number(dtype):
         return "numeric"
-    texts = (pat.is_string, pat.is_large_string, pat.is_string_view, pat.is_boolean)
-    if pat.is_dictionary(dtype) or pat.is_null(dtype) or any(is_text(dtype) for is_text in texts):
+    if is_text(dtype) or pat.is_dictionary(dtype) or pat.is_null(dtype):
         return "categorical"
     raise InvalidInputError(
         f"Column {name!r} must hold numbers, text or booleans, got {dtype}. "
@@ -187,11 +207,8 @@ def _kind(name: str, dtype: pa.DataType) -> Literal["numeric", "categorical"]:
     )
 
 
-def _refuse_all_missing(name: str, column: pa.ChunkedArray) -> None:
-    n_missing = column.null_count
-    if pat.is_floating(column.type):
-        n_missing += int(np.isnan(column.drop_null().to_numpy()).sum())
-    if n_missing == len(column):
+def _refuse_all_missing(name: str, n_seen: int, n_missing: int) -> None:
+    if n_seen == 0:
         raise InvalidInputError(
             f"Column {name!r} must hold at least one value, got {n_missing} missing ones and "
             "nothing else. Drop the column."
@@ -203,6 +220,7 @@ def _describe_categories(
 ) -> CategoricalColumn:
     counts = count_categories(name, column)
     n_missing = counts.pop(None, 0)
+    _refuse_all_missing(name, len(counts), n_missing)
     categories: list[Category] = sorted(counts, key=_category_order)
     mode = max(range(len(categories)), key=lambda code: counts[categories[code]])
     if n_missing and missing == "category":
@@ -226,11 +244,12 @@ def _category_order(category: Category) -> tuple[bool, float, str]:
 def _describe_numbers(name: str, column: pa.ChunkedArray, missing: NumericMissing) -> NumericColumn:
     values = to_numbers(name, column)
     seen = values[~np.isnan(values)]
+    n_missing = len(values) - len(seen)
+    _refuse_all_missing(name, len(seen), n_missing)
     low, high = float(seen.min()), float(seen.max())
     # Centre before squaring: with a large mean, E[x²] − E[x]² would lose every digit.
     mean = float(np.clip(seen.mean(), low, high))
     scale = float(np.sqrt(np.mean((seen - mean) ** 2))) if high > low else 1.0
-    n_missing = len(values) - len(seen)
     return NumericColumn(
         name=name,
         mean=mean,

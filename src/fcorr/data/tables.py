@@ -8,6 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from fcorr._core.errors import InvalidInputError, enumerate_some
@@ -34,9 +35,13 @@ class Table:
 
 def is_frame(X: object) -> bool:
     """Tell whether X is a dataframe, which brings its own column names."""
-    return isinstance(X, pa.RecordBatch) or isinstance(
-        nw.from_native(X, pass_through=True), nw.DataFrame | nw.LazyFrame
-    )
+    if isinstance(X, pa.RecordBatch):
+        return True
+    try:
+        seen = nw.from_native(X, pass_through=True)
+    except DuplicateError:  # only a frame repeats a column's name; read_table says which
+        return True
+    return isinstance(seen, nw.DataFrame | nw.LazyFrame)
 
 
 def read_table(X: Any) -> Table:
@@ -85,12 +90,7 @@ def _from_frame(X: Any) -> Table:
     if isinstance(X, pa.RecordBatch):
         X = pa.Table.from_batches([X])
     names = [str(name) for name in (X.column_names if isinstance(X, pa.Table) else X.columns)]
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise InvalidInputError(
-            f"Column names must differ, got {enumerate_some(repeated)} more than once. "
-            "Rename or drop the repeated columns."
-        )
+    refuse_repeated(names)
     if not isinstance(X, pa.Table) and list(X.columns) != names:
         X = X.set_axis(names, axis=1)  # a pandas frame whose labels are not text
     frame = nw.from_native(X, eager_only=True)
@@ -98,16 +98,26 @@ def _from_frame(X: Any) -> Table:
     return Table(columns, n_rows=len(frame), named=True)
 
 
+def refuse_repeated(names: Sequence[str]) -> None:
+    """Raise an :class:`InvalidInputError` where two columns share a name."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InvalidInputError(
+            f"Column names must differ, got {enumerate_some(repeated)} more than once. "
+            "Rename or drop the repeated columns."
+        )
+
+
 def _column_to_arrow(column: nw.Series[Any]) -> pa.ChunkedArray:
     try:
         array = column.to_arrow()
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise _mixed_column(column.name, error) from error
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
 def _from_array(X: Any) -> Table:
-    array = np.asarray(X)
+    array = _to_array(X)
     if array.ndim != 2:
         raise InvalidInputError(
             f"Expected 2D array, got {array.ndim}D array instead: shape={array.shape}. Reshape "
@@ -123,15 +133,29 @@ def _from_array(X: Any) -> Table:
     return Table(columns, n_rows=len(array), named=False)
 
 
+def _to_array(X: Any) -> NDArray[Any]:
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"X must be a table with all rows of one length ({error}). "
+            "Pass a dataframe or a 2D array."
+        ) from error
+    if array.dtype.kind == "U" and not isinstance(X, np.ndarray):
+        # numpy turns a list with some text into text altogether, its numbers and NaN as well.
+        return np.asarray(X, dtype=object)
+    return array
+
+
 def _values_to_arrow(name: str, values: NDArray[Any]) -> pa.ChunkedArray:
     try:
         return pa.chunked_array([pa.array(values, from_pandas=True)])
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise _mixed_column(name, error) from error
 
 
 def _mixed_column(name: str, error: Exception) -> InvalidInputError:
     return InvalidInputError(
-        f"Column {name!r} must hold one kind of value, numbers or text: {error}. "
+        f"Column {name!r} must hold one kind of value, numbers or text ({error}). "
         "Convert the column before the fit, for example with .astype(str)."
     )

@@ -18,6 +18,11 @@ def read_target(y: ArrayLike | None, n_rows: int) -> NDArray[Any]:
             "y must be given: this estimator requires y to be passed, but the target y is None."
         )
     values = column_or_1d(_to_numpy(y), warn=True)
+    if values.dtype.kind in "mM":
+        raise InvalidInputError(
+            f"y must hold numbers, text or booleans, got {values.dtype}. "
+            "Convert it first, for example a date to the number of days since a start."
+        )
     if len(values) != n_rows:
         raise InvalidInputError(
             f"X and y must have the same number of rows, got {n_rows} and {len(values)}. "
@@ -41,7 +46,12 @@ def read_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[
     """Return weights scaled to a mean of 1; all 1 where none are given."""
     if sample_weight is None:
         return np.ones(n_rows)
-    weight = np.asarray(_to_numpy(sample_weight), dtype=np.float64)
+    try:
+        weight = np.asarray(_to_numpy(sample_weight), dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise InvalidInputError(
+            f"sample_weight must hold numbers: {error}. Pass one number per row."
+        ) from error
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.ndim != 1 or len(weight) != n_rows:
@@ -56,7 +66,13 @@ def read_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[
             f"sample_weight must be finite and at least 0, got {weight[row]} in row {row}. "
             "Correct it, or set it to 0 to leave the row out."
         )
-    total = weight.sum()
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if np.isinf(total):
+        raise InvalidInputError(
+            f"sample_weight must have a finite sum, got weights up to {weight.max()}. "
+            "Divide them all by the largest."
+        )
     if total == 0:
         raise InvalidInputError(
             "sample_weight must have a positive sum, got a weight of zero in every row. "
@@ -69,7 +85,15 @@ def _to_numpy(values: Any) -> NDArray[Any]:
     if isinstance(values, pa.Array):
         values = pa.chunked_array([values])
     series = nw.from_native(values, series_only=True, pass_through=True)
-    return series.to_numpy() if isinstance(series, nw.Series) else np.asarray(values)
+    if isinstance(series, nw.Series):
+        return series.to_numpy()
+    array = np.asarray(values)
+    if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
+        # In a list of text numpy writes NaN as the text "nan".
+        objects = np.asarray(values, dtype=object)
+        if _is_missing(objects.ravel()).any():
+            return objects
+    return array
 
 
 def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -5,10 +5,12 @@ from typing import TypeVar
 _PARAMETERS = """sensitive : str or list of str, optional
         Columns that predictions shall not depend on. They are treated as categorical. For an array
         without column names, positions.
-    car : float, "paper" or None, default=1000.0
-        Weight λ of Counterfactual Attention Regularization. ``"paper"`` sets it by the paper's
-        rule from the first batch (:func:`fcorr.nn.car.paper_weight`); ``None`` or 0 switch it
-        off. Without ``sensitive`` there is nothing to regularise.
+    car : float, "paper" or None, default=1e6
+        Weight λ of Counterfactual Attention Regularization. What a flip of the sensitive column
+        still changes falls in proportion to 1/λ, and in the default form a large λ costs the
+        other features nothing. ``"paper"`` sets λ by the paper's rule from the first batch
+        (:func:`fcorr.nn.car.paper_weight`); ``None`` or 0 switch it off. Without ``sensitive``
+        there is nothing to regularise.
     car_form : {"sensitive", "paper", "cda"}, default="sensitive"
         ``"sensitive"``: gradient into the sensitive embedding only, the form that converges best.
         ``"paper"``: the paper's input augmentation. ``"cda"``: the definition by counterfactual

@@ -58,7 +58,7 @@ class BaseFCorr(ABC, BaseEstimator):
         self,
         *,
         sensitive: Columns = None,
-        car: CarWeight = 1000.0,
+        car: CarWeight = 1e6,
         car_form: CarForm = "sensitive",
         head: Sequence[int] = (128, 128),
         n_layers: int = 1,

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -17,7 +18,9 @@ from fcorr._version import __version__
 from fcorr.data.schema import Schema
 from fcorr.estimators.base import BaseFCorr
 from fcorr.estimators.classifier import FCorrClassifier
+from fcorr.estimators.options import check_options
 from fcorr.estimators.regressor import FCorrRegressor
+from fcorr.nn.embeddings import SplineEmbedding
 from fcorr.training.history import EpochRecord, History
 
 FORMAT = 1
@@ -52,13 +55,23 @@ def _plain_parameters(estimator: BaseFCorr) -> dict[str, Any]:
     parameters = estimator.get_params(deep=False)
     # A generator has moved on since the fit: the seed drawn from it is what repeats the model.
     parameters["random_state"] = estimator.seed_
+    # So may have the arguments that shape the network: what was fitted is what is kept.
+    model = estimator.model_
+    parameters["head"] = [layer.out_features for layer in model.head.hidden]
+    parameters["n_layers"] = len(model.layers)
+    parameters["residual"] = model.first_layer.residual
+    is_spline = isinstance(model.numeric, SplineEmbedding)
+    parameters["numeric_embedding"] = "spline" if is_spline else "paper"
+    check_options(parameters)  # or load would refuse them
     return {name: _plain(value) for name, value in parameters.items()}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, np.ndarray | list | tuple):
+    if isinstance(value, torch.device):
+        return str(value)
+    if isinstance(value, Iterable) and not isinstance(value, str):
         return [_plain(item) for item in value]
     return value
 
@@ -97,10 +110,10 @@ def load(path: str | os.PathLike[str]) -> FCorrClassifier | FCorrRegressor:
     header, tensors = _read(path)
     try:
         return _restore(header, tensors)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except Exception as error:  # whatever it is that a damaged header led to
         raise ModelFileError(
             f"{os.fspath(path)!r} is a damaged model file: its header and its weights do not fit "
-            f"together ({error}). Save the model again."
+            f"together ({type(error).__name__}: {error}). Save the model again."
         ) from error
 
 
@@ -133,9 +146,9 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tenso
 def _parse(text: str | None) -> dict[str, Any] | None:
     try:
         header = json.loads(text or "null")
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
-    is_header = isinstance(header, dict) and isinstance(header.get("format"), int)
+    is_header = isinstance(header, dict) and type(header.get("format")) is int
     return header if is_header else None
 
 
@@ -145,6 +158,7 @@ def _restore(
     parameters = header["parameters"]
     parameters["head"] = tuple(parameters["head"])
     parameters["device"] = "cpu"
+    check_options(parameters)
     estimator = _ESTIMATORS[header["estimator"]](**parameters)
     schema = Schema.from_dict(header["schema"])
     estimator.schema_ = schema
@@ -155,8 +169,11 @@ def _restore(
     estimator.seed_ = header["seed"]
     epochs = [EpochRecord(**record) for record in header["history"].pop("epochs")]
     estimator.history_ = History(**header["history"], epochs=epochs)
-    estimator.significance_ = tensors.pop(_SIGNIFICANCE).numpy()
+    estimator.significance_ = tensors.pop(_SIGNIFICANCE).double().numpy().copy()
+    if estimator.significance_.shape != (len(schema.feature_names),):
+        raise ValueError(f"significance has shape {estimator.significance_.shape}")
     weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
+    _check_sizes(estimator, weights)
     padded = weights.get("numeric.knots", torch.empty(0, 0))
     knots = [row[row.isfinite()] for row in padded]
     estimator.model_ = estimator._build_model(knots)
@@ -164,3 +181,17 @@ def _restore(
     estimator.model_.eval()
     assert isinstance(estimator, FCorrClassifier | FCorrRegressor)
     return estimator
+
+
+def _check_sizes(estimator: BaseFCorr, weights: dict[str, Tensor]) -> None:
+    """Refuse a header that asks for another network than the weights are of, before it is made.
+
+    Loading the weights would find that too, but a size gone wrong may ask for all the memory.
+    """
+    head = [len(weights[f"head.hidden.{i}.weight"]) for i in range(len(estimator.head))]
+    n_layers = len({name.split(".")[1] for name in weights if name.startswith("layers.")})
+    if head != list(estimator.head) or n_layers != estimator.n_layers:
+        raise ValueError(
+            f"the header has head {estimator.head} and {estimator.n_layers} layer(s), "
+            f"the weights {tuple(head)} and {n_layers}"
+        )

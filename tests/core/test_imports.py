@@ -1,0 +1,47 @@
+"""What an import brings along: nobody waits for torch who does not make a model."""
+
+import subprocess
+import sys
+
+import pytest
+
+import fcorr
+
+
+def imported_by(statement):
+    code = f"import sys; {statement}; print('\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import fcorr", {"torch", "pandas", "polars", "sklearn", "numpy", "pyarrow"}),
+        ("import fcorr; fcorr.__version__; dir(fcorr)", {"torch", "pandas", "sklearn"}),
+        ("import fcorr.metrics", {"torch", "pandas", "polars"}),
+        ("import fcorr.data", {"torch", "pandas", "polars"}),
+        ("import fcorr.cli", {"torch", "pandas", "polars", "sklearn", "pyarrow"}),
+    ],
+)
+def test_import_leaves_out(statement, absent):
+    modules = imported_by(statement)
+    assert "fcorr" in modules
+    assert not absent & modules
+
+
+def test_model_imports_torch():
+    assert "torch" in imported_by("import fcorr; fcorr.FCorrClassifier")
+
+
+def test_public_names_are_there():
+    for name in fcorr.__all__:
+        assert getattr(fcorr, name) is not None
+    assert set(fcorr.__all__) <= set(dir(fcorr))
+
+
+def test_unknown_name():
+    with pytest.raises(AttributeError, match="module 'fcorr' has no attribute 'nothing'"):
+        _ = fcorr.nothing

@@ -1,0 +1,140 @@
+"""What CAR does to a fitted model, and what is read off it."""
+
+import numpy as np
+import pytest
+import torch
+
+from fcorr import FCorrClassifier, FCorrRegressor
+from fcorr.data import make_bank_fraud, make_claims, make_indirect_bias
+from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
+
+SMALL = {"epochs": 20, "learning_rate": 0.01, "head": (16, 16), "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def direct_bias():
+    """A table in which the sensitive column moves the target itself."""
+    rng = np.random.default_rng(0)
+    n = 3_000
+    group = rng.integers(3, size=n)
+    numbers = rng.normal(size=(n, 3))
+    numbers[:, 0] += 0.5 * group  # a proxy
+    score = numbers @ [1.0, -1.0, 0.5] + 1.5 * group
+    return {
+        "group": np.array(["a", "b", "c"])[group],
+        **{f"x{i}": numbers[:, i] for i in range(3)},
+    }, score + rng.normal(size=n)
+
+
+def as_frame(columns):
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame(columns)
+
+
+@pytest.mark.parametrize("car_form", ["sensitive", "paper", "cda"])
+def test_car_takes_the_direct_effect_away(direct_bias, car_form):
+    columns, score = direct_bias
+    X, y = as_frame(columns), (score > np.median(score)).astype(int)
+    plain = FCorrClassifier(sensitive="group", car=None, **SMALL).fit(X, y)
+    fair = FCorrClassifier(sensitive="group", car_form=car_form, **SMALL).fit(X, y)
+    assert average_individual_fairness(flip_scores(plain.predict_proba, X, "group")) > 0.5
+    assert average_individual_fairness(flip_scores(fair.predict_proba, X, "group")) < 1e-3
+    assert roc_auc_score(y, fair.predict_proba(X)[:, 1]) > 0.85
+
+
+@pytest.mark.parametrize("options", [{"residual": True}, {"n_layers": 2}])
+def test_default_form_holds_for_the_residual_and_for_several_layers(direct_bias, options):
+    columns, score = direct_bias
+    X, y = as_frame(columns), (score > np.median(score)).astype(int)
+    fair = FCorrClassifier(sensitive="group", **SMALL, **options).fit(X, y)
+    assert flip_changes(flip_scores(fair.predict_proba, X, "group"))["max"] < 1e-3
+
+
+def test_regression(direct_bias):
+    columns, y = direct_bias
+    X = as_frame(columns)
+    plain = FCorrRegressor(sensitive="group", car=None, **SMALL).fit(X, y)
+    fair = FCorrRegressor(sensitive="group", **SMALL).fit(X, y)
+    assert plain.score(X, y) > 0.75
+    assert flip_changes(flip_scores(plain.predict, X, "group"))["max"] > 1
+    assert flip_changes(flip_scores(fair.predict, X, "group"))["max"] < 1e-2
+
+
+def test_multi_class(direct_bias):
+    columns, score = direct_bias
+    X = as_frame(columns)
+    y = np.digitize(score, np.quantile(score, [1 / 3, 2 / 3]))
+    fair = FCorrClassifier(sensitive="group", **SMALL).fit(X, y)
+    flips = [fair.predict_proba(X.assign(group=g)) for g in ("a", "b", "c")]
+    assert np.ptp(flips, axis=0).max() < 1e-3
+    assert fair.score(X, y) > 0.6
+
+
+def test_several_sensitive_columns():
+    X, y = make_bank_fraud(4_000, fraud_rate=0.2, random_state=0, frame="pandas")
+    sensitive = ["customer_age", "employment_status"]
+    fair = FCorrClassifier(
+        sensitive=sensitive, epochs=15, random_state=0, head=(32,), constant_columns="keep"
+    ).fit(X, y)
+    assert fair.schema_.sensitive == tuple(sensitive)
+    assert fair.attention(X).names[:2] == tuple(sensitive)
+    for column in sensitive:
+        assert flip_changes(flip_scores(fair.predict_proba, X, column))["max"] < 1e-2
+
+
+def test_weight_by_the_papers_rule_is_a_power_of_ten(direct_bias):
+    columns, score = direct_bias
+    model = FCorrRegressor(sensitive="group", car="paper", epochs=1, random_state=0)
+    model.fit(as_frame(columns), score)
+    exponent = np.log10(model.history_.car_weight)
+    assert exponent == round(exponent)
+
+
+def test_attention_is_the_mean_of_the_rows_matrices():
+    X, y = make_indirect_bias(300, random_state=0, frame="pandas")
+    X = X[["X3", "X1", "X2"]]
+    model = FCorrClassifier(sensitive="X1", epochs=1, random_state=0).fit(X, y)
+    matrix = model.attention(X)
+    assert matrix.names == ("X1", "X3", "X2")
+    with torch.no_grad():
+        codes = torch.tensor([[c == "yes" for c in X[name]] for name in matrix.names]).T.int()
+        z = model.model_.normalized_embedding(codes, torch.zeros(300, 0)).double().numpy()
+    expected = np.mean([np.outer(row, row) / np.sqrt(3) for row in z], axis=0)
+    np.testing.assert_allclose(matrix.values, expected, rtol=1e-6)
+    assert matrix["X1", "X2"] == matrix.values[0, 2]
+    np.testing.assert_array_equal(matrix.to_pandas().to_numpy(), matrix.values)
+    assert list(matrix.to_pandas().columns) == list(matrix.names)
+
+
+def test_significance_is_the_diagonal_on_the_training_table_largest_first():
+    X, y = make_indirect_bias(300, random_state=0)
+    model = FCorrClassifier(sensitive="X1", epochs=1, random_state=0).fit(X, y)
+    significance = model.feature_significance()
+    assert significance == pytest.approx(model.attention(X).diagonal())
+    assert list(significance.values()) == sorted(significance.values(), reverse=True)
+
+
+def test_an_unknown_feature_of_the_matrix_is_named():
+    X, y = make_indirect_bias(50, random_state=0)
+    matrix = FCorrClassifier(epochs=1).fit(X, y).attention(X)
+    with pytest.raises(ValueError, match=r"no feature 'X22'\. Did you mean 'X2'\?"):
+        matrix["X22", "X1"]
+
+
+def test_sample_weight_decides():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.r_[np.zeros(200), np.ones(200)]
+    weight = np.r_[np.full(200, 9.0), np.ones(200)]
+    model = FCorrRegressor(epochs=10, random_state=0, dropout=0.0)
+    assert model.fit(X, y, sample_weight=weight).predict(X).mean() == pytest.approx(0.1, abs=0.08)
+    assert model.fit(X, y).predict(X).mean() == pytest.approx(0.5, abs=0.08)
+
+
+def test_the_claims_table_fits():
+    X, y = make_claims(600, claim_rate=0.3, random_state=0)
+    model = FCorrRegressor(
+        sensitive="credit_score", epochs=1, head=(8,), random_state=0, constant_columns="keep"
+    ).fit(X, y)
+    assert model.n_features_in_ == 581
+    assert np.isfinite(model.predict(X)).all()
