@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check format bench-adult clean
+.PHONY: demo test test-slow check format docs bench-adult bench-car clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -28,8 +28,17 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(READY)
+	$(BIN)/fcorr demo --output docs/demo
+	$(BIN)/python benchmarks/update_readme.py
+
 bench-adult: $(READY)
 	$(BIN)/python benchmarks/adult.py
+	$(BIN)/python benchmarks/update_readme.py
+
+bench-car: $(READY)
+	$(BIN)/python benchmarks/car_forms.py
+	$(BIN)/python benchmarks/update_readme.py
 
 clean:
 	rm -rf $(VENV) fcorr-demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -41,12 +41,14 @@ def read_file(path: str | os.PathLike[str], text: Iterable[str] = ()) -> pa.Tabl
         pass  # a missing or unreadable file is the operating system's error, with its own words
     try:
         table = pa_parquet.read_table(path) if _is(path, _PARQUET) else _read_csv(path, text)
-    except (pa.ArrowException, OSError) as error:
+        table.validate(full=True)
+        names = table.column_names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(
             f"{os.fspath(path)!r} cannot be read as {'Parquet' if _is(path, _PARQUET) else 'CSV'} "
             f"({error}). Check that the file is whole and of the kind its name says."
         ) from error
-    refuse_repeated(table.column_names)
+    refuse_repeated(names)
     return table
 
 

@@ -154,14 +154,14 @@ class BaseFCorr(ABC, BaseEstimator):
         Self
             The fitted estimator.
         """
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         try:
             self._fit(X, y, sample_weight, eval_set)
         except BaseException:
             # A fit that fails leaves the estimator as it was, never half of one model and half
             # of another.
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
         return self
 

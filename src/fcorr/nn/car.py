@@ -20,8 +20,10 @@ from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
 from torch.nn.functional import gelu
 
+from fcorr.nn.attention import log_partition
 from fcorr.nn.embeddings import CategoricalEmbedding
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
 from fcorr.nn.layers import ElementwiseLinear
@@ -107,6 +109,9 @@ def car_sensitive(model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int
     is a constant, so that closing the gap is all it can do; and predictions are made with the
     softmax over p keys that they are made with after training.
 
+    Takes O(p·(K + C)) time: what the softmax divides by comes from
+    :func:`~fcorr.nn.attention.log_partition`, and only the C + 1 columns are computed.
+
     Parameters
     ----------
     model : FCorrTransformer
@@ -123,22 +128,86 @@ def car_sensitive(model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int
     """
     norm = model.first_layer.attention_norm
     fixed_BF = e_BF.detach()
-    is_sensitive = torch.zeros(e_BF.shape[1], dtype=torch.bool, device=e_BF.device)
-    is_sensitive[list(sensitive)] = True
-    open_BF = torch.where(is_sensitive, e_BF, fixed_BF)
     statistics = _mean_and_deviation(norm, fixed_BF)
     weight, bias = norm.weight.detach(), norm.bias.detach()
-    z_BF = _normalize(open_BF, statistics, weight, bias)
-    extras = {
-        sigma: _normalize(
-            model.categorical.categories(sigma).expand(len(e_BF), -1),
-            statistics,
-            weight[sigma],
-            bias[sigma],
+    own = list(sensitive)
+    sizes = [model.cat_cardinalities[sigma] for sigma in own]
+    owners = torch.tensor(own, device=e_BF.device).repeat_interleave(
+        torch.tensor(sizes, device=e_BF.device)
+    )
+    categories_C = torch.cat([model.categorical.categories(sigma) for sigma in own])
+    return ColumnChange.apply(
+        _normalize(fixed_BF, statistics, weight, bias),
+        _normalize(e_BF[:, own], statistics, weight[own], bias[own]),
+        _normalize(categories_C.unsqueeze(0), statistics, weight[owners], bias[owners]),
+        own,
+        sizes,
+    )
+
+
+class ColumnChange(torch.autograd.Function):
+    """Equation 3 from its columns alone: ``Σ_σ 1/C_σ Σ_i ‖A[:, σ] − A[:, p + i]‖²`` per row.
+
+    ``A`` is the softmax over the p features and all extra keys. Its p × (p + C) matrix is never
+    made: what it divides by is the softmax's own, plus the extras. The gradient flows into the
+    sensitive features (as keys and as queries) and the extras; other features are constants.
+
+    **Shape**: ``z (B, F)``, ``z_own (B, S)``, ``z_extra (B, ΣC)`` → ``(B,)``.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        z_BF: Tensor,
+        z_own_BS: Tensor,
+        z_extra_BC: Tensor,
+        own: list[int],
+        sizes: list[int],
+    ) -> Tensor:
+        """Compute the loss, and its gradient with it: both need the same exponentials."""
+        root = math.sqrt(z_BF.shape[1])
+        log_n_BF, mean_BF = log_partition(z_BF)
+        t_BF = z_BF / root
+        # Keys relative to the row's mean, as in log_partition: a shift that the softmax ignores.
+        centre_B1 = z_BF.mean(1, keepdim=True)
+        own_BS, extra_BC = z_own_BS - centre_B1, z_extra_BC - centre_B1
+        w_BCF = torch.exp(
+            torch.baddbmm(log_n_BF.neg().unsqueeze(1), extra_BC.unsqueeze(2), t_BF.unsqueeze(1))
         )
-        for sigma in sensitive
-    }
-    return car_augmented(z_BF, extras)
+        a_own_BSF = torch.exp(own_BS.unsqueeze(2) * t_BF.unsqueeze(1) - log_n_BF.unsqueeze(1))
+        total_B1F = 1 + w_BCF.sum(1, keepdim=True)
+        a_BCF = w_BCF.div_(total_B1F)
+        a_own_BSF = a_own_BSF.div_(total_B1F)
+        # g: derivative of the loss by each attention entry; times the entry, by its exponent.
+        g_BCF = torch.empty_like(a_BCF)
+        g_own_BSF = torch.empty_like(a_own_BSF)
+        loss_B = torch.zeros_like(z_BF[:, 0])
+        blocks = zip(a_BCF.split(sizes, 1), g_BCF.split(sizes, 1), strict=True)
+        for k, (a_block, g_block) in enumerate(blocks):
+            torch.sub(a_block, a_own_BSF[:, k : k + 1], out=g_block)
+            loss_B += g_block.square().sum((1, 2)) / sizes[k]
+            g_block.mul_(2 / sizes[k])
+            g_own_BSF[:, k] = -g_block.sum(1)
+        ga_BCF, ga_own_BSF = g_BCF.mul_(a_BCF), g_own_BSF.mul_(a_own_BSF)
+        shared_BF = ga_BCF.sum(1) + ga_own_BSF.sum(1)
+        ga_BCF -= a_BCF * shared_BF.unsqueeze(1)
+        as_key_BSF = ga_own_BSF - a_own_BSF * shared_BF.unsqueeze(1)
+        d_extra_BC = torch.bmm(ga_BCF, t_BF.unsqueeze(2)).squeeze(2)
+        d_own_BS = torch.bmm(as_key_BSF, t_BF.unsqueeze(2)).squeeze(2)
+        # As a query, a sensitive feature moves every exponent of its own row of A.
+        through_own = (own_BS.unsqueeze(2) * ga_own_BSF[:, :, own]).sum(1)
+        through_extra = (extra_BC.unsqueeze(2) * ga_BCF[:, :, own]).sum(1)
+        through_rest = shared_BF[:, own] * mean_BF[:, own] / total_B1F[:, 0, own]
+        d_own_BS += (through_own + through_extra - through_rest) / root
+        ctx.save_for_backward(d_own_BS, d_extra_BC)
+        return loss_B
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, grad_B: Tensor) -> tuple[None, Tensor, Tensor, None, None]:
+        """Scale the gradient that the forward pass computed."""
+        d_own_BS, d_extra_BC = ctx.saved_tensors  # type: ignore[attr-defined]
+        grad_B1 = grad_B.unsqueeze(1)
+        return None, grad_B1 * d_own_BS, grad_B1 * d_extra_BC, None, None
 
 
 def augmented_forward(

@@ -1,0 +1,136 @@
+r"""Attention between one-dimensional features in linear time, by a power series.
+
+With one number per feature the attention output is one smooth function per row, evaluated at the
+p features. Write z̄ for the row's mean, y = z − z̄ and s = y/√p. The softmax does not change when all
+keys are shifted by z̄, so with weights ω_j = exp(z̄ y_j/√p)
+
+    h_i = z̄ + P(s_i)/N(s_i),   N(s) = Σ_j ω_j e^{s y_j},   P = N'.
+
+The exponential is expanded, and the sum over keys moves into moments of the row:
+
+    N(s) = Σ_n s^n/n! · M_n,   M_n = Σ_j ω_j y_j^n.
+
+K moments cost O(p·K), and so do p evaluations: no p × p matrix and no exponential but the weights.
+
+Error bound
+-----------
+Let m = max|y| and X = m²/√p, so that |s_i y_j| ≤ X. By Lagrange's remainder the K-term series of
+e^x is off by at most e^x X^K/K! for x ≥ 0 and X^K/K! for x < 0, hence N by at most (N + Ω) X^K/K!
+with Ω = Σ ω_j. As the y_j sum to 0, Jensen gives N ≥ p, and Ω ≤ p·exp(|z̄| m/√p). So N is off by the
+relative amount
+
+    δ ≤ (1 + exp(|z̄| m/√p)) · X^K/K!,
+
+P by at most m N δ, h by at most 2 m δ/(1 − δ). :func:`terms_needed` inverts this. Rounding adds a
+few units in the last place times Σ_j ω_j e^{|s y_j|}/N, which stays small for the X this module
+accepts (:data:`LARGEST_X`): many keys far below the mean need as much weight above it.
+
+The Chebyshev interpolation of P/N needs more terms (it converges geometrically, by the distance of
+the nearest zero of N; the series converges faster than any geometric one) and K·p exponentials.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx
+
+LARGEST_X = 4.0
+"""Rows with a larger X are left to the softmax: the series gets long and its rounding grows."""
+
+TERMS = (8, 10, 12, 14, 16, 18, 20, 24)
+_TERMS_DOUBLE = (16, 20, 24, 28, 32, 36)
+
+
+def series_size(z_BF: Tensor) -> tuple[Tensor, Tensor]:
+    """Return each row's X, and the factor its X^K/K! is multiplied with in the bound on h."""
+    n_features = z_BF.shape[1]
+    mean_B = z_BF.mean(1)
+    largest_B = (z_BF - mean_B.unsqueeze(1)).abs().amax(1)
+    X_B = largest_B.square() / math.sqrt(n_features)
+    factor_B = 2 * largest_B * (1 + torch.exp(mean_B.abs() * largest_B / math.sqrt(n_features)))
+    return X_B, factor_B
+
+
+def terms_needed(z_BF: Tensor) -> Tensor:
+    """Return the terms each row needs for h to be within tolerance; 0: use the softmax.
+
+    The tolerance is 1e-6 in float32, a fifth of what the tests allow, and 1e-12 in float64.
+    """
+    double = z_BF.dtype == torch.float64
+    tolerance = 1e-12 if double else 1e-6
+    X_B, factor_B = series_size(z_BF)
+    needed_B = torch.zeros_like(X_B, dtype=torch.long)
+    for terms in reversed(_TERMS_DOUBLE if double else TERMS):
+        # In logarithms: X^K alone would overflow for an outlier.
+        log_error = terms * X_B.log() - math.lgamma(terms + 1) + factor_B.log()
+        enough = (log_error <= math.log(tolerance)) & (X_B <= LARGEST_X)
+        needed_B = torch.where(enough, terms, needed_B)
+    return needed_B
+
+
+class SeriesAttention(torch.autograd.Function):
+    """``softmax(z zᵀ/√p) z`` by the series, with its gradient in closed form.
+
+    The gradient is that of the same series. With r_i = g_i/N_i and μ_i = P_i/N_i it needs the
+    moments A_n = Σ_i r_i s_i^n/n! and B_n = Σ_i r_i μ_i s_i^n/n! alone: the loss depends on M_n
+    through A_{n−1} − B_n.
+
+    **Shape**: ``(B, F)`` → ``(B, F)``.
+    """
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, z_BF: Tensor, n_terms: int) -> Tensor:
+        """Compute the attention output with ``n_terms`` terms."""
+        mean_B1, powers_BKF, npq_B3F, factors_K = _evaluate(z_BF, n_terms)
+        mu_BF = npq_B3F[:, 1] / npq_B3F[:, 0]
+        ctx.save_for_backward(z_BF, mean_B1, powers_BKF, npq_B3F, mu_BF, factors_K)
+        return mean_B1 + mu_BF
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, grad_BF: Tensor) -> tuple[Tensor, None]:
+        """Propagate the gradient, by moments as well."""
+        z_BF, mean_B1, powers_BKF, npq_B3F, mu_BF, factors_K = ctx.saved_tensors  # type: ignore[attr-defined]
+        n_terms, n_features = len(factors_K), grad_BF.shape[1]
+        root = math.sqrt(n_features)
+        r_BF = grad_BF / npq_B3F[:, 0]  # the weight of the powers and that of N cancel
+        ab_BK2 = torch.bmm(powers_BKF[:, :n_terms], torch.stack([r_BF, r_BF * mu_BF], dim=2))
+        ab_BK2 *= factors_K.unsqueeze(1)
+        # Row 0: coefficients of dL/dM_n, n = 0…K. Row 1: of their derivative with respect to y.
+        coefficients_B2K = grad_BF.new_zeros(len(grad_BF), 2, n_terms + 1)
+        coefficients_B2K[:, 0, 1:] += ab_BK2[:, :, 0]
+        coefficients_B2K[:, 0, :n_terms] -= ab_BK2[:, :, 1]
+        orders = torch.arange(1, n_terms + 1, dtype=grad_BF.dtype, device=grad_BF.device)
+        coefficients_B2K[:, 1, :n_terms] = coefficients_B2K[:, 0, 1:] * orders
+        sums_B2F = torch.bmm(coefficients_B2K, powers_BKF[:, : n_terms + 1])
+        variance_BF = npq_B3F[:, 2] / npq_B3F[:, 0] - mu_BF.square()
+        dy_BF = sums_B2F[:, 1] + (mean_B1 * sums_B2F[:, 0] + grad_BF * variance_BF) / root
+        by_mean_B1 = (sums_B2F[:, 0] * (z_BF - mean_B1)).sum(1, keepdim=True) / root
+        # z reaches h through y = z − z̄, through z̄ in the weights and through the z̄ that is added.
+        through_mean = (grad_BF - dy_BF).sum(1, keepdim=True) + by_mean_B1
+        return dy_BF + through_mean / n_features, None
+
+
+def series_partition(z_BF: Tensor, n_terms: int) -> tuple[Tensor, Tensor]:
+    """Return ``log Σ_j exp(z_i y_j/√p)`` and the mean of y under that softmax, per feature."""
+    _, powers_BKF, npq_B3F, _ = _evaluate(z_BF, n_terms)
+    return (npq_B3F[:, 0] / powers_BKF[:, 0]).log(), npq_B3F[:, 1] / npq_B3F[:, 0]
+
+
+def _evaluate(z_BF: Tensor, n_terms: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return z̄, the powers ω y^n, N and its two derivatives times ω, and 1/(n! p^{n/2})."""
+    n_rows, n_features = z_BF.shape
+    root = math.sqrt(n_features)
+    mean_B1 = z_BF.mean(1, keepdim=True)
+    y_BF = z_BF - mean_B1
+    powers_BKF = z_BF.new_empty(n_rows, n_terms + 2, n_features)
+    torch.exp(y_BF * (mean_B1 / root), out=powers_BKF[:, 0])
+    for n in range(1, n_terms + 2):
+        torch.mul(powers_BKF[:, n - 1], y_BF, out=powers_BKF[:, n])
+    # torch's sum adds in pairs: its rounding does not grow with p as that of a product would.
+    moments_BK = powers_BKF.sum(2)
+    factors_K = z_BF.new_tensor([root**-n / math.factorial(n) for n in range(n_terms)])
+    coefficients_B3K = torch.stack(
+        [moments_BK[:, d : d + n_terms] * factors_K for d in range(3)], dim=1
+    )
+    return mean_B1, powers_BKF, torch.bmm(coefficients_B3K, powers_BKF[:, :n_terms]), factors_K

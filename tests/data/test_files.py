@@ -1,0 +1,139 @@
+import gzip
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+
+from fcorr._core.errors import InvalidInputError
+from fcorr.data.files import read_file, write_file
+
+TABLE = pa.table({"a": [1, 2, None], "b": ["x", None, "é"], "c": [0.5, 1.5, -1.0]})
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.CSV", "t.parquet", "t.pq", "t.Parquet"])
+def test_round_trip(tmp_path, name):
+    write_file(TABLE, tmp_path / name)
+    assert read_file(tmp_path / name).to_pydict() == TABLE.to_pydict()
+    assert read_file(str(tmp_path / name)).to_pydict() == TABLE.to_pydict()
+    assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "T.CSV.GZ"])
+def test_gzipped(write, name):
+    assert read_file(write(name, gzip.compress(b"a,b\n1,x\n"))).to_pydict() == {
+        "a": [1],
+        "b": ["x"],
+    }
+
+
+def test_missing_values(write):
+    table = read_file(write("t.csv", "a,b\n1,x\n,\nNA,NA\nNaN,N/A\nnull,NULL\n"))
+    assert table.to_pydict() == {"a": [1, *[None] * 4], "b": ["x", *[None] * 4]}
+
+
+def test_types(write):
+    table = read_file(write("t.csv", '\ufeffi,f,t,s\n1,1.5,true,"a,b"\n2,2,false,"c\nd"\n'))
+    assert table.to_pydict() == {
+        "i": [1, 2],
+        "f": [1.5, 2.0],
+        "t": [True, False],
+        "s": ["a,b", "c\nd"],
+    }
+
+
+def test_text_that_looks_like_numbers(write):
+    path = write("t.csv", "zip,n\n01234,1\n,2\n")
+    assert read_file(path)["zip"].to_pylist() == [1234, None]
+    table = read_file(path, text=["zip", "not there"])
+    assert table.to_pydict() == {"zip": ["01234", None], "n": [1, 2]}
+
+
+def test_dictionary_columns_can_be_written_as_csv(tmp_path):
+    table = pa.table({"a": pa.array(["x", "y"]).dictionary_encode()})
+    write_file(table, tmp_path / "t.csv")
+    assert read_file(tmp_path / "t.csv").to_pydict() == {"a": ["x", "y"]}
+
+
+PARQUET = pa.BufferOutputStream()
+pa_parquet.write_table(TABLE, PARQUET)
+PARQUET = PARQUET.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", "", "cannot be read as CSV .*[Ee]mpty.*Check that the file is whole"),
+        ("t.csv", "a,b\n1,2\n3\n", "cannot be read as CSV .*Expected 2 columns, got 1: 3"),
+        ("t.csv", "a,b\n1,é\n".encode("latin-1"), "as CSV .*'b' hold text that is not UTF-8"),
+        ("t.csv", "a,é\n1,x\n".encode("latin-1"), "cannot be read as CSV .*decode"),
+        ("t.csv", "a,b,a\n1,2,3\n", "names must differ, got 'a' more than once"),
+        ("t.csv.gz", "a,b\n1,2\n", "cannot be read as CSV"),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-12], "cannot be read as CSV .*Truncated"),
+        ("t.parquet", "a,b\n1,2\n", "cannot be read as Parquet .*kind its name says"),
+        ("t.parquet", "", "cannot be read as Parquet .*0 bytes"),
+        ("t.parquet", PARQUET[:-1], "cannot be read as Parquet"),
+        ("t.parquet", PARQUET[: len(PARQUET) // 2], "cannot be read as Parquet"),
+        ("t.parquet", PARQUET.replace(b"x", b"\xff"), "cannot be read as Parquet"),
+        ("t.txt", "a,b\n1,2\n", r"'.*t\.txt' must end in \.csv or \.parquet.*Rename or convert"),
+        ("t", "a,b\n1,2\n", r"must end in \.csv or \.parquet"),
+    ],
+)
+def test_broken_files(write, name, content, message):
+    with pytest.raises(InvalidInputError, match=message):
+        read_file(write(name, content))
+
+
+def test_damage_anywhere_in_parquet(write):
+    messages = []
+    for position in range(4, len(PARQUET) - 8, 7):
+        damaged = bytearray(PARQUET)
+        damaged[position] ^= 0xFF
+        path = write("t.parquet", bytes(damaged))
+        try:
+            read_file(path).to_pydict()  # padding, or a value that became another
+        except InvalidInputError as error:
+            messages.append(str(error))
+    assert len(messages) > 50
+    assert all("cannot be read as Parquet" in message for message in messages)
+
+
+@pytest.mark.parametrize("name", ["nowhere.csv", "nowhere.parquet"])
+def test_file_that_does_not_exist(tmp_path, name):
+    with pytest.raises(FileNotFoundError, match=name):
+        read_file(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_folder(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(IsADirectoryError):
+        read_file(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.csv.gz", "t"])
+def test_unknown_ending_is_not_written(tmp_path, name):
+    with pytest.raises(InvalidInputError, match=r"must end in \.csv or \.parquet"):
+        write_file(TABLE, tmp_path / name)
+    assert os.listdir(tmp_path) == []
+
+
+def test_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "t.csv"
+    write_file(TABLE, path)
+    before = Path(path).read_bytes()
+    with pytest.raises(pa.ArrowInvalid, match="list"):
+        write_file(pa.table({"a": [[1], [2]]}), path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["t.csv"]

@@ -1,0 +1,103 @@
+"""The same rows in another library's frame: the same model and the same predictions, to the bit."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from fcorr import FCorrClassifier, FCorrRegressor
+
+SMALL = {"head": (4,), "epochs": 2, "random_state": 0}
+
+_rng = np.random.default_rng(1)
+COLUMNS = {
+    "sex": _rng.choice(["f", "m"], 200).tolist(),
+    "job": [None if i % 17 == 0 else "abc"[i % 3] for i in range(200)],
+    "age": [None if i % 13 == 0 else float(a) for i, a in enumerate(_rng.normal(40, 10, 200))],
+    "children": _rng.integers(4, size=200).tolist(),
+    "member": _rng.choice([True, False], 200).tolist(),
+}
+Y = _rng.integers(2, size=200).tolist()
+
+FRAMES = {
+    "pandas": lambda c: pd.DataFrame(c),
+    "pandas-categorical": lambda c: pd.DataFrame(c).astype({"sex": "category", "job": "category"}),
+    "pandas-nullable": lambda c: pd.DataFrame(c).convert_dtypes(),
+    "pandas-index": lambda c: pd.DataFrame(c, index=range(1000, 800, -1)),
+    "polars": lambda c: pl.DataFrame(c),
+    "polars-categorical": lambda c: pl.DataFrame(c).cast({"sex": pl.Categorical}),
+    "polars-enum": lambda c: pl.DataFrame(c).cast({"job": pl.Enum(["c", "b", "a"])}),
+    "pyarrow": lambda c: pa.table(c),
+    "pyarrow-chunks": lambda c: pa.Table.from_batches(pa.table(c).to_batches(max_chunksize=64)),
+    "pyarrow-batch": lambda c: pa.RecordBatch.from_pydict(c),
+}
+TARGETS = {"list": list, "numpy": np.array, "pandas": pd.Series, "polars": pl.Series}
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return FCorrClassifier(**SMALL, sensitive="sex").fit(pa.table(COLUMNS), np.array(Y))
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_fit(reference, name):
+    model = FCorrClassifier(**SMALL, sensitive="sex").fit(FRAMES[name](COLUMNS), Y)
+    assert model.schema_ == reference.schema_
+    assert model.feature_names_in_.tolist() == list(COLUMNS)
+    np.testing.assert_array_equal(
+        model.predict_proba(pa.table(COLUMNS)), reference.predict_proba(pa.table(COLUMNS))
+    )
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_predict(reference, name):
+    expected = reference.predict_proba(pa.table(COLUMNS))
+    np.testing.assert_array_equal(reference.predict_proba(FRAMES[name](COLUMNS)), expected)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_target_and_weight(name):
+    weight = np.linspace(1, 2, 200)
+    X = pa.table(COLUMNS)
+    expected = FCorrRegressor(**SMALL).fit(X, np.array(Y), sample_weight=weight).predict(X)
+    make = TARGETS[name]
+    model = FCorrRegressor(**SMALL).fit(X, make(Y), sample_weight=make(weight.tolist()))
+    np.testing.assert_array_equal(model.predict(X), expected)
+
+
+def test_array_without_names():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    X[:, 1] = X[:, 1] > 0
+    model = FCorrClassifier(**SMALL, sensitive=1).fit(X, Y)
+    assert model.schema_.sensitive == ("x1",)
+    assert model.n_features_in_ == 3
+    assert not hasattr(model, "feature_names_in_")
+    np.testing.assert_array_equal(model.predict_proba(X.tolist()), model.predict_proba(X))
+
+
+def test_nested_list_of_numbers_and_text():
+    rows = [[row["sex"], row["children"], row["member"]] for row in pa.table(COLUMNS).to_pylist()]
+    model = FCorrClassifier(**SMALL, sensitive=[0]).fit(rows, Y)
+    assert [c.name for c in model.schema_.numeric] == ["x1"]
+    assert model.predict_proba(rows).shape == (200, 2)
+
+
+@pytest.mark.parametrize("fitted_with_names", [True, False])
+def test_names_on_one_side_only_are_warned_of(fitted_with_names):
+    array = np.random.default_rng(0).normal(size=(200, 3))
+    frame = pd.DataFrame(array, columns=["a", "b", "c"])
+    train, score = (frame, array) if fitted_with_names else (array, frame)
+    model = FCorrClassifier(**SMALL).fit(train, Y)
+    with pytest.warns(UserWarning, match=r"feature names.*the columns are taken in their order"):
+        probabilities = model.predict_proba(score)
+    np.testing.assert_array_equal(probabilities, model.predict_proba(train))
+
+
+def test_attention_is_labelled(reference):
+    matrix = reference.attention(pl.DataFrame(COLUMNS))
+    assert matrix.names == ("sex", "job", "member", "age", "children")
+    assert matrix.to_pandas().loc["age", "sex"] == matrix["sex", "age"]
+    assert matrix.diagonal() == pytest.approx(reference.feature_significance())
+    with pytest.raises(ValueError, match=r"no feature 'agee'. Did you mean 'age'"):
+        matrix["agee", "sex"]

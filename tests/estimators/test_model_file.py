@@ -1,0 +1,421 @@
+"""Model files: what goes in comes out, to the bit; what is damaged is refused, with its reason."""
+
+import copy
+import json
+import os
+import pickle
+import struct
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import fcorr
+from fcorr import FCorrClassifier, FCorrRegressor
+from fcorr._core.errors import InvalidInputError, ModelFileError
+from fcorr.estimators import read_header
+
+SMALL = {"head": (4,), "epochs": 1, "random_state": 0}
+
+_rng = np.random.default_rng(0)
+X = pd.DataFrame(
+    {
+        "sex": _rng.choice(["f", "m"], 200),
+        "zip": _rng.choice([10, 20, 30], 200),
+        "job": _rng.choice(["clerk", "nurse", None], 200),
+        "age": np.where(_rng.uniform(size=200) < 0.1, np.nan, _rng.normal(40, 10, 200)),
+        "income": _rng.lognormal(size=200),
+    }
+)
+BINARY = _rng.integers(2, size=200)
+AMOUNT = 100 + 10 * _rng.normal(size=200)
+
+
+def fit(**options):
+    return FCorrClassifier(**SMALL | {"sensitive": "sex"} | options).fit(X, BINARY)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(categorical_features=["zip"])
+
+
+@pytest.fixture(scope="module")
+def content(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.fcorr"
+    model.save(path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content):
+        path = tmp_path / "model.fcorr"
+        path.write_bytes(content)
+        return path
+
+    return write
+
+
+def split(content):
+    """Take a safetensors file apart: its JSON, fcorr's JSON within it, and the numbers."""
+    (n,) = struct.unpack("<Q", content[:8])
+    outer = json.loads(content[8 : 8 + n])
+    return outer, json.loads(outer["__metadata__"]["fcorr"]), content[8 + n :]
+
+
+def join(outer, header, numbers):
+    text = header if isinstance(header, str) else json.dumps(header)
+    outer = {**outer, "__metadata__": {"fcorr": text}}
+    encoded = json.dumps(outer).encode()
+    return struct.pack("<Q", len(encoded)) + encoded + numbers
+
+
+def scores(model, X):
+    return model.predict_proba(X) if isinstance(model, FCorrClassifier) else model.predict(X)
+
+
+# There and back
+
+
+ROUND_TRIPS = {
+    "binary": (FCorrClassifier, {}, BINARY),
+    "text labels": (FCorrClassifier, {}, np.array(["no", "yes", "maybe", "é"])[BINARY * 2 + 1]),
+    "three classes": (FCorrClassifier, {}, pd.Series(["a", "b", "c"] * 66 + ["a", "b"])),
+    "bool labels": (FCorrClassifier, {}, BINARY.astype(bool)),
+    "float labels": (FCorrClassifier, {}, BINARY * 2.0),
+    "small integers": (FCorrClassifier, {}, BINARY.astype(np.int8)),
+    "regression": (FCorrRegressor, {}, AMOUNT),
+    "paper embedding": (FCorrRegressor, {"numeric_embedding": "paper"}, AMOUNT),
+    "missing numbers": (FCorrClassifier, {"missing_numeric": "category"}, BINARY),
+    "missing as mode": (FCorrClassifier, {"missing_categorical": "mode"}, BINARY),
+    "two layers": (FCorrClassifier, {"n_layers": 2}, BINARY),
+    "residual": (FCorrClassifier, {"residual": True}, BINARY),
+    "no head": (FCorrClassifier, {"head": ()}, BINARY),
+    "deep head": (FCorrClassifier, {"head": [5, 3, 2]}, BINARY),
+    "numbers as categories": (FCorrClassifier, {"categorical_features": ["zip", "age"]}, BINARY),
+    "two sensitive columns": (FCorrClassifier, {"sensitive": ["zip", "sex"]}, BINARY),
+    "no sensitive column": (FCorrClassifier, {"sensitive": None}, BINARY),
+    "paper's weight": (FCorrClassifier, {"car": "paper", "car_form": "paper"}, BINARY),
+    "early stopping": (FCorrRegressor, {"early_stopping": 2, "epochs": 3}, AMOUNT),
+}
+
+
+@pytest.mark.parametrize("name", ROUND_TRIPS)
+def test_round_trip(tmp_path, name):
+    cls, options, y = ROUND_TRIPS[name]
+    model = cls(**SMALL | {"sensitive": "sex"} | options).fit(X, y)
+    model.save(tmp_path / "model.fcorr")
+    again = fcorr.load(tmp_path / "model.fcorr")
+    assert type(again) is cls
+    np.testing.assert_array_equal(scores(again, X), scores(model, X))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.predict(X).dtype == model.predict(X).dtype
+    np.testing.assert_array_equal(again.attention(X), model.attention(X))
+    assert again.feature_significance() == model.feature_significance()
+    assert again.schema_ == model.schema_
+    assert again.history_ == model.history_
+    assert again.seed_ == model.seed_
+    assert again.feature_names_in_.tolist() == list(X.columns)
+    expected = model.get_params() | {"head": tuple(model.head)}
+    assert again.get_params() == expected
+
+
+def test_array_without_names(tmp_path):
+    array = X[["zip", "age", "income"]].to_numpy()
+    model = FCorrClassifier(**SMALL, sensitive=0).fit(array, BINARY)
+    model.save(tmp_path / "model.fcorr")
+    again = fcorr.load(tmp_path / "model.fcorr")
+    assert again.n_features_in_ == 3
+    assert not hasattr(again, "feature_names_in_")
+    np.testing.assert_array_equal(again.predict_proba(array), model.predict_proba(array))
+
+
+def test_loaded_model_can_be_saved_and_fitted_again(tmp_path):
+    model = fit(random_state=np.random.default_rng(5))
+    model.save(tmp_path / "first.fcorr")
+    again = fcorr.load(tmp_path / "first.fcorr")
+    again.save(tmp_path / "second.fcorr")
+    first, second = (tmp_path / name for name in ("first.fcorr", "second.fcorr"))
+    assert first.read_bytes() == second.read_bytes()
+    # The generator has moved on, but the seed drawn from it is in the file.
+    expected = model.predict_proba(X)
+    np.testing.assert_array_equal(again.fit(X, BINARY).predict_proba(X), expected)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"device": torch.device("cpu")},
+        {"sensitive": pd.Index(["sex"])},
+        {"sensitive": {"sex"}},
+        {"sensitive": np.array(["sex"])},
+        {"car": np.float32(10), "epochs": np.int64(1), "residual": np.True_},
+    ],
+)
+def test_arguments_that_json_does_not_know(tmp_path, options):
+    model = fit(**options)
+    model.save(tmp_path / "model.fcorr")
+    again = fcorr.load(tmp_path / "model.fcorr")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"head": (8, 8)}, {"n_layers": 3}, {"residual": True}, {"numeric_embedding": "paper"}],
+)
+def test_arguments_set_after_the_fit_do_not_change_what_is_saved(tmp_path, change):
+    model = fit()
+    expected = model.predict_proba(X)
+    model.set_params(**change).save(tmp_path / "model.fcorr")
+    np.testing.assert_array_equal(fcorr.load(tmp_path / "model.fcorr").predict_proba(X), expected)
+
+
+def test_wrong_argument_set_after_the_fit_is_not_written(tmp_path):
+    with pytest.raises(InvalidInputError, match="epochs must be an integer of at least 1, got 0"):
+        fit().set_params(epochs=0).save(tmp_path / "model.fcorr")
+    assert os.listdir(tmp_path) == []
+
+
+def test_existing_file_is_replaced(tmp_path, model, content):
+    path = tmp_path / "model.fcorr"
+    path.write_bytes(b"something else")
+    model.save(path)
+    assert path.read_bytes() == content
+    assert os.listdir(tmp_path) == ["model.fcorr"]
+
+
+# What is in a file
+
+
+def test_header(write, content, model):
+    header = read_header(write(content))
+    assert header["format"] == 1
+    assert header["fcorr_version"] == fcorr.__version__
+    assert header["estimator"] == "FCorrClassifier"
+    assert header["parameters"]["sensitive"] == "sex"
+    assert header["parameters"]["head"] == [4]
+    assert header["target"]["classes"] == [0, 1]
+    assert header["schema"] == json.loads(json.dumps(model.schema_.to_dict()))
+    assert header["history"]["epochs"][0]["epoch"] == 1
+    assert header == split(content)[1]
+
+
+def test_file_holds_tensors_and_json_alone(content, model):
+    outer, _, numbers = split(content)
+    tensors = {name for name in outer if name != "__metadata__"}
+    weights = {f"model.{name}" for name in model.model_.state_dict()}
+    assert tensors == weights | {"significance"}
+    ends = [outer[name]["data_offsets"][1] for name in tensors]
+    assert max(ends) == len(numbers)
+
+
+def test_load_unpickles_nothing(write, content, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("unpickled")
+
+    for module, name in [(pickle, "load"), (pickle, "loads"), (pickle, "Unpickler")]:
+        monkeypatch.setattr(module, name, refuse)
+    monkeypatch.setattr(torch, "load", refuse)
+    assert fcorr.load(write(content)).predict(X).shape == (200,)
+
+
+def test_load_keeps_no_hold_of_the_file(write, content, model):
+    path = write(content)
+    again = fcorr.load(path)
+    path.write_bytes(b"\0" * len(content))
+    assert again.feature_significance() == model.feature_significance()
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+# Damage
+
+
+def test_truncated(write, content):
+    n = len(content)
+    for length in (0, 1, 7, 8, 9, 100, n // 2, n - 4, n - 1):
+        with pytest.raises(ModelFileError, match=r"not a whole model file: it is trunc.*Copy it"):
+            fcorr.load(write(content[:length]))
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [b"a,b\n1,2\n", b"\0" * 100, np.random.default_rng(0).bytes(1_000), pickle.dumps({"a": 1})],
+    ids=["csv", "zeros", "random", "pickle"],
+)
+def test_file_of_another_kind(write, foreign):
+    with pytest.raises(ModelFileError, match="is truncated or of another kind"):
+        fcorr.load(write(foreign))
+
+
+def test_something_after_the_end(write, content):
+    with pytest.raises(ModelFileError, match="not a whole model file"):
+        fcorr.load(write(content + b"\0"))
+
+
+@pytest.mark.parametrize("metadata", [None, {"format": "pt"}, {"fcorr": "no JSON"}])
+def test_safetensors_of_another_program(tmp_path, metadata):
+    path = tmp_path / "model.safetensors"
+    save_file({"weight": torch.zeros(3)}, path, metadata=metadata)
+    with pytest.raises(ModelFileError, match=r"a safetensors file, but not a model of fcorr.*Load"):
+        fcorr.load(path)
+
+
+def test_newer_format(write, content):
+    outer, header, numbers = split(content)
+    header |= {"format": 2, "fcorr_version": "9.1", "schema": "something new"}
+    path = write(join(outer, header, numbers))
+    message = r"made by fcorr 9\.1 in file format 2; fcorr .* reads up to format 1\. Upgrade fcorr"
+    for read in (fcorr.load, read_header):
+        with pytest.raises(ModelFileError, match=message):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "1", "{}", '{"format": "1"}', '{"format": true}', "[" * 100_000, "1" * 5_000],
+)
+def test_entry_that_is_no_header(write, content, text):
+    outer, _, numbers = split(content)
+    with pytest.raises(ModelFileError, match="its header has no fcorr entry"):
+        fcorr.load(write(join(outer, text, numbers)))
+
+
+def set_in(data, path, value):
+    for key in path[:-1]:
+        data = data[key]
+    data[path[-1]] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        (["schema"], None, "TypeError"),
+        (["parameters"], "x", "TypeError"),
+        (
+            ["parameters", "head"],
+            [5],
+            r"has head \(5,\) and 1 layer\(s\), the weights \(4,\)",
+        ),
+        (["parameters", "head"], [10**15], r"has head \(1000000000000000,\)"),
+        (["parameters", "head"], [4, 4], r"head\.hidden\.1\.weight"),
+        (["parameters", "n_layers"], 10**15, r"1000000000000000 layer\(s\), the weights .* 1"),
+        (["parameters", "numeric_embedding"], "paper", "numeric"),
+        (["parameters", "epochs"], "many", "epochs must be an integer"),
+        (["parameters", "unknown"], 1, "unknown"),
+        (["estimator"], "RandomForest", "RandomForest"),
+        (["target"], [], "TypeError"),
+        (["target", "classes"], [0, 1, 2], "size mismatch"),
+        (["history"], None, "AttributeError"),
+        (["schema", "names"], ["sex"], "contradicts itself"),
+        (["schema", "categorical", 0, "mode"], 5, "contradicts itself"),
+        (["schema", "categorical", 0, "categories"], ["f", "m", "x"], "contradicts itself"),
+        (["schema", "numeric", 0, "scale"], 0, "contradicts itself"),
+        (["schema", "numeric", 0, "keep_missing"], True, "missing"),
+    ],
+)
+def test_damaged_header(write, content, path, value, reason):
+    outer, header, numbers = split(content)
+    set_in(header, path, value)
+    message = rf"(?s)is a damaged model file: .*do not fit together \(.*{reason}.*Save the model"
+    with pytest.raises(ModelFileError, match=message):
+        fcorr.load(write(join(outer, header, numbers)))
+
+
+@pytest.mark.parametrize(
+    "key", ["parameters", "schema", "named", "target", "seed", "history", "estimator"]
+)
+def test_header_without_an_entry(write, content, key):
+    outer, header, numbers = split(content)
+    del header[key]
+    with pytest.raises(ModelFileError, match=f"damaged model file: .*KeyError: '{key}'"):
+        fcorr.load(write(join(outer, header, numbers)))
+
+
+WRONG_WEIGHTS = {
+    "no significance": lambda tensors: tensors.pop("significance"),
+    "short significance": lambda tensors: tensors.update({"significance": torch.zeros(2)}),
+    "no bias": lambda tensors: tensors.pop("model.head.output.bias"),
+    "one too many": lambda tensors: tensors.update(extra=torch.zeros(1)),
+    "wide": lambda tensors: tensors.update({"model.head.output.weight": torch.zeros(1, 9)}),
+    "no knots": lambda tensors: tensors.pop("model.numeric.knots"),
+    "flat knots": lambda tensors: tensors.update({"model.numeric.knots": torch.zeros(2)}),
+    "other knots": lambda tensors: tensors.update({"model.numeric.knots": torch.zeros(7, 7)}),
+    "nothing": lambda tensors: tensors.clear(),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_WEIGHTS)
+def test_weights_that_do_not_fit(tmp_path, content, model, name):
+    tensors = {f"model.{name}": tensor for name, tensor in model.model_.state_dict().items()}
+    tensors["significance"] = torch.from_numpy(model.significance_)
+    WRONG_WEIGHTS[name](tensors)
+    path = tmp_path / "model.fcorr"
+    save_file(tensors, path, metadata={"fcorr": json.dumps(split(content)[1])})
+    with pytest.raises(ModelFileError, match="damaged model file: its header and its weights do"):
+        fcorr.load(path)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        fcorr.load(tmp_path / "nowhere.fcorr")
+    with pytest.raises(IsADirectoryError):
+        fcorr.load(tmp_path)
+
+
+JUNK = [None, True, -1, 0, 1, 3, 10**20, 0.5, float("nan"), 1e308, "", "x", "é", [], [1], {}, ["f"]]
+
+
+def mutate_header(header, rng):
+    """Exchange, drop or double one value somewhere in the JSON."""
+    header = copy.deepcopy(header)
+    node = header
+    while True:
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        key = keys[rng.integers(len(keys))]
+        if isinstance(node[key], dict | list) and node[key] and rng.uniform() < 0.8:
+            node = node[key]
+            continue
+        action = rng.integers(4)
+        if action == 0:
+            del node[key]
+        elif action == 1 and isinstance(node, list):
+            node.append(node[key])
+        else:
+            node[key] = JUNK[rng.integers(len(JUNK))]
+        return header
+
+
+def mutate_bytes(content, rng, stop):
+    """Change a few bytes before ``stop``."""
+    damaged = bytearray(content)
+    for _ in range(rng.integers(1, 4)):
+        damaged[rng.integers(stop)] = rng.integers(256)
+    return bytes(damaged)
+
+
+def test_random_damage(write, content):
+    """Whatever is damaged: a ModelFileError, or a model that predicts; never another error."""
+    rng = np.random.default_rng(0)
+    outer, header, numbers = split(content)
+    n_header = len(content) - len(numbers)
+    outcomes = {"loaded": 0, "refused": 0}
+    for i in range(240):
+        if i % 3 == 0:
+            damaged = mutate_bytes(content, rng, n_header)
+        else:
+            damaged = join(outer, mutate_header(header, rng), numbers)
+        try:
+            model = fcorr.load(write(damaged))
+        except ModelFileError:
+            outcomes["refused"] += 1
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert len(model.predict(X)) == 200
+        outcomes["loaded"] += 1
+    assert outcomes["refused"] > 80
+    assert outcomes["loaded"] > 40

@@ -1,0 +1,185 @@
+"""Linear-time attention against the float64 softmax: a search for violations of its bound."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.autograd import gradcheck
+from torch.nn.functional import layer_norm
+
+from fcorr.nn.attention import attend, log_partition, plan_series
+from fcorr.nn.car import ColumnChange, car_augmented
+from fcorr.nn.series import SeriesAttention, series_size, terms_needed
+
+N_FEATURES = (1, 2, 3, 17, 31, 581, 4_000)
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def n_rows(n_features):
+    return 64 if n_features < 1_000 else 4
+
+
+def normal(n, p, generator):
+    return torch.randn(n, p, generator=generator)
+
+
+def sparse_binary(n, p, generator):
+    noise = 1e-3 * torch.randn(n, p, generator=generator)
+    return (torch.rand(n, p, generator=generator) < 0.03).float() + noise
+
+
+def heavy_tailed(n, p, generator):
+    return torch.tan(math.pi * 0.49 * (2 * torch.rand(n, p, generator=generator) - 1))
+
+
+def one_outlier(n, p, generator):
+    x = torch.randn(n, p, generator=generator)
+    x[:, 0] = 1e4
+    return x
+
+
+def constant(n, p, generator):
+    return torch.full((n, p), 0.7)
+
+
+SHAPES = [normal, sparse_binary, heavy_tailed, one_outlier, constant]
+
+
+def make_rows(shape, n_features, *, affine=False):
+    generator = seeded(n_features)
+    z = layer_norm(shape(n_rows(n_features), n_features, generator), (n_features,))
+    if affine:  # a trained LayerNorm has weights and biases
+        z = z * (0.5 + 1.5 * torch.rand(n_features, generator=generator))
+        z = z + 0.5 * torch.randn(n_features, generator=generator)
+    return z
+
+
+def reference(z):
+    chunks = z.split(max(1, 2**22 // z.shape[1] ** 2))
+    weights = (
+        torch.softmax(c.unsqueeze(2) * c.unsqueeze(1) / math.sqrt(z.shape[1]), 2) for c in chunks
+    )
+    return torch.cat(
+        [(a @ c.unsqueeze(2)).squeeze(2) for a, c in zip(weights, chunks, strict=True)]
+    )
+
+
+def value_and_gradient(function, z, weight):
+    z = z.clone().requires_grad_()
+    h = function(z)
+    (gradient,) = torch.autograd.grad((weight * h).sum(), z)
+    return h.detach(), gradient
+
+
+@pytest.mark.parametrize("affine", [False, True], ids=["plain", "affine"])
+@pytest.mark.parametrize("n_features", N_FEATURES)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda f: f.__name__)
+def test_linear_attention_is_within_its_bound(shape, n_features, affine):
+    z = make_rows(shape, n_features, affine=affine)
+    weight = torch.randn(z.shape, generator=seeded(1))
+    expected, expected_gradient = value_and_gradient(reference, z.double(), weight.double())
+    for dtype, atol, gradient_atol in ((torch.float32, 5e-6, 2e-5), (torch.float64, 1e-11, 1e-10)):
+        h, gradient = value_and_gradient(
+            lambda z: attend(z, "linear"), z.to(dtype), weight.to(dtype)
+        )
+        torch.testing.assert_close(h.double(), expected, rtol=0, atol=atol)
+        # Gradients grow with the weights on h and with the range of z.
+        scale = max(1.0, expected_gradient.abs().max().item())
+        torch.testing.assert_close(
+            gradient.double(), expected_gradient, rtol=0, atol=gradient_atol * scale
+        )
+
+
+@pytest.mark.parametrize("n_features", [31, 581])
+def test_ordinary_rows_take_the_series(n_features):
+    _, in_series = plan_series(make_rows(normal, n_features))
+    assert in_series.float().mean() > 0.9
+
+
+def test_wide_rows_take_the_softmax_and_keep_their_place():
+    z = make_rows(normal, 31)
+    z[::7] = make_rows(one_outlier, 31)[::7]
+    _, in_series = plan_series(z)
+    assert in_series.any()
+    assert not in_series[::7].any()
+    torch.testing.assert_close(
+        attend(z, "linear").double(), reference(z.double()), rtol=0, atol=5e-6
+    )
+
+
+def adversarial_rows():
+    """Rows of a few distinct values, which can put much weight far from the mean."""
+    return st.tuples(
+        st.integers(17, 200),
+        st.lists(st.tuples(st.floats(-6, 6), st.integers(1, 60)), min_size=1, max_size=5),
+        st.floats(-2, 2),
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(adversarial_rows())
+def test_no_row_the_series_accepts_violates_the_bound(row):
+    n_features, groups, shift = row
+    values = torch.cat([torch.full((count,), value) for value, count in groups])
+    z = values.repeat(math.ceil(n_features / len(values)))[:n_features].unsqueeze(0) + shift
+    torch.testing.assert_close(
+        attend(z, "linear").double(), reference(z.double()), rtol=0, atol=5e-6
+    )
+    if terms := int(terms_needed(z.double())[0]):
+        X, factor = series_size(z.double())
+        bound = factor * X**terms / float(math.factorial(terms))
+        error = (SeriesAttention.apply(z.double(), terms) - reference(z.double())).abs().max()
+        assert error <= 1.01 * bound.item() + 1e-12
+
+
+def test_the_bound_is_needed():
+    """With too few terms the error is large: the choice of terms is what keeps it small."""
+    z = make_rows(normal, 31).double()
+    error = (SeriesAttention.apply(z, 4) - reference(z)).abs().max()
+    assert error > 1e-3
+
+
+def test_gradient_of_the_series():
+    z = torch.randn(3, 6, dtype=torch.float64, generator=seeded(), requires_grad=True)
+    assert gradcheck(lambda z: SeriesAttention.apply(z, 30), z)
+
+
+@pytest.mark.parametrize("n_features", [3, 31, 200])
+@pytest.mark.parametrize("shape", [normal, one_outlier], ids=lambda f: f.__name__)
+def test_log_partition(shape, n_features):
+    z = make_rows(shape, n_features, affine=True)
+    log_n, mean = log_partition(z)
+    exact = z.double()
+    y = exact - exact.mean(1, keepdim=True)
+    scores = exact.unsqueeze(2) * y.unsqueeze(1) / math.sqrt(n_features)
+    torch.testing.assert_close(log_n.double(), scores.logsumexp(2), rtol=1e-6, atol=1e-5)
+    expected = (torch.softmax(scores, 2) @ y.unsqueeze(2)).squeeze(2)
+    torch.testing.assert_close(mean.double(), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_features", [4, 31, 120])
+def test_column_change_equals_the_whole_softmax(n_features):
+    """Values, and gradients into the sensitive features and the extras alone."""
+    z = make_rows(normal, n_features, affine=True)[:20].double()
+    own, sizes = [1, 3], [3, 2]
+    z_own = z[:, own].clone().requires_grad_()
+    extra = torch.randn(20, 5, dtype=torch.float64, generator=seeded(5)).requires_grad_()
+
+    def whole(z_own, extra):
+        opened = torch.stack(
+            [z_own[:, own.index(i)] if i in own else z[:, i] for i in range(n_features)], dim=1
+        )
+        return car_augmented(opened, {1: extra[:, :3], 3: extra[:, 3:]})
+
+    fast = ColumnChange.apply(z, z_own, extra, own, sizes)
+    torch.testing.assert_close(fast, whole(z_own, extra), rtol=1e-9, atol=1e-12)
+    weight = torch.randn(20, dtype=torch.float64, generator=seeded(6))
+    expected = torch.autograd.grad((weight * whole(z_own, extra)).sum(), (z_own, extra))
+    gradients = torch.autograd.grad((weight * fast).sum(), (z_own, extra))
+    for gradient, reference_gradient in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(gradient, reference_gradient, rtol=1e-8, atol=1e-12)

@@ -1,0 +1,59 @@
+"""What the documents say is what the code does."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+
+def load_benchmark(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def python_blocks(document):
+    return re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
+
+
+def test_readme_code_runs(tmp_path):
+    blocks = python_blocks(ROOT / "README.md")
+    assert blocks
+    for block in blocks:
+        run = subprocess.run(
+            [sys.executable, "-W", "error", "-c", block],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_tables_are_those_that_commands_made(document):
+    text = document.read_text()
+    assert load_benchmark("update_readme").with_tables(text) == text
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
+        if not target.startswith("http"):
+            assert (document.parent / target).exists(), target
+
+
+def test_every_departure_from_the_paper_is_listed():
+    listed = (ROOT / "docs" / "deviations.md").read_text()
+    sources = [p for p in (ROOT / "src").rglob("*.py") if "NOTE[DIFF]" in p.read_text()]
+    assert sources
+    for source in sources:
+        assert os.fspath(source.relative_to(ROOT / "src" / "fcorr")) in listed, source

@@ -1,0 +1,163 @@
+import random
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import log_loss, mean_squared_error
+
+from fcorr import FCorrClassifier, FCorrRegressor
+
+SMALL = {"sensitive": "sex", "head": (4,), "epochs": 3, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def held_out(table):
+    """Rows whose labels are chance: what is learnt soon makes them worse."""
+    X, _ = table
+    return X, np.random.default_rng(1).integers(2, size=len(X))
+
+
+def weights(model):
+    return model.model_.state_dict()
+
+
+def equal(first, second):
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+# What is recorded
+
+
+def test_history_of_every_epoch(table):
+    model = FCorrClassifier(**SMALL).fit(*table)
+    assert [record.epoch for record in model.history_.epochs] == [1, 2, 3]
+    assert [record.validation_loss for record in model.history_.epochs] == [None] * 3
+    assert model.history_.best_epoch is None
+    losses = [record.loss for record in model.history_.epochs]
+    assert losses[-1] < losses[0]
+
+
+def test_eval_set_is_measured_after_every_epoch(table, held_out):
+    model = FCorrClassifier(**SMALL).fit(*table, eval_set=held_out)
+    X, y = held_out
+    measured = model.history_.epochs[-1].validation_loss
+    assert measured == pytest.approx(log_loss(y, model.predict_proba(X)), rel=1e-5)
+    assert len({record.validation_loss for record in model.history_.epochs}) == 3
+
+
+def test_eval_set_of_a_regression_is_measured_in_deviations(table):
+    X, _ = table
+    y = X.age.to_numpy() * 1_000
+    model = FCorrRegressor(**SMALL).fit(X, y, eval_set=[(X[:50], y[:50])])
+    expected = mean_squared_error(y[:50], model.predict(X[:50])) / y.var()
+    assert model.history_.epochs[-1].validation_loss == pytest.approx(expected, rel=1e-4)
+
+
+def test_eval_set_alone_does_not_change_the_model(table, held_out):
+    plain = FCorrClassifier(**SMALL).fit(*table)
+    watched = FCorrClassifier(**SMALL).fit(*table, eval_set=held_out)
+    assert equal(weights(watched), weights(plain))
+
+
+# Early stopping
+
+
+@pytest.mark.parametrize("patience", [1, 3])
+def test_early_stopping_restores_the_best_epoch(table, held_out, patience):
+    options = SMALL | {"epochs": 40, "early_stopping": patience}
+    model = FCorrClassifier(**options).fit(*table, eval_set=held_out)
+    losses = [record.validation_loss for record in model.history_.epochs]
+    best = int(np.argmin(losses))
+    assert model.history_.best_epoch == best + 1
+    assert len(losses) == best + 1 + patience < 40
+    X, y = held_out
+    assert log_loss(y, model.predict_proba(X)) == pytest.approx(losses[best], rel=1e-5)
+    assert losses[-1] > losses[best] * (1 + 1e-4)
+
+
+def test_early_stopping_waits_five_epochs_by_default(table, held_out):
+    options = SMALL | {"epochs": 40, "early_stopping": True}
+    model = FCorrClassifier(**options).fit(*table, eval_set=held_out)
+    assert len(model.history_.epochs) == model.history_.best_epoch + 5
+
+
+def test_early_stopping_sets_rows_aside(table):
+    model = FCorrClassifier(**SMALL, early_stopping=True).fit(*table)
+    assert all(record.validation_loss is not None for record in model.history_.epochs)
+    halved = FCorrClassifier(**SMALL, early_stopping=True, validation_fraction=0.5).fit(*table)
+    assert halved.history_ != model.history_
+
+
+# Chance
+
+
+@pytest.mark.parametrize("options", [{}, {"early_stopping": True}, {"car_form": "paper"}])
+def test_same_seed_same_weights(table, options):
+    first, second = (FCorrClassifier(**SMALL, **options).fit(*table) for _ in range(2))
+    assert equal(weights(first), weights(second))
+    assert first.history_ == second.history_
+
+
+def test_global_seeds_do_not_matter(table):
+    models = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        random.seed(seed)
+        models.append(FCorrClassifier(**SMALL).fit(*table))
+    assert equal(weights(models[0]), weights(models[1]))
+
+
+@pytest.mark.parametrize("other", [1, None])
+def test_other_seed_other_weights(table, other):
+    first = FCorrClassifier(**SMALL).fit(*table)
+    second = FCorrClassifier(**SMALL | {"random_state": other}).fit(*table)
+    assert not equal(weights(first), weights(second))
+    again = FCorrClassifier(**SMALL | {"random_state": second.seed_}).fit(*table)
+    assert equal(weights(second), weights(again))
+
+
+def test_generator_is_drawn_from_once(table):
+    first, second = np.random.default_rng(3), np.random.default_rng(3)
+    models = [FCorrClassifier(**SMALL | {"random_state": r}).fit(*table) for r in (first, second)]
+    assert equal(weights(models[0]), weights(models[1]))
+    assert first.integers(1000) == second.integers(1000)
+    assert not equal(
+        weights(FCorrClassifier(**SMALL | {"random_state": first}).fit(*table)), weights(models[0])
+    )
+
+
+@pytest.mark.parametrize("random_state", [0, None])
+def test_global_generators_are_left_alone(table, random_state):
+    before = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+    options = SMALL | {"random_state": random_state, "dropout": 0.5, "early_stopping": True}
+    FCorrClassifier(**options).fit(*table).predict(table[0])
+    assert torch.equal(torch.get_rng_state(), before[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], before[1][1])  # noqa: NPY002
+    assert np.random.get_state()[2:] == before[1][2:]  # noqa: NPY002
+    assert random.getstate() == before[2]
+
+
+def test_predictions_have_no_dropout(table):
+    model = FCorrClassifier(**SMALL, dropout=0.9).fit(*table)
+    np.testing.assert_array_equal(model.predict_proba(table[0]), model.predict_proba(table[0]))
+
+
+# Weights of rows
+
+
+def test_weight_of_zero_leaves_a_row_out_of_the_loss(table):
+    X, y = table
+    weight = np.ones(200)
+    weight[:100] = 0
+    flipped = np.concatenate([1 - y[:100], y[100:]])
+    models = [
+        FCorrClassifier(**SMALL).fit(X, labels, sample_weight=weight) for labels in (y, flipped)
+    ]
+    assert equal(weights(models[0]), weights(models[1]))
+
+
+def test_only_the_ratio_of_weights_matters(table):
+    plain = FCorrClassifier(**SMALL).fit(*table)
+    doubled = FCorrClassifier(**SMALL).fit(*table, sample_weight=np.full(200, 2.0))
+    assert equal(weights(plain), weights(doubled))
