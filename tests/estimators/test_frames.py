@@ -97,7 +97,8 @@ def test_names_on_one_side_only_are_warned_of(fitted_with_names):
 def test_attention_is_labelled(reference):
     matrix = reference.attention(pl.DataFrame(COLUMNS))
     assert matrix.names == ("sex", "job", "member", "age", "children")
-    assert matrix.to_pandas().loc["age", "sex"] == matrix["sex", "age"]
+    assert matrix.to_pandas().loc["age", "sex"] == matrix["age", "sex"]
+    assert matrix["age", "sex"] == pytest.approx(matrix["sex", "age"])
     assert matrix.diagonal() == pytest.approx(reference.feature_significance())
     with pytest.raises(ValueError, match=r"no feature 'agee'. Did you mean 'age'"):
         matrix["agee", "sex"]

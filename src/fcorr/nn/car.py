@@ -171,9 +171,7 @@ class ColumnChange(torch.autograd.Function):
         # Keys relative to the row's mean, as in log_partition: a shift that the softmax ignores.
         centre_B1 = z_BF.mean(1, keepdim=True)
         own_BS, extra_BC = z_own_BS - centre_B1, z_extra_BC - centre_B1
-        w_BCF = torch.exp(
-            torch.baddbmm(log_n_BF.neg().unsqueeze(1), extra_BC.unsqueeze(2), t_BF.unsqueeze(1))
-        )
+        w_BCF = (extra_BC.unsqueeze(2) * t_BF.unsqueeze(1)).sub_(log_n_BF.unsqueeze(1)).exp_()
         a_own_BSF = torch.exp(own_BS.unsqueeze(2) * t_BF.unsqueeze(1) - log_n_BF.unsqueeze(1))
         total_B1F = 1 + w_BCF.sum(1, keepdim=True)
         a_BCF = w_BCF.div_(total_B1F)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, gelu, one_hot
+from torch.nn.functional import gelu, one_hot
 
 from fcorr.nn.layers import CatLinear, ElementwiseLinear
+from fcorr.nn.lookup import Interpolation, Lookup
 
 _START_SCALE = 0.3
 
@@ -71,10 +72,7 @@ class CategoricalEmbedding(nn.Module):
 
     def forward(self, x_cat: Tensor) -> Tensor:
         """Look the codes up in the table."""
-        rows = x_cat + self.offsets[:-1]
-        # Not table[rows]: on the CPU the gradient of indexing adds up with parallel atomics, in an
-        # order that changes from run to run; the gradient of an embedding has a fixed order.
-        return embedding(rows, self.table().unsqueeze(-1)).squeeze(-1)
+        return Lookup.apply(self.table(), x_cat + self.offsets[:-1])
 
     def one_hot_forward(self, x_cat: Tensor) -> Tensor:
         """Compute the same from one-hot vectors, as the paper writes it; for checking."""
@@ -157,8 +155,7 @@ class SplineEmbedding(nn.Module):
 
     def table(self) -> Tensor:
         """Value of each shape function at its knots: ``(n_features, n_knots)``, padded."""
-        steps = embedding(self.slots, self.steps.unsqueeze(-1)).squeeze(-1)
-        return (steps * self.used).cumsum(1)
+        return (Lookup.apply(self.steps, self.slots) * self.used).cumsum(1)
 
     def forward(self, x_num: Tensor) -> Tensor:
         """Interpolate between the two knots around each number."""
@@ -171,7 +168,4 @@ class SplineEmbedding(nn.Module):
         # On a segment that ends in padding the function is constant: (x - left) / inf = 0.
         share = ((x_FB - left) / (right - left)).clamp(0, 1)
         rows = segment_FB + width * torch.arange(n_features, device=x_num.device).unsqueeze(1)
-        table = self.table().reshape(-1, 1)
-        low = embedding(rows, table).squeeze(-1)
-        high = embedding(rows + 1, table).squeeze(-1)
-        return torch.lerp(low, high, share).T
+        return Interpolation.apply(self.table().flatten(), rows, share).T

@@ -1,0 +1,65 @@
+import os
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from fcorr.cli import _console, app
+from fcorr.data.files import write_file
+
+SMALL = ("--epochs", 1, "--head", 4, "--seed", 0, "--quiet")
+
+
+@pytest.fixture(scope="session")
+def columns():
+    rng = np.random.default_rng(0)
+    n = 200
+    age = rng.normal(40, 10, n).round(1)
+    bought = age + rng.normal(0, 10, n) > 40
+    return {
+        "key": np.arange(n),
+        "sex": rng.choice(["f", "m"], n),
+        "age": age,
+        "job": rng.choice(["clerk", "nurse", "pilot"], n),
+        "bought": bought.astype(int),
+        "amount": rng.lognormal(size=n),
+    }
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, columns):
+    """Change to a folder with the table as CSV and Parquet."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("data.csv", "data.parquet"):
+        write_file(pa.table(columns), name)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder):
+    """Run a command in the folder; check its exit code and return its result."""
+
+    def run(*arguments, code=0):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        assert result.exit_code == code, result.output
+        return result
+
+    yield run
+    _console.set_debug(False)
+
+
+@pytest.fixture
+def train(run):
+    def train(*arguments, data="data.csv", target="bought", code=0):
+        options = ("--target", target, "--drop", "key", "--output", "model.fcorr")
+        return run("train", data, *options, *SMALL, *arguments, code=code)
+
+    return train
+
+
+@pytest.fixture
+def files(folder):
+    """List what a command has added to the folder."""
+    before = set(os.listdir(folder))
+    return lambda: set(os.listdir(folder)) - before

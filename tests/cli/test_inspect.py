@@ -1,0 +1,71 @@
+import json
+from pathlib import Path
+
+import fcorr
+from fcorr.estimators import read_header
+
+
+def test_classifier(run, train):
+    train("--sensitive", "sex", "--car", 50)
+    shown = run("inspect", "model.fcorr").stdout
+    facts = dict(line.split("  ", 1) for line in shown.splitlines() if line[:1].isalpha())
+    facts = {name: value.strip() for name, value in facts.items() if "features" not in name}
+    model = fcorr.load("model.fcorr")
+    n_parameters = sum(p.numel() for p in model.model_.parameters())
+    assert facts["kind"] == "FCorrClassifier"
+    assert facts["made by"] == f"fcorr {fcorr.__version__}, file format 1"
+    assert facts["parameters"] == str(n_parameters)
+    assert facts["trained on"] == "200 rows, 1 epochs, seed 0"
+    assert facts["sensitive"] == "sex"
+    assert facts["CAR"].endswith("weight 50, form 'sensitive'")
+    assert facts["classes"] == "0, 1"
+
+
+def test_features_the_most_significant_first(run, train):
+    train("--sensitive", "sex")
+    shown = run("inspect", "model.fcorr").stdout
+    rows = [line.split("│")[1:-1] for line in shown.splitlines() if line.startswith("│")]
+    significance = fcorr.load("model.fcorr").feature_significance()
+    names = [row[0].strip().removesuffix(" (sensitive)") for row in rows]
+    assert names == list(significance)
+    by_name = {name: [cell.strip() for cell in row] for name, row in zip(names, rows, strict=True)}
+    assert by_name["sex"][0] == "sex (sensitive)"
+    assert by_name["sex"][1:] == ["categorical", f"{significance['sex']:.3f}", "0", "f, m"]
+    assert by_name["age"][1] == "numeric"
+
+
+def test_regressor_without_sensitive_column(run, train):
+    train(target="amount")
+    shown = run("inspect", "model.fcorr").stdout
+    assert "FCorrRegressor" in shown
+    assert "classes" not in shown
+    lines = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.strip()}
+    assert lines["sensitive"] == ["none"]
+    assert lines["CAR"] == ["none"]
+
+
+def test_missing_values_are_shown(run, train):
+    rows = ["1,a,1.5,0", "2,,2.5,1", "3,b,,1"] * 5
+    Path("holes.csv").write_text("key,job,age,y\n" + "\n".join(rows))
+    result = run(
+        *("train", "holes.csv", "--target", "y", "-o", "model.fcorr", "--epochs", 1, "--quiet")
+    )
+    assert "15 rows" in result.stdout
+    shown = run("inspect", "model.fcorr").stdout
+    (line,) = [line for line in shown.splitlines() if line.startswith("│ job")]
+    assert [cell.strip() for cell in line.split("│")[4:6]] == ["5", "a, b, missing"]
+
+
+def test_json(run, train):
+    train("--sensitive", "sex")
+    header = json.loads(run("inspect", "model.fcorr", "--json").stdout)
+    assert header == read_header("model.fcorr")
+    assert header["schema"]["n_sensitive"] == 1
+
+
+def test_damaged_file(run, train):
+    train()
+    content = Path("model.fcorr").read_bytes()
+    Path("model.fcorr").write_bytes(content[: len(content) // 2])
+    (line,) = run("inspect", "model.fcorr", code=1).stderr.splitlines()
+    assert line.startswith("error: 'model.fcorr' is not a whole model file: it is truncated")

@@ -1,0 +1,222 @@
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import fcorr
+from fcorr.data.files import write_file
+
+
+def one_line(result):
+    """Return the only line on stderr."""
+    (line,) = result.stderr.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("data", ["data.csv", "data.parquet"])
+def test_classification_is_guessed(train, data, files):
+    result = train("--sensitive", "sex", data=data)
+    assert "task: classification (guessed from 'bought'; --task sets it)" in result.stdout
+    assert "FCorrClassifier: 200 rows, 4 features," in result.stdout
+    assert "CAR" in result.stdout
+    assert result.stdout.endswith("wrote model.fcorr\n")
+    assert result.stderr == ""
+    assert files() == {"model.fcorr"}
+    model = fcorr.load("model.fcorr")
+    assert isinstance(model, fcorr.FCorrClassifier)
+    assert model.schema_.sensitive == ("sex",)
+    assert set(model.schema_.names) == {"sex", "age", "job", "amount"}
+
+
+def test_csv_and_parquet_give_the_same_model(train):
+    train(data="data.csv")
+    first = Path("model.fcorr").read_bytes()
+    train(data="data.parquet")
+    assert Path("model.fcorr").read_bytes() == first
+
+
+def test_gzipped_csv(train):
+    Path("data.csv.gz").write_bytes(gzip.compress(Path("data.csv").read_bytes()))
+    train(data="data.csv.gz")
+
+
+def test_regression_is_guessed(train):
+    result = train(target="amount")
+    assert "task: regression" in result.stdout
+    assert isinstance(fcorr.load("model.fcorr"), fcorr.FCorrRegressor)
+
+
+@pytest.mark.parametrize(
+    ("target", "task"),
+    [
+        ([0, 1] * 30, "classification"),
+        (list(range(20)) * 3, "classification"),
+        (list(range(30)) * 2, "regression"),
+        ([0.0, 1.0] * 30, "regression"),
+        (["a", "b"] * 30, "classification"),
+        ([True, False] * 30, "classification"),
+    ],
+)
+def test_guesses(train, target, task):
+    table = pa.table(
+        {"key": range(60), "a": range(60), "b": ["x", "y", "z"] * 20, "c": [1, 2] * 30}
+    )
+    write_file(table.append_column("y", pa.array(target)), "other.parquet")
+    assert f"task: {task} (guessed" in train(data="other.parquet", target="y").stdout
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_forced_task(train, task):
+    result = train("--task", task)
+    assert "guessed" not in result.stdout
+    kind = {"classification": "FCorrClassifier", "regression": "FCorrRegressor"}[task]
+    assert type(fcorr.load("model.fcorr")).__name__ == kind
+
+
+def test_options_reach_the_estimator(train):
+    train(
+        *("--sensitive", "sex", "--sensitive", "job", "--categorical", "amount", "--car", "paper"),
+        *("--car-form", "cda", "--layers", 2, "--residual", "--batch-size", 50),
+        *("--learning-rate", 0.01, "--early-stopping", "--keep-constant", "--seed", 7),
+    )
+    parameters = fcorr.load("model.fcorr").get_params()
+    assert parameters["sensitive"] == ["sex", "job"]
+    assert parameters["categorical_features"] == ["amount"]
+    assert (parameters["car"], parameters["car_form"]) == ("paper", "cda")
+    assert (parameters["n_layers"], parameters["residual"]) == (2, True)
+    assert (parameters["batch_size"], parameters["learning_rate"]) == (50, 0.01)
+    assert parameters["early_stopping"] is True
+    assert parameters["constant_columns"] == "keep"
+    assert (parameters["random_state"], parameters["head"]) == (7, (4,))
+
+
+def test_no_car(train):
+    train("--sensitive", "sex", "--car", "none")
+    assert fcorr.load("model.fcorr").history_.car_weight is None
+
+
+def test_same_seed_same_file(train):
+    train()
+    first = Path("model.fcorr").read_bytes()
+    train()
+    assert Path("model.fcorr").read_bytes() == first
+    train("--seed", 1)
+    assert Path("model.fcorr").read_bytes() != first
+
+
+def test_weights(train):
+    train()
+    unweighted = Path("model.fcorr").read_bytes()
+    train("--weight", "amount")
+    model = fcorr.load("model.fcorr")
+    assert "amount" not in model.schema_.names
+    assert Path("model.fcorr").read_bytes() != unweighted
+
+
+def test_progress_in_lines(run):
+    result = run(
+        *("train", "data.csv", "--target", "bought", "-o", "model.fcorr"),
+        *("--epochs", 2, "--head", 4, "--validation", "data.parquet"),
+    )
+    assert [line[:10] for line in result.stderr.splitlines()] == ["epoch 1/2 ", "epoch 2/2 "]
+    assert "validation loss" in result.stderr
+
+
+def test_validation_file_is_read_as_the_training_file_is(train):
+    # All of this file's codes look like numbers, but training knows them as text.
+    Path("t.csv").write_text("key,code,a,b,y\n" + "1,7,1,2,0\n2,x,2,1,1\n3,8,3,5,1\n" * 5)
+    Path("v.csv").write_text("key,code,a,b,y\n" + "1,7,1,2,0\n2,8,2,1,1\n" * 5)
+    assert train("--validation", "v.csv", data="t.csv", target="y").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--sensitive", "sexx"],
+            "--sensitive: the file has no column 'sexx'. Did you mean 'sex'",
+        ),
+        (["--sensitive", "zip"], "no column 'zip'. It has: key, sex, age, job, bought, amount."),
+        (["--target", "bougt"], "--target: the file has no column 'bougt'. Did you mean 'bought'?"),
+        (["--weight", "wait"], "--weight: the file has no column 'wait'."),
+        (["--drop", "keys"], "--drop: the file has no column 'keys'. Did you mean 'key'?"),
+        (["--categorical", "jop"], "--categorical: the file has no column 'jop'."),
+        (["--car", "much"], "--car: must be a number, 'paper' or 'none', got 'much'."),
+        (["--car-form", "x"], "'--car-form'"),
+        (
+            ["--head", "8,x"],
+            "--head: must be whole numbers with commas, such as 128,128, got",
+        ),
+        (["--epochs", "0"], "'--epochs'"),
+        (["--seed", "-1"], "'--seed'"),
+        (["--task", "ranking"], "'--task'"),
+        (["--output", "nowhere/model.fcorr"], "--output: the folder 'nowhere' does not exist."),
+        (["--output", "."], "'.' is a directory"),
+        (["--validation", "nowhere.csv"], "'nowhere.csv' does not exist"),
+        (["--validation", "untargeted.csv"], "--validation: the file has no column 'bought'."),
+    ],
+)
+def test_bad_usage(train, files, arguments, message):
+    Path("untargeted.csv").write_text("sex,age\nf,1\n")
+    result = train(*arguments, code=2)
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+    assert files() == {"untargeted.csv"}
+
+
+def test_missing_file(train):
+    assert "'nowhere.csv' does not exist" in train(data="nowhere.csv", code=2).stderr
+
+
+BAD_DATA = {
+    "empty file": ("", "cannot be read as CSV"),
+    "no rows": ("key,a,y\n", "X must have at least one row"),
+    "broken line": ("key,a,y\n1,2,3\n4\n", "Expected 3 columns, got 1"),
+    "one class": ("key,a,y\n1,2,0\n2,3,0\n", "y must hold at least two classes"),
+    "missing target": ("key,a,y\n1,2,0\n2,3,1\n3,4,\n", "y must not hold missing values, got 1"),
+    "target alone": ("key,y\n1,0\n2,1\n", "at least one row and one column"),
+    "constant": ("key,a,y\n1,2,0\n2,2,1\n", "Column 'a' must take at least two values"),
+    "all missing": ("key,a,y\n1,,0\n2,,1\n", "Column 'a' must hold at least one value"),
+    "repeated name": ("key,a,a,y\n1,2,3,0\n2,3,4,1\n", "names must differ, got 'a' more than"),
+    "infinite": ("key,a,y\n1,2,0\n2,inf,1\n", "Column 'a' must hold finite numbers"),
+    "dates": ("key,a,y\n1,2020-01-01,0\n2,2020-01-02,1\n", "got date32[day]"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data(train, files, case):
+    text, message = BAD_DATA[case]
+    Path("bad.csv").write_text(text)
+    line = one_line(train(data="bad.csv", target="y", code=1))
+    assert line.startswith("error: ")
+    assert message in line
+    assert files() == {"bad.csv"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--car", "-1"], "error: car must be a number of at least 0"),
+        (["--device", "nope"], "error: device must be one that torch can use here"),
+        (["--learning-rate", "0"], "error: learning_rate must be a number above 0, got 0.0."),
+        (["--sensitive", "age"], "error: Sensitive column 'age' must be categorical, got"),
+        (["--sensitive", "bought"], "error: sensitive must name columns of X, got 'bought'."),
+        (["--task", "regression", "--target", "job"], "error: y must hold numbers"),
+    ],
+)
+def test_options_that_the_estimator_refuses(train, files, arguments, message):
+    assert one_line(train(*arguments, code=1)).startswith(message)
+    assert files() == set()
+
+
+def test_unknown_kind_of_file(train):
+    Path("data.txt").write_text("a,y\n1,0\n")
+    assert one_line(train(data="data.txt", code=1)).startswith("error: 'data.txt' must end in .csv")
+
+
+def test_failed_training_leaves_the_old_model(train):
+    train()
+    before = Path("model.fcorr").read_bytes()
+    train("--learning-rate", 1e30, "--epochs", 2, code=1)
+    assert Path("model.fcorr").read_bytes() == before
