@@ -85,10 +85,17 @@ def test_interrupt(run, monkeypatch, files):
     assert files() == set()
 
 
-def test_error_without_words(run, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("several\n  lines\nof text"), "error: several lines of text\n"),
+        (MemoryError(), "error: MemoryError\n"),
+    ],
+)
+def test_any_error_takes_one_line(run, monkeypatch, error, line):
     def fail(*_, **__):
-        raise MemoryError
+        raise error
 
     monkeypatch.setattr("fcorr.data.files.read_file", fail)
     result = run("train", "data.csv", "--target", "bought", "-o", "model.fcorr", code=1)
-    assert result.stderr == "error: MemoryError\n"
+    assert result.stderr == line
