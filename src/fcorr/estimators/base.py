@@ -4,7 +4,7 @@ import math
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -307,9 +307,10 @@ class BaseFCorr(ABC, BaseEstimator):
         return int(min(2048, max(32, 2 ** round(math.log2(n_rows / 64)))))
 
     def _patience(self) -> int | None:
-        if self.early_stopping is False:
+        if not self.early_stopping:
             return None
-        return _PATIENCE if self.early_stopping is True else int(self.early_stopping)
+        is_switch = isinstance(self.early_stopping, bool | np.bool_)
+        return _PATIENCE if is_switch else int(self.early_stopping)
 
     # Predict
 
@@ -413,7 +414,9 @@ class BaseFCorr(ABC, BaseEstimator):
 def _as_columns(columns: Columns) -> Sequence[str | int]:
     if columns is None:
         return ()
-    return [columns] if isinstance(columns, str | int) else list(columns)
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        return [columns]
+    return list(columns)
 
 
 def _tensors(encoded: EncodedTable, device: torch.device) -> tuple[Tensor, Tensor]:

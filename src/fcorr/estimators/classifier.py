@@ -84,19 +84,22 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         classes = np.unique(y)
         if len(classes) < 2:
             raise InvalidInputError(
-                f"y must hold at least two classes, got only one class: {classes[0]!r}. "
+                f"y must hold at least two classes, got only one class: {enumerate_some(classes)}. "
                 "Check the filter that made the training table."
             )
-        self.classes_ = classes
+        # Text as wide as the widest class, whatever room y had: a model file keeps no other width.
+        self.classes_ = np.array(classes.tolist()) if classes.dtype.kind == "U" else classes
 
     def _encode_target(self, y: NDArray[Any]) -> Tensor:
-        codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        unknown = self.classes_[codes] != y
-        if unknown.any():
+        code_of = {label: code for code, label in enumerate(self.classes_.tolist())}
+        labels, inverse = np.unique(y, return_inverse=True)
+        unknown = [label for label in labels.tolist() if label not in code_of]
+        if unknown:
             raise InvalidInputError(
                 f"y must hold classes of the training table ({enumerate_some(self.classes_)}), "
-                f"got {y[unknown][0]!r}. Correct or drop these rows."
+                f"got {enumerate_some(unknown)}. Correct or drop these rows."
             )
+        codes = np.array([code_of[label] for label in labels.tolist()])[inverse]
         return torch.from_numpy(codes.astype(np.float32 if len(self.classes_) == 2 else np.int64))
 
     def _n_outputs(self) -> int:
@@ -109,4 +112,7 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         return {"classes": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
 
     def _restore_target(self, state: dict[str, Any]) -> None:
-        self.classes_ = np.array(state["classes"], dtype=np.dtype(state["dtype"]))
+        dtype = np.dtype(state["dtype"])
+        if dtype.kind == "U":  # its width follows from the labels; a file could ask for any
+            dtype = np.dtype("U")
+        self.classes_ = np.array(state["classes"], dtype=dtype)

@@ -71,7 +71,8 @@ def check_options(parameters: dict[str, Any]) -> None:
     """Raise an :class:`InvalidInputError` for the first argument that breaks its rule."""
     for name, (rule, holds) in _RULES.items():
         value = parameters[name]
-        if not holds(value):
+        is_array = hasattr(value, "shape") and value.shape != ()
+        if is_array or not holds(value):
             raise InvalidInputError(f"{name} must be {rule}, got {value!r}.")
 
 
@@ -79,7 +80,7 @@ def check_device(device: str | torch.device) -> torch.device:
     """Return the torch device, or say which ones there are."""
     try:
         found = torch.device(device)
-        torch.empty(0, device=found)
+        torch.zeros(1, device=found).item()  # fails where there is no memory behind the name
     except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
         available = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
         raise InvalidInputError(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from torch import Tensor
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core.errors import InvalidInputError, enumerate_some
 from fcorr.estimators._doc import with_shared_parameters
 from fcorr.estimators.base import BaseFCorr
 from fcorr.training.losses import Loss, squared_error
@@ -70,7 +70,13 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
     def _learn_target(self, y: NDArray[Any]) -> None:
         numbers = _to_float(y)
         self.target_mean_ = float(numbers.mean())
-        self.target_scale_ = float(numbers.std()) or 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.target_scale_ = float(numbers.std()) or 1.0
+        if not np.isfinite(self.target_scale_):
+            raise InvalidInputError(
+                "y must have a finite standard deviation, got values up to "
+                f"{np.abs(numbers).max():.1e}. Rescale y, for example to millions."
+            )
 
     def _encode_target(self, y: NDArray[Any]) -> Tensor:
         # The network learns a target of mean 0 and deviation 1, whatever the currency.
@@ -96,6 +102,6 @@ def _to_float(y: NDArray[Any]) -> NDArray[np.float64]:
         return y.astype(np.float64)
     except (ValueError, TypeError) as error:
         raise InvalidInputError(
-            f"y must hold numbers, got {y.dtype} such as {y[0]!r}. "
+            f"y must hold numbers, got {y.dtype} such as {enumerate_some(y[:1])}. "
             "Convert it, or use FCorrClassifier for classes."
         ) from error

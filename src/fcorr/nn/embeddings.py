@@ -9,8 +9,6 @@ from torch.nn.functional import gelu, one_hot
 from fcorr.nn.layers import CatLinear, ElementwiseLinear
 from fcorr.nn.lookup import Interpolation, Lookup
 
-_START_SCALE = 0.3
-
 
 class CategoricalEmbedding(nn.Module):
     """``CatLinear ∘ GELU ∘ ElementwiseLinear ∘ OneHot`` (paper, §3.1), computed as a table.
@@ -49,12 +47,11 @@ class CategoricalEmbedding(nn.Module):
         self.cat_linear = CatLinear(self.cardinalities, generator=generator)
         offsets = torch.tensor([0, *self.cardinalities]).cumsum(0)
         self.register_buffer("offsets", offsets, persistent=False)
-        self._start_small_and_centred()
+        self._start_centred()
 
     @torch.no_grad()
-    def _start_small_and_centred(self) -> None:
+    def _start_centred(self) -> None:
         """Let no feature stand out before it has learnt to: the mean over its categories is 0."""
-        self.cat_linear.weight.mul_(_START_SCALE)
         total = self.cat_linear.sum_by_feature(self.table())
         self.cat_linear.bias.sub_(total / torch.tensor(self.cardinalities).clamp(min=1))
 
@@ -152,6 +149,17 @@ class SplineEmbedding(nn.Module):
         self.register_buffer("slots", slots, persistent=False)
         steps = torch.empty(int(n_knots.sum())).normal_(0, scale, generator=generator)
         self.steps = nn.Parameter(steps)
+        self._start_centred(starts)
+
+    @torch.no_grad()
+    def _start_centred(self, starts: Tensor) -> None:
+        """Let the mean of each shape function over its knots be 0, as with the categories.
+
+        An offset of a few features among many zeros would fill LayerNorm's spread, and with few
+        features training can stay caught in it.
+        """
+        means = (self.table() * self.used).sum(1) / self.used.sum(1)
+        self.steps[starts] -= means
 
     def table(self) -> Tensor:
         """Value of each shape function at its knots: ``(n_features, n_knots)``, padded."""

@@ -37,7 +37,8 @@ def _column_knots(values: NDArray[np.float32], n_knots: int) -> NDArray[np.float
     distinct = np.unique(values)
     if len(distinct) <= n_knots:
         return distinct
-    n_rows = n_knots // 2
+    # With two or three knots there is nothing to share out: they span the values.
+    n_rows = n_knots // 2 if n_knots >= 4 else 0
     by_row = np.quantile(values, np.linspace(0, 1, n_rows), method="inverted_cdf")
     by_value = distinct[np.linspace(0, len(distinct) - 1, n_knots - n_rows).round().astype(int)]
     return np.unique(np.concatenate([by_row, by_value])).astype(np.float32)

@@ -81,13 +81,15 @@ def train(
             sums += len(batch) * torch.stack([performance.detach(), car.detach()]).cpu()
         loss, car_loss = (sums / len(rows)).tolist()
         _refuse_divergence(loss, epoch, pace)
+        validation_loss = None
+        if validation is not None:
+            validation_loss = mean_loss(model, validation, objective.loss)
+            _refuse_divergence(validation_loss, epoch, pace)
         record = EpochRecord(
             epoch,
             loss,
             car=car_loss if objective.has_car else None,
-            validation_loss=(
-                None if validation is None else mean_loss(model, validation, objective.loss)
-            ),
+            validation_loss=validation_loss,
         )
         history.epochs.append(record)
         progress.report(record)
