@@ -1,5 +1,7 @@
 r"""Attention between one-dimensional features in linear time, by a power series.
 
+NOTE[DIFF]: the paper computes the p × p matrix; this gives the same output within a stated bound.
+
 With one number per feature the attention output is one smooth function per row, evaluated at the
 p features. Write z̄ for the row's mean, y = z − z̄ and s = y/√p. The softmax does not change when all
 keys are shifted by z̄, so with weights ω_j = exp(z̄ y_j/√p)
