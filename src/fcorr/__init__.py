@@ -17,26 +17,52 @@ from typing import TYPE_CHECKING, Any
 from fcorr._version import __version__
 
 if TYPE_CHECKING:
+    from fcorr import audit, data, estimators, metrics, nn, training
+    from fcorr._core.errors import (
+        InvalidInputError,
+        ModelFileError,
+        NotEstimableWarning,
+        UnseenCategoryWarning,
+    )
     from fcorr.estimators import FCorrClassifier, FCorrRegressor, load
 
-__all__ = ["FCorrClassifier", "FCorrRegressor", "__version__", "load"]
+__all__ = [
+    "FCorrClassifier",
+    "FCorrRegressor",
+    "InvalidInputError",
+    "ModelFileError",
+    "NotEstimableWarning",
+    "UnseenCategoryWarning",
+    "__version__",
+    "audit",
+    "data",
+    "estimators",
+    "load",
+    "metrics",
+    "nn",
+    "training",
+]
 
 _HOME = {
     "FCorrClassifier": "fcorr.estimators",
     "FCorrRegressor": "fcorr.estimators",
+    "InvalidInputError": "fcorr._core.errors",
+    "ModelFileError": "fcorr._core.errors",
+    "NotEstimableWarning": "fcorr._core.errors",
+    "UnseenCategoryWarning": "fcorr._core.errors",
     "load": "fcorr.estimators",
 }
-_ROOMS = ("audit", "data", "estimators", "metrics", "nn", "training")
 
+if not TYPE_CHECKING:  # a type checker would take every name for granted
 
-def __getattr__(name: str) -> Any:
-    # torch takes seconds to import; whoever asks only for the version or a metric does not wait.
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    if name in _ROOMS:
-        return importlib.import_module(f"fcorr.{name}")
-    raise AttributeError(f"module 'fcorr' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        # torch takes seconds to import; whoever asks only for a metric does not wait for it.
+        if name in _HOME:
+            return getattr(importlib.import_module(_HOME[name]), name)
+        if name in __all__:
+            return importlib.import_module(f"fcorr.{name}")
+        raise AttributeError(f"module 'fcorr' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ROOMS])
+    return sorted(__all__)

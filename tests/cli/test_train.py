@@ -197,17 +197,31 @@ def test_bad_data(train, files, case):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--car", "-1"], "error: car must be a number of at least 0"),
-        (["--device", "nope"], "error: device must be one that torch can use here"),
-        (["--learning-rate", "0"], "error: learning_rate must be a number above 0, got 0.0."),
         (["--sensitive", "age"], "error: Sensitive column 'age' must be categorical, got"),
-        (["--sensitive", "bought"], "error: sensitive must name columns of X, got 'bought'."),
         (["--task", "regression", "--target", "job"], "error: y must hold numbers"),
     ],
 )
-def test_options_that_the_estimator_refuses(train, files, arguments, message):
+def test_options_that_the_data_refuses(train, files, arguments, message):
     assert one_line(train(*arguments, code=1)).startswith(message)
     assert files() == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--car", "-1"], "car must be a number of at least 0"),
+        (["--device", "nope"], "device must be one that torch can use here"),
+        (["--learning-rate", "0"], "learning_rate must be a number above 0, got 0.0."),
+        (["--sensitive", "bought"], "'bought' is the target or the weight, not a feature."),
+        (["--drop", "bought"], "'bought' is dropped and used at once."),
+        (["--output", "data.csv"], "'data.csv' is an input and would be replaced."),
+    ],
+)
+def test_options_that_no_data_could_fit_are_bad_usage(train, arguments, message):
+    before = Path("data.csv").read_bytes()
+    result = train(*arguments, code=2)
+    assert message in " ".join(result.stderr.split())
+    assert Path("data.csv").read_bytes() == before
 
 
 def test_unknown_kind_of_file(train):

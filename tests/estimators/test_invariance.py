@@ -42,6 +42,13 @@ def test_car_takes_the_direct_effect_away(direct_bias, car_form):
     assert roc_auc_score(y, fair.predict_proba(X)[:, 1]) > 0.85
 
 
+def test_early_stopping_does_not_stop_before_car_has_worked(direct_bias):
+    columns, score = direct_bias
+    X, y = as_frame(columns), (score > np.median(score)).astype(int)
+    fair = FCorrClassifier(sensitive="group", early_stopping=2, **SMALL).fit(X, y)
+    assert flip_changes(flip_scores(fair.predict_proba, X, "group"))["max"] < 1e-2
+
+
 @pytest.mark.parametrize("options", [{"residual": True}, {"n_layers": 2}])
 def test_default_form_holds_for_the_residual_and_for_several_layers(direct_bias, options):
     columns, score = direct_bias

@@ -64,7 +64,7 @@ def test_eval_set_alone_does_not_change_the_model(table, held_out):
 
 @pytest.mark.parametrize("patience", [1, 3])
 def test_early_stopping_restores_the_best_epoch(table, held_out, patience):
-    options = SMALL | {"epochs": 40, "early_stopping": patience}
+    options = SMALL | {"epochs": 40, "early_stopping": patience, "car": None}
     model = FCorrClassifier(**options).fit(*table, eval_set=held_out)
     losses = [record.validation_loss for record in model.history_.epochs]
     best = int(np.argmin(losses))

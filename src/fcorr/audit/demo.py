@@ -121,7 +121,7 @@ def write_demo(demo: Demo, folder: str | os.PathLike[str]) -> list[Path]:
         ),
         "flip.svg": heat_map_svg(
             [HeatMapPanel(name, demo.feature_names, m) for name, m in demo.flip_change.items()],
-            title=f"Change of the attention when {SENSITIVE} is flipped, {len(demo.seeds)} fits",
+            title=f"Mean absolute change of the pre-softmax attention when {SENSITIVE} is flipped",
             sensitive=[SENSITIVE],
         ),
         "significance.svg": bar_chart_svg(

@@ -3,6 +3,7 @@
 Exit codes: 0 done, 1 the run failed, 2 bad usage.
 """
 
+import sys
 from typing import Annotated
 
 import typer
@@ -48,5 +49,20 @@ for _command in (demo, train, predict, inspect):
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; bad usage, too, is one line on stderr."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.Abort:
+        typer.echo("error: interrupted", err=True)
+        sys.exit(1)
+    except Exception as error:
+        describe = getattr(error, "format_message", None)  # typer's usage errors have one
+        if describe is None:
+            raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(describe())
+        else:
+            message = " ".join(describe().split())
+            typer.echo(f"error: {message} (see fcorr --help)", err=True)
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -4,6 +4,7 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
@@ -66,6 +67,18 @@ def check_columns(names: Iterable[str], columns: Sequence[str], option: str) -> 
                 f"It has: {', '.join(columns)}.",
                 param_hint=option,
             )
+
+
+def check_output(output: Path, *inputs: Path | None) -> None:
+    """Refuse an output that has no folder, or that would replace an input: bad usage."""
+    if not output.parent.is_dir():
+        raise typer.BadParameter(
+            f"the folder {str(output.parent)!r} does not exist.", param_hint="--output"
+        )
+    if output.exists() and any(file is not None and output.samefile(file) for file in inputs):
+        raise typer.BadParameter(
+            f"{str(output)!r} is an input and would be replaced.", param_hint="--output"
+        )
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

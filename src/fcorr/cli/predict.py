@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fcorr.cli._console import check_columns
+from fcorr.cli._console import check_columns, check_output
 
 
 def predict(
@@ -26,10 +26,7 @@ def predict(
 
     Writes the prediction of each row and, for classes, the probability of each class.
     """
-    if not output.parent.is_dir():
-        raise typer.BadParameter(
-            f"the folder {str(output.parent)!r} does not exist.", param_hint="--output"
-        )
+    check_output(output, data, model)
     import pyarrow as pa
 
     from fcorr.data.files import WRITABLE, read_file, write_file

@@ -3,11 +3,11 @@
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fcorr.cli._console import check_columns
+from fcorr.cli._console import check_columns, check_output
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,10 +97,8 @@ def train(
         "device": device,
         "verbose": not quiet,
     }
-    if not output.parent.is_dir():
-        raise typer.BadParameter(
-            f"the folder {str(output.parent)!r} does not exist.", param_hint="--output"
-        )
+    check_output(output, data, validation)
+    _check_arguments(parameters)
     from fcorr.data.files import read_file
 
     table = read_file(data)
@@ -109,6 +107,7 @@ def train(
     check_columns([weight] if weight else [], table.column_names, "--weight")
     check_columns(drop or [], table.column_names, "--drop")
     check_columns(categorical or [], table.column_names, "--categorical")
+    _check_roles(target, weight, sensitive or [], drop or [])
     without = [target, *([weight] if weight else []), *(drop or [])]
     X, y = table.drop_columns(without), table[target]
     eval_set = None
@@ -144,6 +143,31 @@ def _text_columns(table: "pa.Table") -> list[str]:
     import pyarrow.types as pat
 
     return [field.name for field in table.schema if pat.is_string(field.type)]
+
+
+def _check_arguments(parameters: dict[str, Any]) -> None:
+    """Refuse a value that the estimators would refuse: here it is bad usage."""
+    from fcorr._core.errors import InvalidInputError
+    from fcorr.estimators import FCorrClassifier
+    from fcorr.estimators.options import check_device, check_options
+
+    try:
+        check_options(FCorrClassifier(**parameters).get_params(deep=False))
+        check_device(parameters["device"])
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _check_roles(target: str, weight: str | None, sensitive: list[str], drop: list[str]) -> None:
+    """Refuse a column that is asked to be two things at once."""
+    for name in drop:
+        if name in (target, weight, *sensitive):
+            raise typer.BadParameter(f"{name!r} is dropped and used at once.", param_hint="--drop")
+    for name in sensitive:
+        if name in (target, weight):
+            raise typer.BadParameter(
+                f"{name!r} is the target or the weight, not a feature.", param_hint="--sensitive"
+            )
 
 
 def _guess_task(y: "pa.ChunkedArray") -> Task:

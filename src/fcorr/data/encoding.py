@@ -66,9 +66,10 @@ def _check_columns(table: Table, schema: Schema) -> None:
     name = absent[0]
     role = "sensitive column" if name in schema.sensitive else "column"
     more = f" Also missing: {enumerate_some(absent[1:])}." if len(absent) > 1 else ""
+    strangers = [other for other in table.names if other not in schema.names]
     raise InvalidInputError(
         f"X must have every column of the training table, got none named {name!r} (a {role}). "
-        f"X has {enumerate_some(table.names)}.{near_match(name, table.names)}{more}"
+        f"X has {enumerate_some(table.names)}.{near_match(name, strangers)}{more}"
     )
 
 

@@ -285,6 +285,7 @@ def _refuse_constant(schema: Schema) -> None:
         name, value = next(iter(constant.items()))
         others = f" (and {len(constant) - 1} more such columns)" if len(constant) > 1 else ""
         raise InvalidInputError(
-            f"Column {name!r} must take at least two values, got {value!r} in every row{others}. "
+            f"Column {name!r} must take at least two values, got {value!r} wherever there is a "
+            f"value{others}. "
             "Drop it, or pass constant_columns='keep' to carry it along without effect."
         )

@@ -6,11 +6,11 @@ _PARAMETERS = """sensitive : str or list of str, optional
         Columns that predictions shall not depend on. They are treated as categorical. For an array
         without column names, positions.
     car : float, "paper" or None, default=1e6
-        Weight λ of Counterfactual Attention Regularization. What a flip of the sensitive column
-        still changes falls in proportion to 1/λ, and in the default form a large λ costs the
-        other features nothing. ``"paper"`` sets λ by the paper's rule from the first batch
-        (:func:`fcorr.nn.car.paper_weight`); ``None`` or 0 switch it off. Without ``sensitive``
-        there is nothing to regularise.
+        Weight λ of Counterfactual Attention Regularization. Once λ is large enough to act, what
+        a flip of the sensitive column still changes falls roughly as 1/λ; in the default form a
+        large λ costs the other features nothing. ``"paper"`` sets λ by the paper's rule from the
+        first batch (:func:`fcorr.nn.car.paper_weight`); ``None`` or 0 switch it off. Without
+        ``sensitive`` there is nothing to regularise.
     car_form : {"sensitive", "paper", "cda"}, default="sensitive"
         ``"sensitive"``: gradient into the sensitive embedding only, the form that converges best.
         ``"paper"``: the paper's input augmentation. ``"cda"``: the definition by counterfactual
@@ -36,8 +36,9 @@ _PARAMETERS = """sensitive : str or list of str, optional
     learning_rate : float, default=0.02
         Largest learning rate; it rises for a tenth of the steps and then falls to 0.
     early_stopping : bool or int, default=False
-        Stop when the validation loss has not fallen for this many epochs (True: 5), and keep the
-        best weights. Validates on ``eval_set`` or, without one, on ``validation_fraction``.
+        Stop when the validation loss (with λ times CAR, as in training) has not fallen for this
+        many epochs (True: 5), and keep the best weights. Validates on ``eval_set`` or, without
+        one, on ``validation_fraction``.
     validation_fraction : float, default=0.1
         Share of the rows set aside for early stopping where there is no ``eval_set``.
     categorical_features : str, list of str or None, default=None

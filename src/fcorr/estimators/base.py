@@ -41,6 +41,7 @@ from fcorr.training.threads import threads_for
 Columns = str | int | Sequence[str | int] | None
 
 _FEW_FEATURES = 3  # LayerNorm takes away location and scale: of two numbers a sign is left
+_SERIES_TERMS = 20  # about as many powers of each feature as the attention holds at a time
 _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
 
 
@@ -210,7 +211,8 @@ class BaseFCorr(ABC, BaseEstimator):
             learning_rate=self.learning_rate,
             patience=self._patience(),
         )
-        widest = max(len(self.schema_.feature_names) ** 2, *self.head, 1)
+        n_features = len(self.schema_.feature_names)
+        widest = max(n_features * min(n_features, _SERIES_TERMS), *self.head, 1)
         with (
             threads_for(min(pace.batch_size, len(rows)) * widest),
             make_progress(self.verbose, self.epochs) as progress,

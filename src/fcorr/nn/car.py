@@ -20,7 +20,7 @@ from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx
+from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn.functional import gelu
 
 from fcorr.nn.attention import log_partition
@@ -201,6 +201,7 @@ class ColumnChange(torch.autograd.Function):
         return loss_B
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: FunctionCtx, grad_B: Tensor) -> tuple[None, Tensor, Tensor, None, None]:
         """Scale the gradient that the forward pass computed."""
         d_own_BS, d_extra_BC = ctx.saved_tensors  # type: ignore[attr-defined]

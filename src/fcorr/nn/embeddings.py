@@ -25,7 +25,8 @@ class CategoricalEmbedding(nn.Module):
     Parameters
     ----------
     cardinalities : sequence of int
-        Number of categories of each feature; codes run from 0 to the cardinality less one.
+        Number of categories of each feature; codes run from 0 to the cardinality less one. They
+        are not checked, for speed: a larger one reads the next feature's categories.
     generator : torch.Generator, optional
         Source of the initial weights.
 

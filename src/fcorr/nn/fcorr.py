@@ -130,6 +130,12 @@ class FCorrTransformer(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        if numeric_embedding not in ("spline", "paper"):
+            raise ValueError(
+                f"numeric_embedding must be 'spline' or 'paper', got {numeric_embedding!r}."
+            )
+        if n_layers < 1:
+            raise ValueError(f"n_layers must be at least 1, got {n_layers}.")
         self.cat_cardinalities = tuple(int(c) for c in cat_cardinalities)
         n_features = len(self.cat_cardinalities) + n_numeric
         self.categorical = CategoricalEmbedding(self.cat_cardinalities, generator=generator)

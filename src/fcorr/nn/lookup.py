@@ -7,7 +7,7 @@ slow for single numbers. Counting with weights is neither.
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 
 class Lookup(torch.autograd.Function):
@@ -21,6 +21,7 @@ class Lookup(torch.autograd.Function):
         return table.take(rows)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, None]:
         """Add up the gradients of each row."""
         (rows,) = ctx.saved_tensors  # type: ignore[attr-defined]
@@ -42,6 +43,7 @@ class Interpolation(torch.autograd.Function):
         return torch.lerp(low, high, share)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, None, Tensor]:
         """Give each neighbour its share of the gradient."""
         rows, share, rise = ctx.saved_tensors  # type: ignore[attr-defined]

@@ -35,7 +35,7 @@ import math
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 LARGEST_X = 4.0
 """Rows with a larger X are left to the softmax: the series gets long and its rounding grows."""
@@ -90,6 +90,7 @@ class SeriesAttention(torch.autograd.Function):
         return mean_B1 + mu_BF
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: FunctionCtx, grad_BF: Tensor) -> tuple[Tensor, None]:
         """Propagate the gradient, by moments as well."""
         z_BF, mean_B1, powers_BKF, npq_B3F, mu_BF, factors_K = ctx.saved_tensors  # type: ignore[attr-defined]

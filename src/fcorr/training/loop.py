@@ -10,7 +10,6 @@ from torch import Tensor
 from fcorr._core.errors import InvalidInputError
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.history import EpochRecord, History
-from fcorr.training.losses import Loss
 from fcorr.training.objective import Objective, Rows
 from fcorr.training.progress import SilentProgress
 
@@ -42,8 +41,8 @@ def train(
 ) -> History:
     """Train the objective's model in place.
 
-    With ``pace.patience`` the weights of the epoch with the smallest validation loss are
-    restored, and training ends when that many epochs brought no smaller one.
+    With ``pace.patience`` the weights of the epoch with the smallest loss plus λ times CAR on the
+    validation rows are restored, and training ends when that many epochs brought no smaller one.
 
     Parameters
     ----------
@@ -81,9 +80,9 @@ def train(
             sums += len(batch) * torch.stack([performance.detach(), car.detach()]).cpu()
         loss, car_loss = (sums / len(rows)).tolist()
         _refuse_divergence(loss, epoch, pace)
-        validation_loss = None
+        validation_loss, validation_total = None, math.inf
         if validation is not None:
-            validation_loss = mean_loss(model, validation, objective.loss)
+            validation_loss, validation_total = _evaluate(objective, validation)
             _refuse_divergence(validation_loss, epoch, pace)
         record = EpochRecord(
             epoch,
@@ -93,7 +92,7 @@ def train(
         )
         history.epochs.append(record)
         progress.report(record)
-        if pace.patience is not None and best.stale_for(record) >= pace.patience:
+        if pace.patience is not None and best.stale_for(epoch, validation_total) >= pace.patience:
             break
     if pace.patience is not None:
         history.best_epoch = best.restore()
@@ -115,14 +114,25 @@ def map_rows(
             yield function(codes, numbers)
 
 
-def mean_loss(model: FCorrTransformer, rows: Rows, loss: Loss) -> float:
-    """Weighted mean loss over rows."""
-    outputs = torch.cat(list(map_rows(model, rows.x_cat, rows.x_num, model)))
-    return float((rows.weight * loss(outputs, rows.target)).mean())
+def _evaluate(objective: Objective, rows: Rows) -> tuple[float, float]:
+    """Return the mean performance loss over rows, and the mean of what training minimises.
+
+    The second decides when to stop: by the first alone, the best epoch would be an early one, in
+    which the model still leans on the sensitive column.
+    """
+    n_features = rows.x_cat.shape[1] + rows.x_num.shape[1]
+    objective.model.eval()
+    sums = torch.zeros(2, dtype=torch.float64)
+    with torch.no_grad():
+        for chosen in torch.arange(len(rows)).split(max(1, _CHUNK_NUMBERS // n_features**2)):
+            total, performance, _ = objective(rows.take(chosen.to(rows.target.device)))
+            sums += len(chosen) * torch.stack([performance, total]).double().cpu()
+    loss, total_loss = (sums / len(rows)).tolist()
+    return loss, total_loss
 
 
 class _BestWeights:
-    """The weights of the epoch with the smallest validation loss so far."""
+    """The weights of the epoch that did best on the validation rows so far."""
 
     def __init__(self, model: FCorrTransformer) -> None:
         self.model = model
@@ -130,13 +140,12 @@ class _BestWeights:
         self.loss = math.inf
         self.state: dict[str, Tensor] = {}
 
-    def stale_for(self, record: EpochRecord) -> int:
+    def stale_for(self, epoch: int, loss: float) -> int:
         """Take note of an epoch; return how many have passed since the best one."""
-        assert record.validation_loss is not None
-        if record.validation_loss < self.loss:
-            self.loss, self.epoch = record.validation_loss, record.epoch
+        if loss < self.loss:
+            self.loss, self.epoch = loss, epoch
             self.state = {name: v.clone() for name, v in self.model.state_dict().items()}
-        return record.epoch - self.epoch
+        return epoch - self.epoch
 
     def restore(self) -> int:
         self.model.load_state_dict(self.state)

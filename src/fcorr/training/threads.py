@@ -5,9 +5,8 @@ from contextlib import contextmanager
 
 import torch
 
-_WORTH_SHARING = (
-    2**17
-)  # numbers in a step's largest tensor; below, threads wait more than they work
+# Numbers in a step's largest tensor; below, threads wait for each other more than they work.
+_WORTH_SHARING = 2**20
 
 
 @contextmanager
