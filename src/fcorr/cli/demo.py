@@ -14,7 +14,7 @@ def demo(
     ] = Path("fcorr-demo"),
     fits: Annotated[
         int, typer.Option(help="Fits of each model, each on data drawn anew.", min=1)
-    ] = 8,
+    ] = 6,
     seed: Annotated[int, typer.Option(help="Seed of the first fit.", min=0)] = 0,
 ) -> None:
     """Train with CAR, without it and with the sensitive column removed; compare.
