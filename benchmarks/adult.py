@@ -69,7 +69,7 @@ def run(train, test, variant: str, seed: int) -> dict:
         "test_accuracy": float(accuracy_score(test[1], flips.factual >= 0.5)),
         "avgif": average_individual_fairness(flips),
         "largest_change": flip_changes(flips)["max"],
-        "parameters": sum(p.numel() for p in model.model_.parameters()),
+        "parameters": model.model_.n_parameters,
         "fit_seconds": seconds,
     }
 

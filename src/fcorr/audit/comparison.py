@@ -29,8 +29,6 @@ PLAIN = "FCorr"
 WITH_CAR = "FCorr + CAR"
 REMOVED = "FCorr, column removed"
 
-Progress = Callable[[str], None]
-
 
 @dataclass(frozen=True)
 class ComparedModel:
@@ -91,8 +89,7 @@ def compare_classifiers(
             return estimator.predict_proba(view(X))[:, 1]
 
         metrics = measure(score, *test, sensitive=sensitive, threshold=threshold)
-        n_parameters = sum(p.numel() for p in estimator.model_.parameters())
-        metrics |= {"parameters": float(n_parameters), "seconds": seconds}
+        metrics |= {"parameters": float(estimator.model_.n_parameters), "seconds": seconds}
         models.append(ComparedModel(name, estimator, metrics))
     return models
 

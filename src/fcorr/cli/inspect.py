@@ -29,12 +29,11 @@ def inspect(
         return
     estimator = load(model)
     schema, history = estimator.schema_, estimator.history_
-    n_parameters = sum(p.numel() for p in estimator.model_.parameters())
     last = history.epochs[-1]
     facts: dict[str, Any] = {
         "kind": header["estimator"],
         "made by": f"fcorr {header['fcorr_version']}, file format {header['format']}",
-        "parameters": f"{n_parameters:,}",
+        "parameters": f"{estimator.model_.n_parameters:,}",
         "trained on": (
             f"{schema.n_rows:,} rows, {len(history.epochs)} epochs, seed {estimator.seed_}"
         ),

@@ -128,13 +128,12 @@ def train(
     seconds = time.perf_counter() - start
     model.save(output)
     last = model.history_.epochs[-1]
-    n_parameters = sum(p.numel() for p in model.model_.parameters())
     car_part = (
         "" if last.car is None else f", CAR {last.car:.2e} at λ {model.history_.car_weight:g}"
     )
     typer.echo(
         f"{cls.__name__}: {table.num_rows} rows, {model.n_features_in_} features, "
-        f"{n_parameters} parameters, {seconds:.1f} s, loss {last.loss:.4f}{car_part}"
+        f"{model.model_.n_parameters} parameters, {seconds:.1f} s, loss {last.loss:.4f}{car_part}"
     )
     typer.echo(f"wrote {output}")
 

@@ -157,6 +157,11 @@ class FCorrTransformer(nn.Module):
         self.head = FeedForward(n_features, head, n_outputs, dropout=dropout, generator=generator)
 
     @property
+    def n_parameters(self) -> int:
+        """Number of learnt numbers."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    @property
     def first_layer(self) -> FCorrEncoderLayer:
         """The layer whose attention matrix is read and regularised."""
         return cast(FCorrEncoderLayer, self.layers[0])

@@ -23,9 +23,11 @@ relative amount
 
     δ ≤ (1 + exp(|z̄| m/√p)) · X^K/K!,
 
-P by at most m N δ, h by at most 2 m δ/(1 − δ). :func:`terms_needed` inverts this. Rounding adds a
-few units in the last place times Σ_j ω_j e^{|s y_j|}/N, which stays small for the X this module
-accepts (:data:`LARGEST_X`): many keys far below the mean need as much weight above it.
+P by at most m N δ, h by at most 2 m δ/(1 − δ). :func:`terms_needed` inverts this.
+
+Rounding comes on top: the terms of the series alternate for negative exponents, and the weights ω
+add theirs. It grows with the largest exponent, (m + |z̄|)·m/√p; :data:`LARGEST_EXPONENT` keeps it
+near 2e-6 in float32, by search and not by proof (``tests/nn/test_series.py``).
 
 The Chebyshev interpolation of P/N needs more terms (it converges geometrically, by the distance of
 the nearest zero of N; the series converges faster than any geometric one) and K·p exponentials.
@@ -37,21 +39,22 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-LARGEST_X = 4.0
-"""Rows with a larger X are left to the softmax: the series gets long and its rounding grows."""
+LARGEST_EXPONENT = 3.0
+"""Rows with a larger (m + |z̄|)·m/√p are left to the softmax, for the sake of rounding."""
 
 TERMS = (8, 10, 12, 14, 16, 18, 20, 24)
 _TERMS_DOUBLE = (16, 20, 24, 28, 32, 36)
 
 
-def series_size(z_BF: Tensor) -> tuple[Tensor, Tensor]:
-    """Return each row's X, and the factor its X^K/K! is multiplied with in the bound on h."""
+def series_size(z_BF: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return each row's X, the factor of X^K/K! in the bound on h, and the largest exponent."""
     n_features = z_BF.shape[1]
     mean_B = z_BF.mean(1)
     largest_B = (z_BF - mean_B.unsqueeze(1)).abs().amax(1)
     X_B = largest_B.square() / math.sqrt(n_features)
     factor_B = 2 * largest_B * (1 + torch.exp(mean_B.abs() * largest_B / math.sqrt(n_features)))
-    return X_B, factor_B
+    exponent_B = X_B + mean_B.abs() * largest_B / math.sqrt(n_features)
+    return X_B, factor_B, exponent_B
 
 
 def terms_needed(z_BF: Tensor) -> Tensor:
@@ -61,12 +64,12 @@ def terms_needed(z_BF: Tensor) -> Tensor:
     """
     double = z_BF.dtype == torch.float64
     tolerance = 1e-12 if double else 1e-6
-    X_B, factor_B = series_size(z_BF)
+    X_B, factor_B, exponent_B = series_size(z_BF)
     needed_B = torch.zeros_like(X_B, dtype=torch.long)
     for terms in reversed(_TERMS_DOUBLE if double else TERMS):
         # In logarithms: X^K alone would overflow for an outlier.
         log_error = terms * X_B.log() - math.lgamma(terms + 1) + factor_B.log()
-        enough = (log_error <= math.log(tolerance)) & (X_B <= LARGEST_X)
+        enough = (log_error <= math.log(tolerance)) & (exponent_B <= LARGEST_EXPONENT)
         needed_B = torch.where(enough, terms, needed_B)
     return needed_B
 
