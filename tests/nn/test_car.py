@@ -7,13 +7,16 @@ from torch.autograd import gradcheck
 
 from fcorr.nn import FCorrTransformer, car_cda, car_sensitive
 from fcorr.nn.car import (
+    ColumnChange,
     augmented_forward,
     car_augmented,
+    car_flips,
     paper_weight,
     sen_cat_embedding,
     sen_elementwise_linear,
     sen_layer_norm,
 )
+from fcorr.nn.fcorr import Watched
 
 CARDINALITIES = [3, 2, 4]
 N_NUMERIC = 3
@@ -49,14 +52,24 @@ def let_categories_embed_alike(model, sigma):
 
 
 def car_sensitive_of_rows(model, codes, numbers, sensitive):
-    return car_sensitive(model, model.embed(codes, numbers), sensitive)
+    e = model.embed(codes, numbers)
+    return car_sensitive(model, e, model.encode_watching(e, sensitive)[1], sensitive)
 
 
 def car_paper_of_rows(model, codes, numbers, sensitive):
-    return augmented_forward(model, codes, numbers, sensitive)[1]
+    return augmented_forward(model, model.embed(codes, numbers), sensitive)[1]
 
 
-FORMS = {"cda": car_cda, "paper": car_paper_of_rows, "sensitive": car_sensitive_of_rows}
+def car_flips_of_rows(model, codes, numbers, sensitive):
+    return car_flips(model, model.embed(codes, numbers), sensitive)
+
+
+FORMS = {
+    "cda": car_cda,
+    "flips": car_flips_of_rows,
+    "paper": car_paper_of_rows,
+    "sensitive": car_sensitive_of_rows,
+}
 each_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
@@ -194,7 +207,9 @@ def test_default_form_leaves_every_other_parameters_gradient_untouched():
         assert (grad == 0).all(), name
 
 
-@pytest.mark.parametrize("form", [car_cda, car_paper_of_rows], ids=["cda", "paper"])
+@pytest.mark.parametrize(
+    "form", [car_cda, car_flips_of_rows, car_paper_of_rows], ids=["cda", "flips", "paper"]
+)
 def test_the_papers_forms_reach_other_parameters(form):
     model, (codes, numbers) = make_model(), make_rows()
     form(model, codes, numbers, [1]).sum().backward()
@@ -216,6 +231,113 @@ def test_cda_of_several_features_is_the_sum():
         car_cda(model, codes, numbers, [0, 2]),
         car_cda(model, codes, numbers, [0]) + car_cda(model, codes, numbers, [2]),
     )
+
+
+def wide_model(n_numeric, dtype=torch.float64):
+    model = FCorrTransformer([3, 2], n_numeric, (4,), generator=seeded())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=seeded(4)))
+    generator = seeded(5)
+    codes = torch.stack([torch.randint(c, (20,), generator=generator) for c in (3, 2)], dim=1)
+    numbers = torch.randn(20, n_numeric, generator=generator)
+    return model.to(dtype), codes, numbers.to(dtype)
+
+
+def values_and_gradients(form, model, *rows):
+    losses = form(model, *rows, [0, 1])
+    weight = torch.randn(20, generator=seeded(6)).to(losses.dtype)
+    parameters = list(model.parameters())
+    gradients = torch.autograd.grad(
+        (weight * losses).sum(), parameters, allow_unused=True, materialize_grads=True
+    )
+    return losses.detach(), dict(zip(dict(model.named_parameters()), gradients, strict=True))
+
+
+def paper_form_by_matrix(model, codes, numbers, sensitive):
+    """Equation 3 with its p × (p + C) matrix."""
+    e, norm = model.embed(codes, numbers), model.first_layer.attention_norm
+    z, p = norm(e), e.shape[1]
+    extras = [
+        sen_layer_norm(norm, model.categorical.categories(s).expand(len(e), -1), e, s)
+        for s in sensitive
+    ]
+    keys = torch.cat([z, *extras], dim=1)
+    attention = torch.softmax(z.unsqueeze(2) * keys.unsqueeze(1) / math.sqrt(p), dim=2)
+    losses, start = 0, p
+    for s, extra in zip(sensitive, extras, strict=True):
+        stop = start + extra.shape[1]
+        change = attention[:, :, s, None] - attention[:, :, start:stop]
+        losses = losses + change.square().sum((1, 2)) / extra.shape[1]
+        start = stop
+    return losses
+
+
+@pytest.mark.parametrize("n_numeric", [4, 40, 200])
+@pytest.mark.parametrize(
+    ("form", "by_matrix"),
+    [(car_flips_of_rows, car_cda), (car_paper_of_rows, paper_form_by_matrix)],
+    ids=["cda", "paper"],
+)
+def test_linear_forms_equal_their_matrices(form, by_matrix, n_numeric, each_engine):
+    """Values, and gradients into every parameter, in float64 and in float32."""
+    exact, exact_gradients = values_and_gradients(by_matrix, *wide_model(n_numeric))
+    for dtype, rtol in ((torch.float64, 1e-9), (torch.float32, 2e-4)):
+        losses, gradients = values_and_gradients(form, *wide_model(n_numeric, dtype))
+        torch.testing.assert_close(losses.double(), exact, rtol=rtol, atol=rtol * exact.max())
+        largest = max(g.abs().max() for g in exact_gradients.values())
+        for name, gradient in gradients.items():
+            torch.testing.assert_close(
+                gradient.double(), exact_gradients[name], rtol=rtol, atol=rtol * largest, msg=name
+            )
+
+
+@pytest.mark.parametrize("n_features", [4, 31, 120])
+def test_column_change_equals_the_whole_softmax(n_features):
+    """Values, and gradients into the sensitive features and the extras alone."""
+    z = torch.randn(20, n_features, dtype=torch.float64, generator=seeded(4))
+    own, sizes = [1, 3], [3, 2]
+    z_own = z[:, own].clone().requires_grad_()
+    extra = torch.randn(20, 5, dtype=torch.float64, generator=seeded(5)).requires_grad_()
+    attention = torch.softmax(z.unsqueeze(2) * z.unsqueeze(1) / math.sqrt(n_features), dim=2)
+    attended = (attention @ z.unsqueeze(2)).squeeze(2)
+    seen = Watched(attention[:, :, own].transpose(1, 2), attended[:, own])
+
+    def whole(z_own, extra):
+        opened = torch.stack(
+            [z_own[:, own.index(i)] if i in own else z[:, i] for i in range(n_features)], dim=1
+        )
+        return car_augmented(opened, {1: extra[:, :3], 3: extra[:, 3:]})
+
+    fast = ColumnChange.apply(z_own, extra, z, seen, own, sizes)
+    torch.testing.assert_close(fast, whole(z_own, extra), rtol=1e-9, atol=1e-12)
+    weight = torch.randn(20, dtype=torch.float64, generator=seeded(6))
+    expected = torch.autograd.grad((weight * whole(z_own, extra)).sum(), (z_own, extra))
+    gradients = torch.autograd.grad((weight * fast).sum(), (z_own, extra))
+    for gradient, reference_gradient in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(gradient, reference_gradient, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6])
+def test_small_gaps_keep_their_digits(gap, each_engine):
+    """Where the categories have all but met the loss is tiny; it must not be rounding."""
+
+    def loss_and_pull(dtype):
+        model, codes, numbers = wide_model(40)
+        let_categories_embed_alike(model, 0)
+        with torch.no_grad():
+            model.categorical.elementwise.weight[:3] = 1
+            model.categorical.elementwise.bias[:3] = 0
+            model.categorical.cat_linear.weight[:3] = gap * torch.tensor([-1.0, 0.0, 2.0])
+        model, numbers = model.to(dtype), numbers.to(dtype)
+        losses = car_sensitive_of_rows(model, codes, numbers, [0])
+        losses.sum().backward()
+        return losses.detach().double(), model.categorical.cat_linear.weight.grad[:3].double()
+
+    exact, single = loss_and_pull(torch.float64), loss_and_pull(torch.float32)
+    # The embeddings themselves are rounded to about 1e-7.
+    for value, expected in zip(single, exact, strict=True):
+        torch.testing.assert_close(value, expected, rtol=1e-5 + 3e-7 / gap, atol=0)
 
 
 def test_gradient_of_the_augmented_loss():
@@ -247,7 +369,7 @@ def test_sen_operations_share_parameters():
 def test_augmented_forward_uses_the_models_parameters_only(options):
     model, (codes, numbers) = make_model(**options), make_rows()
     before = {name: p.shape for name, p in model.named_parameters()}
-    outputs, losses = augmented_forward(model, codes, numbers, [0, 1])
+    outputs, losses = augmented_forward(model, model.embed(codes, numbers), [0, 1])
     assert outputs.shape == (9, 1)
     assert losses.shape == (9,)
     assert {name: p.shape for name, p in model.named_parameters()} == before
@@ -256,7 +378,7 @@ def test_augmented_forward_uses_the_models_parameters_only(options):
 @pytest.mark.parametrize("options", [{}, {"n_layers": 3}, {"residual": True}])
 def test_augmented_forward_without_extras_is_the_model(options):
     model, (codes, numbers) = make_model(**options), make_rows()
-    outputs, _ = augmented_forward(model, codes, numbers, [])
+    outputs, _ = augmented_forward(model, model.embed(codes, numbers), [])
     torch.testing.assert_close(outputs, model(codes, numbers))
 
 
@@ -270,7 +392,7 @@ def test_extras_behave_like_copies_of_the_sensitive_feature(options):
     model, (codes, numbers) = make_model(**options), make_rows()
     sigma = 1
     let_categories_embed_alike(model, sigma)
-    outputs, _ = augmented_forward(model, codes, numbers, [sigma])
+    outputs, _ = augmented_forward(model, model.embed(codes, numbers), [sigma])
 
     h = model.embed(codes, numbers)
     for layer in model.layers:

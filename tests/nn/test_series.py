@@ -1,5 +1,6 @@
 """Linear-time attention against the float64 softmax: a search for violations of its bound."""
 
+import importlib.util
 import math
 
 import pytest
@@ -9,10 +10,11 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 from torch.nn.functional import layer_norm
 
-from fcorr.nn.attention import attend, log_partition, plan_series
-from fcorr.nn.car import ColumnChange, car_augmented
+from fcorr.nn.attention import attend, attend_with_partition, plan_series
+from fcorr.nn.engine import use_engine
 from fcorr.nn.series import SeriesAttention, series_size, terms_needed
 
+ENGINES = ["plain", "compiled"] if importlib.util.find_spec("numba") else ["plain"]
 N_FEATURES = (1, 2, 3, 17, 31, 581, 4_000)
 
 
@@ -21,7 +23,7 @@ def seeded(seed=0):
 
 
 def n_rows(n_features):
-    return 64 if n_features < 1_000 else 4
+    return 64 if n_features < 1_000 else 2
 
 
 def normal(n, p, generator):
@@ -69,6 +71,10 @@ def reference(z):
     )
 
 
+def series(z, n_terms):
+    return SeriesAttention.apply(z, n_terms, math.sqrt(z.shape[1]))[0]
+
+
 def value_and_gradient(function, z, weight):
     z = z.clone().requires_grad_()
     h = function(z)
@@ -76,14 +82,23 @@ def value_and_gradient(function, z, weight):
     return h.detach(), gradient
 
 
-@pytest.mark.parametrize("affine", [False, True], ids=["plain", "affine"])
+def within_the_bound(z, atol=5e-6):
+    torch.testing.assert_close(
+        attend(z, "linear").double(), reference(z.double()), rtol=0, atol=atol
+    )
+
+
+@pytest.mark.parametrize("affine", [False, True], ids=["bare", "affine"])
 @pytest.mark.parametrize("n_features", N_FEATURES)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda f: f.__name__)
-def test_linear_attention_is_within_its_bound(shape, n_features, affine):
+def test_linear_attention_is_within_its_bound(shape, n_features, affine, each_engine):
     z = make_rows(shape, n_features, affine=affine)
     weight = torch.randn(z.shape, generator=seeded(1))
     expected, expected_gradient = value_and_gradient(reference, z.double(), weight.double())
-    for dtype, atol, gradient_atol in ((torch.float32, 5e-6, 2e-5), (torch.float64, 1e-11, 1e-10)):
+    precisions = [(torch.float32, 5e-6, 2e-5)]
+    if each_engine == "plain":  # the kernels serve single precision alone
+        precisions.append((torch.float64, 1e-11, 1e-10))
+    for dtype, atol, gradient_atol in precisions:
         h, gradient = value_and_gradient(
             lambda z: attend(z, "linear"), z.to(dtype), weight.to(dtype)
         )
@@ -97,19 +112,18 @@ def test_linear_attention_is_within_its_bound(shape, n_features, affine):
 
 @pytest.mark.parametrize("n_features", [31, 581])
 def test_ordinary_rows_take_the_series(n_features):
-    _, in_series = plan_series(make_rows(normal, n_features))
+    _, in_series = plan_series(make_rows(normal, n_features), math.sqrt(n_features))
     assert in_series.float().mean() > 0.9
 
 
 def test_wide_rows_take_the_softmax_and_keep_their_place():
     z = make_rows(normal, 31)
     z[::7] = make_rows(one_outlier, 31)[::7]
-    _, in_series = plan_series(z)
+    _, in_series = plan_series(z, math.sqrt(31))
     assert in_series.any()
     assert not in_series[::7].any()
-    torch.testing.assert_close(
-        attend(z, "linear").double(), reference(z.double()), rtol=0, atol=5e-6
-    )
+    with use_engine("plain"):
+        within_the_bound(z)
 
 
 def adversarial_rows():
@@ -128,13 +142,14 @@ def test_no_row_the_series_accepts_violates_the_bound(row):
     n_features, groups, shift = row
     values = torch.cat([torch.full((count,), value) for value, count in groups])
     z = values.repeat(math.ceil(n_features / len(values)))[:n_features].unsqueeze(0) + shift
-    torch.testing.assert_close(
-        attend(z, "linear").double(), reference(z.double()), rtol=0, atol=5e-6
-    )
-    if terms := int(terms_needed(z.double())[0]):
-        X, factor, _ = series_size(z.double())
+    for engine in ENGINES:
+        with use_engine(engine):
+            within_the_bound(z)
+    root = math.sqrt(n_features)
+    if terms := int(terms_needed(z.double(), root)[0]):
+        X, factor, _ = series_size(z.double(), root)
         bound = factor * X**terms / float(math.factorial(terms))
-        error = (SeriesAttention.apply(z.double(), terms) - reference(z.double())).abs().max()
+        error = (series(z.double(), terms) - reference(z.double())).abs().max()
         assert error <= 1.01 * bound.item() + 1e-12
 
 
@@ -148,56 +163,62 @@ def test_rounding_of_many_uneven_rows(n_features):
         counts = torch.rand(n, n_values, generator=generator) ** 3 + 1e-3
         rows = torch.multinomial(counts, n_features, replacement=True, generator=generator)
         z = values.gather(1, rows) + 4 * torch.randn(n, 1, generator=generator)
-        z = z[terms_needed(z) > 0]
+        z = z[terms_needed(z, math.sqrt(n_features)) > 0]
         assert len(z) > 500
-        torch.testing.assert_close(
-            SeriesAttention.apply(z, 24).double(), reference(z.double()), rtol=0, atol=5e-6
-        )
+        torch.testing.assert_close(series(z, 24).double(), reference(z.double()), rtol=0, atol=5e-6)
 
 
 def test_the_bound_is_needed():
     """With too few terms the error is large: the choice of terms is what keeps it small."""
     z = make_rows(normal, 31).double()
-    error = (SeriesAttention.apply(z, 4) - reference(z)).abs().max()
+    error = (series(z, 4) - reference(z)).abs().max()
     assert error > 1e-3
 
 
 def test_gradient_of_the_series():
     z = torch.randn(3, 6, dtype=torch.float64, generator=seeded(), requires_grad=True)
-    assert gradcheck(lambda z: SeriesAttention.apply(z, 30), z)
+    assert gradcheck(lambda z: SeriesAttention.apply(z, 30, 2.0), z)  # output and partition
 
 
 @pytest.mark.parametrize("n_features", [3, 31, 200])
 @pytest.mark.parametrize("shape", [normal, one_outlier], ids=lambda f: f.__name__)
-def test_log_partition(shape, n_features):
-    z = make_rows(shape, n_features, affine=True)
-    log_n, mean = log_partition(z)
-    exact = z.double()
-    y = exact - exact.mean(1, keepdim=True)
-    scores = exact.unsqueeze(2) * y.unsqueeze(1) / math.sqrt(n_features)
-    torch.testing.assert_close(log_n.double(), scores.logsumexp(2), rtol=1e-6, atol=1e-5)
-    expected = (torch.softmax(scores, 2) @ y.unsqueeze(2)).squeeze(2)
-    torch.testing.assert_close(mean.double(), expected, rtol=0, atol=1e-5)
+@pytest.mark.parametrize("root", [None, 3.0])
+def test_partition(shape, n_features, root, each_engine):
+    """Output and log N, and the gradient of both together, against the matrix in float64."""
+    z = make_rows(shape, n_features, affine=True)[:8]
+    weights = torch.randn(2, *z.shape, generator=seeded(2))
 
+    def by_matrix(z):
+        y = z - z.mean(1, keepdim=True)
+        scores = z.unsqueeze(2) * y.unsqueeze(1) / (root or math.sqrt(n_features))
+        h = (torch.softmax(scores, 2) @ z.unsqueeze(2)).squeeze(2)
+        return torch.stack([h, scores.logsumexp(2)])
 
-@pytest.mark.parametrize("n_features", [4, 31, 120])
-def test_column_change_equals_the_whole_softmax(n_features):
-    """Values, and gradients into the sensitive features and the extras alone."""
-    z = make_rows(normal, n_features, affine=True)[:20].double()
-    own, sizes = [1, 3], [3, 2]
-    z_own = z[:, own].clone().requires_grad_()
-    extra = torch.randn(20, 5, dtype=torch.float64, generator=seeded(5)).requires_grad_()
+    def fast(z):
+        return torch.stack(attend_with_partition(z, root))
 
-    def whole(z_own, extra):
-        opened = torch.stack(
-            [z_own[:, own.index(i)] if i in own else z[:, i] for i in range(n_features)], dim=1
+    for dtype, rtol in ((torch.float32, 3e-6), (torch.float64, 1e-10)):
+        values, gradient = value_and_gradient(fast, z.to(dtype), weights.to(dtype))
+        expected, expected_gradient = value_and_gradient(by_matrix, z.double(), weights.double())
+        torch.testing.assert_close(
+            values.double(), expected, rtol=0, atol=rtol * expected.abs().max().item()
         )
-        return car_augmented(opened, {1: extra[:, :3], 3: extra[:, 3:]})
+        torch.testing.assert_close(
+            gradient.double(),
+            expected_gradient,
+            rtol=0,
+            atol=10 * rtol * expected_gradient.abs().max().item(),
+        )
 
-    fast = ColumnChange.apply(z, z_own, extra, own, sizes)
-    torch.testing.assert_close(fast, whole(z_own, extra), rtol=1e-9, atol=1e-12)
-    weight = torch.randn(20, dtype=torch.float64, generator=seeded(6))
-    expected = torch.autograd.grad((weight * whole(z_own, extra)).sum(), (z_own, extra))
-    gradients = torch.autograd.grad((weight * fast).sum(), (z_own, extra))
-    for gradient, reference_gradient in zip(gradients, expected, strict=True):
-        torch.testing.assert_close(gradient, reference_gradient, rtol=1e-8, atol=1e-12)
+
+def test_wide_rows_keep_no_matrices_for_the_gradient():
+    z = make_rows(one_outlier, 581).requires_grad_()
+    kept = []
+    with (
+        use_engine("plain"),
+        torch.autograd.graph.saved_tensors_hooks(
+            lambda t: kept.append(t.numel()) or t, lambda t: t
+        ),
+    ):
+        attend(z, "linear")
+    assert sum(kept) <= 10 * z.numel()  # their p × p matrices have 581 times as many entries

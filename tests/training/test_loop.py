@@ -161,3 +161,65 @@ def test_only_the_ratio_of_weights_matters(table):
     plain = FCorrClassifier(**SMALL).fit(*table)
     doubled = FCorrClassifier(**SMALL).fit(*table, sample_weight=np.full(200, 2.0))
     assert equal(weights(plain), weights(doubled))
+
+
+# Threads and engines
+
+
+@pytest.fixture(scope="module")
+def long_table():
+    """Enough numbers in a batch of 4,096 rows that it is worked on in slices."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(5_000, 10)).astype(np.float32)
+    return X, (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=5_000) > 0).astype(int)
+
+
+def fit_long(long_table, **options):
+    settings = {"head": (8,), "epochs": 2, "batch_size": 4_096, "random_state": 0}
+    return FCorrClassifier(**settings | options).fit(*long_table)
+
+
+def test_threads_do_not_change_the_weights(long_table, monkeypatch):
+    """Slices have their own dropout, and their gradients are added up in order."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = fit_long(long_table, dropout=0.3)
+        torch.set_num_threads(3)
+        shared = fit_long(long_table, dropout=0.3)
+    finally:
+        torch.set_num_threads(before)
+    assert equal(weights(alone), weights(shared))
+    monkeypatch.setattr("fcorr.training.loop._TWO_SLICES", 10**9)
+    assert not equal(weights(alone), weights(fit_long(long_table, dropout=0.3)))
+
+
+def test_slices_add_up_to_the_whole_batch(long_table, monkeypatch):
+    """Without dropout a batch in slices gives the weights of the batch in one piece."""
+    sliced = fit_long(long_table, dropout=0.0)
+    monkeypatch.setattr("fcorr.training.loop._TWO_SLICES", 10**9)
+    whole = fit_long(long_table, dropout=0.0)
+    scores = [model.predict_proba(long_table[0])[:, 1] for model in (sliced, whole)]
+    np.testing.assert_allclose(*scores, rtol=0, atol=1e-3)  # steps on steps of rounding
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 17, 1_000])
+def test_a_score_does_not_depend_on_the_rows_beside_it(long_table, n_rows):
+    model, X = fit_long(long_table), long_table[0]
+    everything = model.predict_proba(X)
+    assert np.array_equal(model.predict_proba(X[100 : 100 + n_rows]), everything[100:][:n_rows])
+
+
+@pytest.mark.parametrize("car_form", ["sensitive", "paper", "cda"])
+def test_engines_train_the_same_model(table, car_form):
+    pytest.importorskip("numba", reason="needs numba: pip install 'fcorr[fast]'")
+    fits = {
+        engine: FCorrClassifier(**SMALL, car_form=car_form, car=10.0, engine=engine).fit(*table)
+        for engine in ("plain", "compiled")
+    }
+    assert {engine: fit.history_.engine for engine, fit in fits.items()} == {
+        "plain": "plain",
+        "compiled": "compiled",
+    }
+    scores = [fit.predict_proba(table[0])[:, 1] for fit in fits.values()]
+    np.testing.assert_allclose(*scores, rtol=0, atol=1e-3)  # steps on steps of rounding

@@ -17,7 +17,7 @@ def batch():
     generator = torch.Generator().manual_seed(0)
     return Rows(
         torch.randint(0, 3, (16, 2), generator=generator),
-        torch.randn(16, 2, generator=generator),
+        8 * torch.rand(16, 2, generator=generator),  # places among the model's nine knots
         torch.randint(0, 2, (16,), generator=generator).float(),
         torch.ones(16),
     )
@@ -33,9 +33,9 @@ def test_total_is_performance_and_weighted_car(model, batch):
     objective = Objective(model, binary_log_loss, sensitive=[0], car=7.0, car_form="cda")
     total, performance, car = objective(batch)
     torch.testing.assert_close(total, performance + 7 * car)
-    expected = car_cda(model, batch.x_cat, batch.x_num, [0]).mean()
-    torch.testing.assert_close(car, expected)
-    outputs = model(batch.x_cat, batch.x_num)
+    numbers = batch.x_num / 2 - 2  # the default knots run from −2 to 2 in steps of a half
+    torch.testing.assert_close(car, car_cda(model, batch.x_cat, numbers, [0]).mean())
+    outputs = model(batch.x_cat, numbers)
     torch.testing.assert_close(performance, binary_log_loss(outputs, batch.target).mean())
 
 
@@ -61,7 +61,11 @@ def test_rows_weigh_in_both_terms(model, batch):
 @pytest.mark.parametrize("car_form", ["sensitive", "paper", "cda"])
 def test_paper_rule_is_settled_on_the_first_batch(model, batch, car_form):
     objective = Objective(model, binary_log_loss, sensitive=[0], car="paper", car_form=car_form)
-    assert objective.car_weight is None
+    assert objective.needs_weight
+    with pytest.raises(RuntimeError, match="must be settled before"):
+        objective(batch)
+    objective.settle_weight(batch)
+    assert not objective.needs_weight
     _, performance, car = objective(batch)
     weight = paper_weight(performance.item(), car.item())
     assert objective.car_weight == weight

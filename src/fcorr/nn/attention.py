@@ -6,13 +6,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
 
-from fcorr.nn.series import SeriesAttention, series_partition, terms_needed
+from fcorr.nn.engine import runs_compiled
+from fcorr.nn.series import SeriesAttention, terms_needed
 
 AttentionMethod = Literal["auto", "exact", "linear"]
 
 _FEW_FEATURES = 16  # up to here the p × p softmax is as fast as any series
-_CHUNK_NUMBERS = 2**22  # numbers of a p × p matrix held at a time
+_CHUNK_NUMBERS = 2**22  # entries of p × p matrices held at a time
 _SOFTMAX_COST = 1.5  # of one of a row's p² entries, in terms of the series over its p features
 
 
@@ -35,59 +37,58 @@ def attend(z_BF: Tensor, method: AttentionMethod = "auto") -> Tensor:
         Layer-normed features.
     method : {"auto", "exact", "linear"}, default="auto"
         ``"exact"``: torch's fused softmax attention, O(p²) time and O(p) memory. ``"linear"``: the
-        power series of :mod:`fcorr.nn.series`, O(p·K), for every row whose error it can bound, the
-        softmax for the others. ``"auto"``: the softmax for few features, else ``"linear"``.
+        power series of :mod:`fcorr.nn.series`, O(p·K). Compiled kernels sum features too far out
+        for it one by one; plain torch leaves a row that has one to the softmax. ``"auto"``: the
+        softmax for few features, else ``"linear"``.
 
     Examples
     --------
     >>> attend(torch.tensor([[0.0, 0.0, 3.0]]))[0, :2]  # a zero query weighs all keys alike
     tensor([1., 1.])
     """
-    if method == "exact" or (method == "auto" and z_BF.shape[1] <= _FEW_FEATURES):
+    few = z_BF.shape[1] <= _FEW_FEATURES and not runs_compiled(z_BF)
+    if method == "exact" or (method == "auto" and few):
         return _attend_exact(z_BF)
-    n_terms, in_series_B = plan_series(z_BF.detach())
-    if in_series_B.all():
-        return SeriesAttention.apply(z_BF, n_terms)
-    series, softmax = in_series_B.nonzero()[:, 0], (~in_series_B).nonzero()[:, 0]
-    # Rows too wide for the series are too wide for float32 as well: their scores are large.
-    wide = _attend_exact(z_BF[softmax].double()).to(z_BF.dtype)
-    if len(series) == 0:
-        return wide
-    both = torch.cat([SeriesAttention.apply(z_BF[series], n_terms), wide])
-    return both.index_select(0, torch.cat([series, softmax]).argsort())
+    return attend_with_partition(z_BF)[0]
 
 
-@torch.no_grad()
-def log_partition(z_BF: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what each feature's softmax divides by, in logarithms, and the mean it gives.
+def attend_with_partition(z_BF: Tensor, root: float | None = None) -> tuple[Tensor, Tensor]:
+    """Attention output, and the logarithm of what each feature's softmax divides by.
 
-    With y = z less the row's mean: ``log Σ_j exp(z_i y_j/√p)`` and ``Σ_j A_ij y_j``, both
-    ``(B, F)`` and without gradient, in linear time wherever :func:`attend` takes it.
+    With y = z less the row's mean the second is ``log Σ_j exp(z_i y_j/root)``. A feature's column
+    of the matrix follows from it in O(p): ``A_ij = exp(z_i y_j/root − log N_i)``.
+
+    Parameters
+    ----------
+    z_BF : Tensor
+        Layer-normed features.
+    root : float, optional
+        What scores are divided by; √p if not given.
+
+    Returns
+    -------
+    h_BF, log_n_BF : Tensor
+        Both ``(B, F)`` and differentiable, in linear time as :func:`attend`.
     """
-    log_n_BF, mean_BF = torch.empty_like(z_BF), torch.empty_like(z_BF)
-    n_features = z_BF.shape[1]
-    in_series_B = torch.zeros(len(z_BF), dtype=torch.bool, device=z_BF.device)
-    if n_features > _FEW_FEATURES:
-        n_terms, in_series_B = plan_series(z_BF)
-        if in_series_B.all():
-            return series_partition(z_BF, n_terms)
-        if in_series_B.any():
-            log_n_BF[in_series_B], mean_BF[in_series_B] = series_partition(
-                z_BF[in_series_B], n_terms
-            )
-    wide = (~in_series_B).nonzero()[:, 0]
-    for rows in wide.split(max(1, _CHUNK_NUMBERS // n_features**2)):
-        z = z_BF[rows].double()
-        y = z - z.mean(1, keepdim=True)
-        scores = z.unsqueeze(2) * (y / math.sqrt(n_features)).unsqueeze(1)
-        log_n = scores.logsumexp(2)
-        weights = torch.exp(scores - log_n.unsqueeze(2))
-        log_n_BF[rows] = log_n.to(z_BF.dtype)
-        mean_BF[rows] = torch.bmm(weights, y.unsqueeze(2)).squeeze(2).to(z_BF.dtype)
-    return log_n_BF, mean_BF
+    root = math.sqrt(z_BF.shape[1]) if root is None else root
+    if runs_compiled(z_BF):
+        from fcorr.nn.kernels.functions import Attention
+
+        return Attention.apply(z_BF, root)
+    n_terms, in_series_B = plan_series(z_BF.detach(), root)
+    if in_series_B.all():
+        return SeriesAttention.apply(z_BF, n_terms, root)
+    series, softmax = in_series_B.nonzero()[:, 0], (~in_series_B).nonzero()[:, 0]
+    h_BF, log_n_BF = _softmax_in_chunks(z_BF[softmax], root)
+    if len(series):
+        h_series_BF, log_series_BF = SeriesAttention.apply(z_BF[series], n_terms, root)
+        order = torch.cat([series, softmax]).argsort()
+        h_BF = torch.cat([h_series_BF, h_BF]).index_select(0, order)
+        log_n_BF = torch.cat([log_series_BF, log_n_BF]).index_select(0, order)
+    return h_BF, log_n_BF
 
 
-def plan_series(z_BF: Tensor) -> tuple[int, Tensor]:
+def plan_series(z_BF: Tensor, root: float) -> tuple[int, Tensor]:
     """Choose the length of the series for a batch, and the rows that it serves.
 
     A longer series serves more rows and costs more for each; a row it cannot serve costs p entries
@@ -100,7 +101,7 @@ def plan_series(z_BF: Tensor) -> tuple[int, Tensor]:
     in_series_B : Tensor
         Whether the error bound holds for each row with that many.
     """
-    needed_B = terms_needed(z_BF)
+    needed_B = terms_needed(z_BF, root)
     softmax_cost = _SOFTMAX_COST * z_BF.shape[1]
     best_cost, best = softmax_cost * len(z_BF), 0
     for n_terms in needed_B.unique().tolist():
@@ -115,6 +116,30 @@ def _attend_exact(z_BF: Tensor) -> Tensor:
     z_B1F1 = z_BF[:, None, :, None]
     scale = 1 / math.sqrt(z_BF.shape[1])
     return scaled_dot_product_attention(z_B1F1, z_B1F1, z_B1F1, scale=scale)[:, 0, :, 0]
+
+
+def _softmax_in_chunks(z_BF: Tensor, root: float) -> tuple[Tensor, Tensor]:
+    """Compute both by the p × p matrix, a bounded number of them in memory at a time.
+
+    In double precision: rows too wide for the series have scores too large for float32.
+    """
+    chunk = max(1, _CHUNK_NUMBERS // z_BF.shape[1] ** 2)
+    # The gradient makes each chunk's matrices again instead of keeping all of them.
+    parts = [
+        checkpoint(_softmax, z, root, use_reentrant=False, preserve_rng_state=False)
+        for z in z_BF.double().split(chunk)
+    ]
+    h_BF, log_n_BF = (torch.cat(part).to(z_BF.dtype) for part in zip(*parts, strict=True))
+    return h_BF, log_n_BF
+
+
+def _softmax(z_BF: Tensor, root: float) -> tuple[Tensor, Tensor]:
+    mean_B1 = z_BF.mean(1, keepdim=True)
+    y_BF = z_BF - mean_B1
+    scores_BFF = z_BF.unsqueeze(2) * (y_BF / root).unsqueeze(1)
+    log_n_BF = scores_BFF.logsumexp(2)
+    weights_BFF = torch.exp(scores_BFF - log_n_BF.unsqueeze(2))
+    return mean_B1 + torch.bmm(weights_BFF, y_BF.unsqueeze(2)).squeeze(2), log_n_BF
 
 
 def mean_attention_scores(z_NF: Tensor) -> Tensor:

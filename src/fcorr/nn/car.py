@@ -9,9 +9,15 @@ summed over the sensitive features where there are several. 0 means that no exch
 
 - :func:`car_cda` computes A(x; s_i) by exchanging the category and running the model again. It is
   the definition (equation 2), and works for any model that exposes its attention.
-- :func:`car_augmented` appends the C embedded categories as extra keys and runs once (equation 3).
+  :func:`car_flips` computes the same for FCorrTransformer in O(C·p·K) time.
+- :func:`car_augmented` appends the C embedded categories as extra keys and runs once (equation 3),
+  in O(p·(K + C)).
 - :func:`car_sensitive` does the same with the gradient stopped everywhere but at the sensitive
   feature's own embedding. It is the default of the estimators.
+
+Every column comes from :func:`~fcorr.nn.attention.attend_with_partition`; no form but ``car_cda``
+makes a p × p matrix. The difference of two entries of a column pair is computed as
+``A_σ · (e^{t (z_i − z_σ)} − 1)``: it keeps its digits when the two embeddings have all but met.
 """
 
 import math
@@ -23,9 +29,10 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn.functional import gelu
 
-from fcorr.nn.attention import log_partition
+from fcorr.nn.attention import attend_with_partition
 from fcorr.nn.embeddings import CategoricalEmbedding
-from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
+from fcorr.nn.engine import runs_compiled
+from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer, Watched
 from fcorr.nn.layers import ElementwiseLinear
 
 
@@ -71,46 +78,11 @@ def car_cda(
     return losses
 
 
-def car_augmented(z_BF: Tensor, extras: dict[int, Tensor]) -> Tensor:
-    """CAR by input augmentation (equation 3): one softmax over p + C keys.
+def car_flips(model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int]) -> Tensor:
+    """:func:`car_cda` of FCorrTransformer in O(C·p·K) time and O(C·p) memory per row.
 
-    Parameters
-    ----------
-    z_BF : Tensor
-        Layer-normed embeddings of the p features.
-    extras : dict of int to Tensor
-        For each sensitive feature σ, its C layer-normed counterfactual embeddings ``(B, C)``.
-
-    Returns
-    -------
-    Tensor
-        Loss of each row, ``(B,)``.
-    """
-    keys_BK = torch.cat([z_BF, *extras.values()], dim=1)
-    # √p, not √(p + C): the scores stay those of the model without the extra keys.
-    scores_BFK = z_BF.unsqueeze(2) * (keys_BK / math.sqrt(z_BF.shape[1])).unsqueeze(1)
-    attention_BFK = torch.softmax(scores_BFK, dim=2)
-    losses = torch.zeros_like(z_BF[:, 0])
-    start = z_BF.shape[1]
-    for sigma, extra_BC in extras.items():
-        stop = start + extra_BC.shape[1]
-        change_BFC = attention_BFK[:, :, sigma, None] - attention_BFK[:, :, start:stop]
-        losses = losses + change_BFC.square().sum((1, 2)) / extra_BC.shape[1]
-        start = stop
-    return losses
-
-
-def car_sensitive(model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int]) -> Tensor:
-    """CAR by input augmentation, with gradient into the sensitive embeddings only.
-
-    NOTE[DIFF]: the paper lets the gradient reach every parameter. It can then lower the loss by
-    inflating the *other* features, or the spread LayerNorm divides by, instead of closing the gap
-    between the categories. Here everything but the sensitive features' own embedding parameters
-    is a constant, so that closing the gap is all it can do; and predictions are made with the
-    softmax over p keys that they are made with after training.
-
-    Takes O(p·(K + C)) time: what the softmax divides by comes from
-    :func:`~fcorr.nn.attention.log_partition`, and only the C + 1 columns are computed.
+    An exchanged category moves one embedding, so LayerNorm's mean and variance after it follow
+    from those before: by d/p, and by (2 d (e_σ − mean) + d² (1 − 1/p))/p.
 
     Parameters
     ----------
@@ -127,19 +99,122 @@ def car_sensitive(model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int
         Loss of each row, ``(B,)``.
     """
     norm = model.first_layer.attention_norm
+    n_features = e_BF.shape[1]
+    variance_B1, mean_B1 = torch.var_mean(e_BF, dim=1, correction=0, keepdim=True)
+    z_BF = (e_BF - mean_B1) * torch.rsqrt(variance_B1 + norm.eps) * norm.weight + norm.bias
+    log_n_BF = attend_with_partition(z_BF)[1]
+    losses = torch.zeros_like(e_BF[:, 0])
+    for sigma in sensitive:
+        column_BF = attention_column(z_BF, log_n_BF, sigma)
+        e_own_B1 = e_BF[:, sigma : sigma + 1]
+        is_own_F = torch.arange(n_features, device=e_BF.device) == sigma
+        categories_C = model.categorical.categories(sigma)
+        for category in categories_C:
+            move_B1 = category - e_own_B1
+            new_mean_B1 = mean_B1 + move_B1 / n_features
+            grown = 2 * move_B1 * (e_own_B1 - mean_B1) + move_B1.square() * (1 - 1 / n_features)
+            scale_B1 = torch.rsqrt(variance_B1 + grown / n_features + norm.eps)
+            centred_BF = torch.where(is_own_F, category, e_BF) - new_mean_B1
+            flipped_BF = centred_BF * scale_B1 * norm.weight + norm.bias
+            new_log_n_BF = attend_with_partition(flipped_BF)[1]
+            change_BF = column_BF - attention_column(flipped_BF, new_log_n_BF, sigma)
+            losses = losses + change_BF.square().sum(1) / len(categories_C)
+    return losses
+
+
+def attention_column(z_BF: Tensor, log_n_BF: Tensor, sigma: int) -> Tensor:
+    """Column σ of the attention matrix, from what the softmax divides by: ``(B, F)``."""
+    key_B1 = z_BF[:, sigma : sigma + 1] - z_BF.mean(1, keepdim=True)
+    return torch.exp(z_BF * (key_B1 / math.sqrt(z_BF.shape[1])) - log_n_BF)
+
+
+def car_augmented(
+    z_BF: Tensor, extras: dict[int, Tensor], log_n_BK: Tensor | None = None
+) -> Tensor:
+    """CAR by input augmentation (equation 3): the columns of one softmax over p + C keys.
+
+    Parameters
+    ----------
+    z_BF : Tensor
+        Layer-normed embeddings of the p features.
+    extras : dict of int to Tensor
+        For each sensitive feature σ, its C layer-normed counterfactual embeddings ``(B, C)``.
+    log_n_BK : Tensor, optional
+        What the softmax of all p + C entries divides by, where the forward pass has it already.
+
+    Returns
+    -------
+    Tensor
+        Loss of each row, ``(B,)``.
+    """
+    n_features = z_BF.shape[1]
+    t_BF = z_BF / math.sqrt(n_features)
+    z_BK = torch.cat([z_BF, *extras.values()], dim=1)
+    if log_n_BK is None:
+        # √p, not √(p + C): the scores stay those of the model without the extra keys.
+        log_n_BK = attend_with_partition(z_BK, math.sqrt(n_features))[1]
+    centre_B1 = z_BK.mean(1, keepdim=True)
+    losses = torch.zeros_like(z_BF[:, 0])
+    for sigma, extra_BC in extras.items():
+        own_B1 = z_BF[:, sigma : sigma + 1]
+        column_BF = torch.exp(t_BF * (own_B1 - centre_B1) - log_n_BK[:, :n_features])
+        gaps_BC1 = (extra_BC - own_B1).unsqueeze(2)
+        change_BCF = torch.expm1(gaps_BC1 * t_BF.unsqueeze(1)) * column_BF.unsqueeze(1)
+        losses = losses + change_BCF.square().sum((1, 2)) / extra_BC.shape[1]
+    return losses
+
+
+def car_sensitive(
+    model: FCorrTransformer, e_BF: Tensor, seen: Watched, sensitive: Sequence[int]
+) -> Tensor:
+    """CAR by input augmentation, with gradient into the sensitive embeddings only.
+
+    NOTE[DIFF]: the paper lets the gradient reach every parameter. It can then lower the loss by
+    inflating the *other* features, or the spread LayerNorm divides by, instead of closing the gap
+    between the categories. Here everything but the sensitive features' own embedding parameters
+    is a constant, so that closing the gap is all it can do; and predictions are made with the
+    softmax over p keys that they are made with after training.
+
+    Takes O(p·C) time: the columns of the softmax over p features come with the forward pass.
+
+    Parameters
+    ----------
+    model : FCorrTransformer
+        The model that embedded the rows.
+    e_BF : Tensor
+        Embeddings of the rows, from ``model.embed``.
+    seen : Watched
+        The sensitive features in the first layer, from ``model.encode_watching``.
+    sensitive : sequence of int
+        Positions of the sensitive features among the categorical ones.
+
+    Returns
+    -------
+    Tensor
+        Loss of each row, ``(B,)``.
+    """
+    norm = model.first_layer.attention_norm
     fixed_BF = e_BF.detach()
-    statistics = _mean_and_deviation(norm, fixed_BF)
-    weight, bias = norm.weight.detach(), norm.bias.detach()
     own = list(sensitive)
     sizes = [model.cat_cardinalities[sigma] for sigma in own]
+    table = model.categorical.table()
+    categories_C = torch.cat([model.categorical.categories(sigma, table) for sigma in own])
+    if runs_compiled(e_BF):
+        from fcorr.nn.kernels.functions import ColumnChange as CompiledColumnChange
+
+        norm_2F = torch.stack([norm.weight, norm.bias]).detach()
+        rows = (fixed_BF, seen.columns_BSF, seen.attended_BS, norm_2F, norm.eps)
+        return CompiledColumnChange.apply(e_BF[:, own], categories_C, *rows, own, sizes)
+    statistics = _mean_and_deviation(norm, fixed_BF)
+    weight, bias = norm.weight.detach(), norm.bias.detach()
     owners = torch.tensor(own, device=e_BF.device).repeat_interleave(
         torch.tensor(sizes, device=e_BF.device)
     )
-    categories_C = torch.cat([model.categorical.categories(sigma) for sigma in own])
     return ColumnChange.apply(
-        _normalize(fixed_BF, statistics, weight, bias),
         _normalize(e_BF[:, own], statistics, weight[own], bias[own]),
         _normalize(categories_C.unsqueeze(0), statistics, weight[owners], bias[owners]),
+        _normalize(fixed_BF, statistics, weight, bias),
+        seen,
         own,
         sizes,
     )
@@ -149,74 +224,73 @@ class ColumnChange(torch.autograd.Function):
     """Equation 3 from its columns alone: ``Σ_σ 1/C_σ Σ_i ‖A[:, σ] − A[:, p + i]‖²`` per row.
 
     ``A`` is the softmax over the p features and all extra keys. Its p × (p + C) matrix is never
-    made: what it divides by is the softmax's own, plus the extras. The gradient flows into the
-    sensitive features (as keys and as queries) and the extras; other features are constants.
+    made: it divides by what the softmax over p features divides by, plus the extras. The gradient
+    flows into the sensitive features (as keys and as queries) and the extras; other features are
+    constants.
 
-    **Shape**: ``z (B, F)``, ``z_own (B, S)``, ``z_extra (B, ΣC)`` → ``(B,)``.
+    **Shape**: ``z_own (B, S)``, ``z_extra (B, ΣC)``, ``z (B, F)`` → ``(B,)``.
     """
 
     @staticmethod
     def forward(
         ctx: FunctionCtx,
-        z_BF: Tensor,
         z_own_BS: Tensor,
         z_extra_BC: Tensor,
+        z_BF: Tensor,
+        seen: Watched,
         own: list[int],
         sizes: list[int],
     ) -> Tensor:
         """Compute the loss, and its gradient with it: both need the same exponentials."""
         root = math.sqrt(z_BF.shape[1])
-        log_n_BF, mean_BF = log_partition(z_BF)
-        t_BF = z_BF / root
-        # Keys relative to the row's mean, as in log_partition: a shift that the softmax ignores.
-        centre_B1 = z_BF.mean(1, keepdim=True)
-        own_BS, extra_BC = z_own_BS - centre_B1, z_extra_BC - centre_B1
-        w_BCF = (extra_BC.unsqueeze(2) * t_BF.unsqueeze(1)).sub_(log_n_BF.unsqueeze(1)).exp_()
-        a_own_BSF = torch.exp(own_BS.unsqueeze(2) * t_BF.unsqueeze(1) - log_n_BF.unsqueeze(1))
-        total_B1F = 1 + w_BCF.sum(1, keepdim=True)
-        a_BCF = w_BCF.div_(total_B1F)
-        a_own_BSF = a_own_BSF.div_(total_B1F)
-        # g: derivative of the loss by each attention entry; times the entry, by its exponent.
-        g_BCF = torch.empty_like(a_BCF)
-        g_own_BSF = torch.empty_like(a_own_BSF)
-        loss_B = torch.zeros_like(z_BF[:, 0])
-        blocks = zip(a_BCF.split(sizes, 1), g_BCF.split(sizes, 1), strict=True)
-        for k, (a_block, g_block) in enumerate(blocks):
-            torch.sub(a_block, a_own_BSF[:, k : k + 1], out=g_block)
-            loss_B += g_block.square().sum((1, 2)) / sizes[k]
-            g_block.mul_(2 / sizes[k])
-            g_own_BSF[:, k] = -g_block.sum(1)
-        ga_BCF, ga_own_BSF = g_BCF.mul_(a_BCF), g_own_BSF.mul_(a_own_BSF)
-        shared_BF = ga_BCF.sum(1) + ga_own_BSF.sum(1)
-        ga_BCF -= a_BCF * shared_BF.unsqueeze(1)
-        as_key_BSF = ga_own_BSF - a_own_BSF * shared_BF.unsqueeze(1)
-        d_extra_BC = torch.bmm(ga_BCF, t_BF.unsqueeze(2)).squeeze(2)
-        d_own_BS = torch.bmm(as_key_BSF, t_BF.unsqueeze(2)).squeeze(2)
+        t_B1F = (z_BF / root).unsqueeze(1)
+        owner_C = torch.arange(len(own), device=z_BF.device).repeat_interleave(
+            torch.tensor(sizes, device=z_BF.device)
+        )
+        share_C1 = 1 / z_BF.new_tensor(sizes)[owner_C].unsqueeze(1)
+        gaps_BC = z_extra_BC - z_own_BS[:, owner_C]
+        v_BCF = torch.expm1(gaps_BC.unsqueeze(2) * t_B1F)
+        w_own_BCF = seen.columns_BSF[:, owner_C]
+        total_B1F = 1 + torch.addcmul(w_own_BCF, w_own_BCF, v_BCF).sum(1, keepdim=True)
+        a_own_BCF = w_own_BCF / total_B1F
+        change_BCF = v_BCF.mul_(a_own_BCF)
+        loss_B = (change_BCF.square() * share_C1).sum((1, 2))
+        # g: derivative of the loss by each extra entry; by its own, it is −Σ g over the extras.
+        g_BCF = 2 * share_C1 * change_BCF
+        ga_own_BCF = -g_BCF * a_own_BCF
+        shared_B1F = (g_BCF * change_BCF).sum(1, keepdim=True)
+        a_BCF = change_BCF.add_(a_own_BCF)
+        # Derivative by each exponent: the entry times (g less the mean that the softmax shares).
+        d_BCF = a_BCF * (g_BCF - shared_B1F)
+        d_extra_BC = (d_BCF * t_B1F).sum(2)
+        a_own_BSF = seen.columns_BSF / total_B1F
+        ga_own_BSF = torch.zeros_like(a_own_BSF).index_add_(1, owner_C, ga_own_BCF)
+        d_own_BS = ((ga_own_BSF - a_own_BSF * shared_B1F) * t_B1F).sum(2)
         # As a query, a sensitive feature moves every exponent of its own row of A.
-        through_own = (own_BS.unsqueeze(2) * ga_own_BSF[:, :, own]).sum(1)
-        through_extra = (extra_BC.unsqueeze(2) * ga_BCF[:, :, own]).sum(1)
-        through_rest = shared_BF[:, own] * mean_BF[:, own] / total_B1F[:, 0, own]
+        through_own = (z_own_BS.unsqueeze(2) * ga_own_BSF[:, :, own]).sum(1)
+        through_extra = (z_extra_BC.unsqueeze(2) * d_BCF[:, :, own]).sum(1)
+        through_rest = shared_B1F[:, 0, own] * seen.attended_BS / total_B1F[:, 0, own]
         d_own_BS += (through_own + through_extra - through_rest) / root
         ctx.save_for_backward(d_own_BS, d_extra_BC)
         return loss_B
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, grad_B: Tensor) -> tuple[None, Tensor, Tensor, None, None]:
+    def backward(ctx: FunctionCtx, grad_B: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradient that the forward pass computed."""
         d_own_BS, d_extra_BC = ctx.saved_tensors  # type: ignore[attr-defined]
         grad_B1 = grad_B.unsqueeze(1)
-        return None, grad_B1 * d_own_BS, grad_B1 * d_extra_BC, None, None
+        return grad_B1 * d_own_BS, grad_B1 * d_extra_BC, None, None, None, None
 
 
 def augmented_forward(
-    model: FCorrTransformer, x_cat: Tensor, x_num: Tensor, sensitive: Sequence[int]
+    model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
-    """Run the model on augmented input, as the paper trains it.
+    """Run the model on embedded, augmented input, as the paper trains it: O(p·(K + C)).
 
     The counterfactual categories pass through every encoder layer as extra features that share
     the sensitive feature's parameters, take part in each softmax, and are dropped before the
-    head. Predictions therefore differ a little from ``model(x_cat, x_num)``, which has no extras.
+    head. Predictions therefore differ a little from the model's own, which has no extras.
 
     Returns
     -------
@@ -225,15 +299,16 @@ def augmented_forward(
     losses : Tensor
         CAR of the first layer, ``(B,)``.
     """
-    h_BF = model.embed(x_cat, x_num)
+    h_BF = e_BF
     extras = {
         sigma: sen_cat_embedding(model.categorical, sigma).expand(len(h_BF), -1)
         for sigma in sensitive
     }
-    losses = car_augmented(*_augmented_norm(model.first_layer.attention_norm, h_BF, extras))
+    first_losses = None
     for layer in model.layers:
-        h_BF, extras = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
-    return model.decode(h_BF), losses
+        h_BF, extras, losses = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
+        first_losses = losses if first_losses is None else first_losses
+    return model.decode(h_BF), cast(Tensor, first_losses)
 
 
 def paper_weight(performance_loss: float, car_loss: float) -> float:
@@ -279,13 +354,14 @@ def sen_layer_norm(norm: nn.LayerNorm, x_BC: Tensor, h_BF: Tensor, sigma: int) -
 
 def _augmented_layer(
     layer: FCorrEncoderLayer, h_BF: Tensor, extras: dict[int, Tensor]
-) -> tuple[Tensor, dict[int, Tensor]]:
-    """One encoder layer on p features and their extras."""
+) -> tuple[Tensor, dict[int, Tensor], Tensor]:
+    """One encoder layer on p features and their extras, and its CAR."""
     n_features = h_BF.shape[1]
     z_BF, z_extras = _augmented_norm(layer.attention_norm, h_BF, extras)
     z_BK = torch.cat([z_BF, *z_extras.values()], dim=1)
-    scores_BKK = z_BK.unsqueeze(2) * (z_BK / math.sqrt(n_features)).unsqueeze(1)
-    attended = torch.bmm(torch.softmax(scores_BKK, dim=2), z_BK.unsqueeze(2)).squeeze(2)
+    # √p, not √(p + C): the scores stay those of the model without the extra keys.
+    attended, log_n_BK = attend_with_partition(z_BK, math.sqrt(n_features))
+    losses = car_augmented(z_BF, z_extras, log_n_BK)
     if layer.residual:
         attended = attended + torch.cat([h_BF, *extras.values()], dim=1)
     sizes = [n_features, *(x.shape[1] for x in extras.values())]
@@ -297,7 +373,7 @@ def _augmented_layer(
         for i, linear in enumerate(layer.stack):
             x = sen_elementwise_linear(cast(ElementwiseLinear, linear), gelu(x) if i else x, sigma)
         transformed[sigma] = a_BC + x
-    return h_BF, transformed
+    return h_BF, transformed, losses
 
 
 def _augmented_norm(

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, one_hot
 
+from fcorr.nn.engine import runs_compiled
 from fcorr.nn.layers import CatLinear, ElementwiseLinear
 from fcorr.nn.lookup import Interpolation, Lookup
 
@@ -64,9 +65,10 @@ class CategoricalEmbedding(nn.Module):
         constant = self.cat_linear.sum_by_feature(weight * at_zero) + self.cat_linear.bias
         return constant[self.cat_linear.feature_of_category] + weight * (at_one - at_zero)
 
-    def categories(self, feature: int) -> Tensor:
-        """Embed every category of one feature: ``(C_i,)``."""
-        return self.table()[self.offsets[feature] : self.offsets[feature + 1]]
+    def categories(self, feature: int, table: Tensor | None = None) -> Tensor:
+        """Embed every category of one feature: ``(C_i,)``; from the table, where it is at hand."""
+        table = self.table() if table is None else table
+        return table[self.offsets[feature] : self.offsets[feature + 1]]
 
     def forward(self, x_cat: Tensor) -> Tensor:
         """Look the codes up in the table."""
@@ -127,6 +129,7 @@ class SplineEmbedding(nn.Module):
 
     knots: Tensor
     slots: Tensor
+    starts: Tensor
     used: Tensor
 
     def __init__(
@@ -148,6 +151,7 @@ class SplineEmbedding(nn.Module):
         self.register_buffer("knots", padded)
         self.register_buffer("used", used, persistent=False)
         self.register_buffer("slots", slots, persistent=False)
+        self.register_buffer("starts", torch.cat([starts, n_knots.sum()[None]]), persistent=False)
         steps = torch.empty(int(n_knots.sum())).normal_(0, scale, generator=generator)
         self.steps = nn.Parameter(steps)
         self._start_centred(starts)
@@ -168,7 +172,19 @@ class SplineEmbedding(nn.Module):
 
     def forward(self, x_num: Tensor) -> Tensor:
         """Interpolate between the two knots around each number."""
-        n_features, width = self.knots.shape
+        return self.at(self.locate(x_num))
+
+    def locate(self, x_num: Tensor) -> Tensor:
+        """Find each number's place among its feature's knots: ``(B, n_features)``.
+
+        The place is the number of the knot to the left of it plus the share of the way to the
+        next one, between the first knot, 0, and the last. It does not change in training, so rows
+        that are used again and again are located once. NaN stays NaN.
+        """
+        if runs_compiled(x_num) and not x_num.requires_grad:
+            from fcorr.nn.kernels.functions import locate_numbers
+
+            return locate_numbers(x_num, self.knots[self.used], self.starts)
         # The inner knots split the line into width - 1 segments; padding (inf) is never passed.
         x_FB = x_num.T.contiguous()
         segment_FB = torch.searchsorted(self.knots[:, 1:-1].contiguous(), x_FB, right=True)
@@ -176,5 +192,12 @@ class SplineEmbedding(nn.Module):
         right = self.knots.gather(1, segment_FB + 1)
         # On a segment that ends in padding the function is constant: (x - left) / inf = 0.
         share = ((x_FB - left) / (right - left)).clamp(0, 1)
-        rows = segment_FB + width * torch.arange(n_features, device=x_num.device).unsqueeze(1)
-        return Interpolation.apply(self.table().flatten(), rows, share).T
+        return (segment_FB + share).T
+
+    def at(self, position: Tensor) -> Tensor:
+        """Value of the shape functions at located numbers."""
+        n_features, width = self.knots.shape
+        segment = position.detach().long().clamp(0, width - 2)
+        share = position - segment
+        rows = segment + width * torch.arange(n_features, device=position.device)
+        return Interpolation.apply(self.table().flatten(), rows, share)

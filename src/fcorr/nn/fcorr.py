@@ -1,17 +1,37 @@
 """FCorrTransformer: the paper's model, read top to bottom."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from fcorr.nn.attention import attend, attention_weights
+from fcorr.nn.attention import (
+    AttentionMethod,
+    attend,
+    attend_with_partition,
+    attention_weights,
+)
 from fcorr.nn.embeddings import CategoricalEmbedding, NumericEmbedding, SplineEmbedding
-from fcorr.nn.layers import Dropout, ElementwiseLinear, FeedForward
+from fcorr.nn.engine import runs_compiled
+from fcorr.nn.layers import ElementwiseLinear, FeedForward
 
 NumericEmbeddingName = Literal["spline", "paper"]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What the attention did with some features, S of them; without gradient.
+
+    ``columns_BSF`` is the attention that every feature pays to each of them, ``attended_BS`` the
+    attention's output at each.
+    """
+
+    columns_BSF: Tensor
+    attended_BS: Tensor
 
 
 class FCorrEncoderLayer(nn.Module):
@@ -34,6 +54,8 @@ class FCorrEncoderLayer(nn.Module):
         Number of element-wise linear layers in the stack, with GELU between them.
     residual : bool, default=False
         Add the layer's input to the attention's output.
+    attention : {"auto", "linear", "exact"}, default="auto"
+        How the attention is computed, see :func:`fcorr.nn.attention.attend`.
     generator : torch.Generator, optional
         Source of the initial weights.
     """
@@ -44,10 +66,12 @@ class FCorrEncoderLayer(nn.Module):
         *,
         n_elementwise: int,
         residual: bool = False,
+        attention: AttentionMethod = "auto",
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.residual = residual
+        self.attention = attention
         self.attention_norm = nn.LayerNorm(n_features)
         self.stack_norm = nn.LayerNorm(n_features)
         self.stack = nn.ModuleList(
@@ -61,10 +85,40 @@ class FCorrEncoderLayer(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Let the features attend to each other, then transform each by itself."""
-        attended = attend(self.attention_norm(h))
+        if self._runs_compiled(h):
+            return self._compiled(h, ())[0]
+        return self._finish(h, attend(self.attention_norm(h), self.attention))
+
+    def forward_watching(self, h: Tensor, watched: Sequence[int]) -> tuple[Tensor, "Watched"]:
+        """Run the layer, and return what its attention did with some features as well."""
+        if self._runs_compiled(h):
+            output, columns_BSF, attended_BS = self._compiled(h, tuple(watched))
+            return output, Watched(columns_BSF, attended_BS)
+        z_BF = self.attention_norm(h)
+        attended_BF, log_n_BF = attend_with_partition(z_BF)
+        with torch.no_grad():
+            own = list(watched)
+            y_BSF = (z_BF[:, own] - z_BF.mean(1, keepdim=True)).unsqueeze(2)
+            scores_BSF = y_BSF * (z_BF / math.sqrt(z_BF.shape[1])).unsqueeze(1)
+            columns_BSF = torch.exp(scores_BSF - log_n_BF.unsqueeze(1))
+        seen = Watched(columns_BSF, attended_BF.detach()[:, own])
+        return self._finish(h, attended_BF), seen
+
+    def _finish(self, h: Tensor, attended: Tensor) -> Tensor:
         if self.residual:
             attended = h + attended
         return attended + self.transform(self.stack_norm(attended))
+
+    def _runs_compiled(self, h: Tensor) -> bool:
+        return self.attention != "exact" and runs_compiled(h)
+
+    def _compiled(self, h: Tensor, watched: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
+        from fcorr.nn.kernels.functions import EncoderLayer
+
+        modules = (self.attention_norm, self.stack_norm, *self.stack)
+        parameters = [p for module in modules for p in (module.weight, module.bias)]
+        eps = self.attention_norm.eps
+        return EncoderLayer.apply(h, watched, eps, self.residual, *parameters)
 
     def transform(self, x: Tensor) -> Tensor:
         """Apply the stack of element-wise linear layers."""
@@ -104,6 +158,8 @@ class FCorrTransformer(nn.Module):
         Dropout in the prediction head.
     learn_missing : bool, default=False
         Give each numeric feature one more number, its embedding where the value is NaN.
+    attention : {"auto", "linear", "exact"}, default="auto"
+        How the attention is computed, see :func:`fcorr.nn.attention.attend`.
     generator : torch.Generator, optional
         Source of the initial weights; the same generator state gives the same model.
 
@@ -127,6 +183,7 @@ class FCorrTransformer(nn.Module):
         knots: Sequence[Tensor] | None = None,
         dropout: float = 0.0,
         learn_missing: bool = False,
+        attention: AttentionMethod = "auto",
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -149,7 +206,11 @@ class FCorrTransformer(nn.Module):
         self.missing = nn.Parameter(torch.zeros(n_numeric)) if learn_missing else None
         self.layers = nn.ModuleList(
             FCorrEncoderLayer(
-                n_features, n_elementwise=len(head), residual=residual, generator=generator
+                n_features,
+                n_elementwise=len(head),
+                residual=residual,
+                attention=attention,
+                generator=generator,
             )
             for _ in range(n_layers)
         )
@@ -166,18 +227,53 @@ class FCorrTransformer(nn.Module):
         """The layer whose attention matrix is read and regularised."""
         return cast(FCorrEncoderLayer, self.layers[0])
 
+    def locate(self, x_num: Tensor) -> Tensor:
+        """Prepare numbers for :meth:`embed_located`, once for as often as they are used."""
+        return self.numeric.locate(x_num) if isinstance(self.numeric, SplineEmbedding) else x_num
+
     def embed(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Embed every feature as one number: ``(B, F)``."""
-        e_num = self.numeric(x_num if self.missing is None else x_num.nan_to_num())
+        return self.embed_located(x_cat, self.locate(x_num))
+
+    def embed_located(self, x_cat: Tensor, located: Tensor) -> Tensor:
+        """Embed categories and numbers that went through :meth:`locate`: ``(B, F)``."""
+        numeric = self.numeric
+        spline = isinstance(numeric, SplineEmbedding)
+        if spline and runs_compiled(located) and not located.requires_grad:
+            return self._embed_compiled(x_cat, located)
+        known = located if self.missing is None else located.nan_to_num()
+        e_num = numeric.at(known) if isinstance(numeric, SplineEmbedding) else numeric(known)
         if self.missing is not None:
-            e_num = torch.where(x_num.isnan(), self.missing, e_num)
+            e_num = torch.where(located.isnan(), self.missing, e_num)
         return torch.cat([self.categorical(x_cat), e_num], dim=1)
+
+    def _embed_compiled(self, x_cat: Tensor, located: Tensor) -> Tensor:
+        from fcorr.nn.kernels.functions import Embedding
+
+        spline = cast(SplineEmbedding, self.numeric)
+        missing = located.new_empty(0) if self.missing is None else self.missing
+        return Embedding.apply(
+            self.categorical.table(),
+            spline.steps,
+            missing,
+            x_cat,
+            self.categorical.offsets,
+            located,
+            spline.starts,
+        )
 
     def encode(self, e_BF: Tensor) -> Tensor:
         """Run the encoder layers on embedded features: ``(B, F)``."""
         for layer in self.layers:
             e_BF = layer(e_BF)
         return e_BF
+
+    def encode_watching(self, e_BF: Tensor, watched: Sequence[int]) -> tuple[Tensor, Watched]:
+        """Encode, and return what the first layer's attention did with some features as well."""
+        h_BF, seen = self.first_layer.forward_watching(e_BF, watched)
+        for layer in self.layers[1:]:
+            h_BF = layer(h_BF)
+        return h_BF, seen
 
     def decode(self, h_BF: Tensor) -> Tensor:
         """Map encoded features to outputs: ``(B, n_outputs)``."""
@@ -194,9 +290,3 @@ class FCorrTransformer(nn.Module):
     def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """First-layer attention matrix: ``(B, F, F)``."""
         return attention_weights(self.normalized_embedding(x_cat, x_num))
-
-    def seed_dropout(self, generator: torch.Generator | None) -> None:
-        """Let every dropout draw from ``generator``."""
-        for module in self.modules():
-            if isinstance(module, Dropout):
-                module.generator = generator

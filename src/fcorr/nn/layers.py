@@ -7,6 +7,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from fcorr.nn.dropout import Dropout
+
 
 class ElementwiseLinear(nn.Module):
     """The Element-Wise Linear layer (paper, §3.1): ``y_i = weight_i · x_i + bias_i``.
@@ -82,25 +84,6 @@ class CatLinear(nn.Module):
         """Sum entries over the categories of each feature: ``(*, Σ C)`` → ``(*, n_features)``."""
         zeros = x.new_zeros(*x.shape[:-1], self.n_features)
         return zeros.index_add(-1, self.feature_of_category, x)
-
-
-class Dropout(nn.Module):
-    """Dropout that draws from its own generator, so that a fit never touches torch's global one.
-
-    Set ``generator`` before training; ``None`` falls back to torch's global generator.
-    """
-
-    def __init__(self, rate: float) -> None:
-        super().__init__()
-        self.rate = rate
-        self.generator: torch.Generator | None = None
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Zero each entry with probability ``rate`` while training and rescale the others."""
-        if not self.training or self.rate == 0:
-            return x
-        keep = torch.empty_like(x).bernoulli_(1 - self.rate, generator=self.generator)
-        return x * keep.div_(1 - self.rate)
 
 
 def linear(n_in: int, n_out: int, *, generator: torch.Generator | None = None) -> nn.Linear:

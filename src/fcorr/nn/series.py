@@ -46,25 +46,25 @@ TERMS = (8, 10, 12, 14, 16, 18, 20, 24)
 _TERMS_DOUBLE = (16, 20, 24, 28, 32, 36)
 
 
-def series_size(z_BF: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def series_size(z_BF: Tensor, root: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return each row's X, the factor of X^K/K! in the bound on h, and the largest exponent."""
-    n_features = z_BF.shape[1]
     mean_B = z_BF.mean(1)
     largest_B = (z_BF - mean_B.unsqueeze(1)).abs().amax(1)
-    X_B = largest_B.square() / math.sqrt(n_features)
-    factor_B = 2 * largest_B * (1 + torch.exp(mean_B.abs() * largest_B / math.sqrt(n_features)))
-    exponent_B = X_B + mean_B.abs() * largest_B / math.sqrt(n_features)
+    X_B = largest_B.square() / root
+    factor_B = 2 * largest_B * (1 + torch.exp(mean_B.abs() * largest_B / root))
+    exponent_B = X_B + mean_B.abs() * largest_B / root
     return X_B, factor_B, exponent_B
 
 
-def terms_needed(z_BF: Tensor) -> Tensor:
+def terms_needed(z_BF: Tensor, root: float) -> Tensor:
     """Return the terms each row needs for h to be within tolerance; 0: use the softmax.
 
-    The tolerance is 1e-6 in float32, a fifth of what the tests allow, and 1e-12 in float64.
+    ``root`` is what scores are divided by, √p. The tolerance is 1e-6 in float32, a fifth of what
+    the tests allow, and 1e-12 in float64.
     """
     double = z_BF.dtype == torch.float64
     tolerance = 1e-12 if double else 1e-6
-    X_B, factor_B, exponent_B = series_size(z_BF)
+    X_B, factor_B, exponent_B = series_size(z_BF, root)
     needed_B = torch.zeros_like(X_B, dtype=torch.long)
     for terms in reversed(_TERMS_DOUBLE if double else TERMS):
         # In logarithms: X^K alone would overflow for an outlier.
@@ -75,32 +75,43 @@ def terms_needed(z_BF: Tensor) -> Tensor:
 
 
 class SeriesAttention(torch.autograd.Function):
-    """``softmax(z zᵀ/√p) z`` by the series, with its gradient in closed form.
+    """``softmax(z zᵀ/root) z`` and ``log N`` by the series, with the gradient in closed form.
 
-    The gradient is that of the same series. With r_i = g_i/N_i and μ_i = P_i/N_i it needs the
-    moments A_n = Σ_i r_i s_i^n/n! and B_n = Σ_i r_i μ_i s_i^n/n! alone: the loss depends on M_n
-    through A_{n−1} − B_n.
+    The gradient is that of the same series. With r_i = g_i/N_i, μ_i = P_i/N_i and g' the gradient
+    by log N it needs the moments A_n = Σ_i r_i s_i^n/n! and B_n = Σ_i (r_i μ_i − g'_i/N_i) s_i^n/n!
+    alone: the loss depends on M_n through A_{n−1} − B_n.
 
-    **Shape**: ``(B, F)`` → ``(B, F)``.
+    **Shape**: ``(B, F)`` → ``(B, F)``, ``(B, F)``.
     """
 
     @staticmethod
-    def forward(ctx: FunctionCtx, z_BF: Tensor, n_terms: int) -> Tensor:
-        """Compute the attention output with ``n_terms`` terms."""
-        mean_B1, powers_BKF, npq_B3F, factors_K = _evaluate(z_BF, n_terms)
+    def forward(ctx: FunctionCtx, z_BF: Tensor, n_terms: int, root: float) -> tuple[Tensor, Tensor]:
+        """Compute both with ``n_terms`` terms."""
+        mean_B1, powers_BKF, npq_B3F, factors_K = _evaluate(z_BF, n_terms, root)
         mu_BF = npq_B3F[:, 1] / npq_B3F[:, 0]
         ctx.save_for_backward(z_BF, mean_B1, powers_BKF, npq_B3F, mu_BF, factors_K)
-        return mean_B1 + mu_BF
+        ctx.root = root  # type: ignore[attr-defined]
+        ctx.set_materialize_grads(False)
+        return mean_B1 + mu_BF, (npq_B3F[:, 0] / powers_BKF[:, 0]).log()
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, grad_BF: Tensor) -> tuple[Tensor, None]:
+    def backward(
+        ctx: FunctionCtx, grad_h_BF: Tensor | None, grad_log_BF: Tensor | None
+    ) -> tuple[Tensor, None, None]:
         """Propagate the gradient, by moments as well."""
         z_BF, mean_B1, powers_BKF, npq_B3F, mu_BF, factors_K = ctx.saved_tensors  # type: ignore[attr-defined]
-        n_terms, n_features = len(factors_K), grad_BF.shape[1]
-        root = math.sqrt(n_features)
+        root = ctx.root  # type: ignore[attr-defined]
+        n_terms, n_features = len(factors_K), z_BF.shape[1]
+        grad_BF = torch.zeros_like(z_BF) if grad_h_BF is None else grad_h_BF
+        variance_BF = npq_B3F[:, 2] / npq_B3F[:, 0] - mu_BF.square()
+        by_query_BF = grad_BF * variance_BF
         r_BF = grad_BF / npq_B3F[:, 0]  # the weight of the powers and that of N cancel
-        ab_BK2 = torch.bmm(powers_BKF[:, :n_terms], torch.stack([r_BF, r_BF * mu_BF], dim=2))
+        from_n_BF = r_BF * mu_BF
+        if grad_log_BF is not None:
+            by_query_BF = by_query_BF + grad_log_BF * mu_BF
+            from_n_BF = from_n_BF - grad_log_BF / npq_B3F[:, 0]
+        ab_BK2 = torch.bmm(powers_BKF[:, :n_terms], torch.stack([r_BF, from_n_BF], dim=2))
         ab_BK2 *= factors_K.unsqueeze(1)
         # Row 0: coefficients of dL/dM_n, n = 0…K. Row 1: of their derivative with respect to y.
         coefficients_B2K = grad_BF.new_zeros(len(grad_BF), 2, n_terms + 1)
@@ -109,24 +120,16 @@ class SeriesAttention(torch.autograd.Function):
         orders = torch.arange(1, n_terms + 1, dtype=grad_BF.dtype, device=grad_BF.device)
         coefficients_B2K[:, 1, :n_terms] = coefficients_B2K[:, 0, 1:] * orders
         sums_B2F = torch.bmm(coefficients_B2K, powers_BKF[:, : n_terms + 1])
-        variance_BF = npq_B3F[:, 2] / npq_B3F[:, 0] - mu_BF.square()
-        dy_BF = sums_B2F[:, 1] + (mean_B1 * sums_B2F[:, 0] + grad_BF * variance_BF) / root
+        dy_BF = sums_B2F[:, 1] + (mean_B1 * sums_B2F[:, 0] + by_query_BF) / root
         by_mean_B1 = (sums_B2F[:, 0] * (z_BF - mean_B1)).sum(1, keepdim=True) / root
         # z reaches h through y = z − z̄, through z̄ in the weights and through the z̄ that is added.
         through_mean = (grad_BF - dy_BF).sum(1, keepdim=True) + by_mean_B1
-        return dy_BF + through_mean / n_features, None
+        return dy_BF + through_mean / n_features, None, None
 
 
-def series_partition(z_BF: Tensor, n_terms: int) -> tuple[Tensor, Tensor]:
-    """Return ``log Σ_j exp(z_i y_j/√p)`` and the mean of y under that softmax, per feature."""
-    _, powers_BKF, npq_B3F, _ = _evaluate(z_BF, n_terms)
-    return (npq_B3F[:, 0] / powers_BKF[:, 0]).log(), npq_B3F[:, 1] / npq_B3F[:, 0]
-
-
-def _evaluate(z_BF: Tensor, n_terms: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _evaluate(z_BF: Tensor, n_terms: int, root: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return z̄, the powers ω y^n, N and its two derivatives times ω, and 1/(n! p^{n/2})."""
     n_rows, n_features = z_BF.shape
-    root = math.sqrt(n_features)
     mean_B1 = z_BF.mean(1, keepdim=True)
     y_BF = z_BF - mean_B1
     powers_BKF = z_BF.new_empty(n_rows, n_terms + 2, n_features)

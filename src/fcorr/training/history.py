@@ -15,8 +15,9 @@ class EpochRecord:
 
 @dataclass
 class History:
-    """The course of a training run."""
+    """The course of a training run; ``engine`` is the one that ran, "compiled" or "plain"."""
 
+    engine: str = "plain"
     car_weight: float | None = None
     best_epoch: int | None = None
     epochs: list[EpochRecord] = field(default_factory=list)

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from fcorr.nn.car import augmented_forward, car_cda, car_sensitive, paper_weight
+from fcorr.nn.car import augmented_forward, car_flips, car_sensitive, paper_weight
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.losses import Loss
 
@@ -17,7 +17,10 @@ CarWeight = float | Literal["paper"] | None
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as tensors: codes, numbers, target and weight (of mean 1)."""
+    """Rows as tensors: codes, located numbers, target and weight (of mean 1).
+
+    Numbers are located among the knots (``model.locate``) once, not in every step.
+    """
 
     x_cat: Tensor
     x_num: Tensor
@@ -44,7 +47,7 @@ class Objective:
     sensitive : sequence of int
         Positions of the sensitive features among the categorical ones.
     car : float, "paper" or None
-        λ; the paper's rule, settled on the first batch; or no CAR.
+        λ; the paper's rule, settled on a first batch; or no CAR.
     car_form : {"sensitive", "paper", "cda"}
         Form of CAR, see :mod:`fcorr.nn.car`.
     """
@@ -67,24 +70,39 @@ class Objective:
 
     def __call__(self, batch: Rows) -> tuple[Tensor, Tensor, Tensor]:
         """Return the total, the performance loss and CAR, each a scalar."""
+        e_BF = self.model.embed_located(batch.x_cat, batch.x_num)
         if not self.has_car:
-            performance = self._performance(self.model(batch.x_cat, batch.x_num), batch)
+            performance = self._performance(self.model.decode(self.model.encode(e_BF)), batch)
             return performance, performance, torch.zeros_like(performance)
-        outputs, losses = self._outputs_and_car(batch)
-        performance = self._performance(outputs, batch)
-        car = (batch.weight * losses).mean()
         if self.car_weight is None:
-            self.car_weight = paper_weight(performance.item(), car.item())
+            raise RuntimeError("The paper's weight must be settled before the first step.")
+        performance, car = self._losses(e_BF, batch)
         return performance + self.car_weight * car, performance, car
+
+    @property
+    def needs_weight(self) -> bool:
+        """Whether λ is still to be settled by the paper's rule."""
+        return self.has_car and self.car_weight is None
+
+    @torch.no_grad()
+    def settle_weight(self, batch: Rows) -> None:
+        """Settle λ by the paper's rule, before the first step."""
+        e_BF = self.model.embed_located(batch.x_cat, batch.x_num)
+        performance, car = self._losses(e_BF, batch)
+        self.car_weight = paper_weight(performance.item(), car.item())
+
+    def _losses(self, e_BF: Tensor, batch: Rows) -> tuple[Tensor, Tensor]:
+        outputs, losses = self._outputs_and_car(e_BF)
+        return self._performance(outputs, batch), (batch.weight * losses).mean()
 
     def _performance(self, outputs: Tensor, batch: Rows) -> Tensor:
         return (batch.weight * self.loss(outputs, batch.target)).mean()
 
-    def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
+    def _outputs_and_car(self, e_BF: Tensor) -> tuple[Tensor, Tensor]:
+        model = self.model
         if self.car_form == "paper":
-            return augmented_forward(self.model, batch.x_cat, batch.x_num, self.sensitive)
-        e_BF = self.model.embed(batch.x_cat, batch.x_num)
-        outputs = self.model.decode(self.model.encode(e_BF))
+            return augmented_forward(model, e_BF, self.sensitive)
         if self.car_form == "cda":
-            return outputs, car_cda(self.model, batch.x_cat, batch.x_num, self.sensitive)
-        return outputs, car_sensitive(self.model, e_BF, self.sensitive)
+            return model.decode(model.encode(e_BF)), car_flips(model, e_BF, self.sensitive)
+        h_BF, seen = model.encode_watching(e_BF, self.sensitive)
+        return model.decode(h_BF), car_sensitive(model, e_BF, seen, self.sensitive)

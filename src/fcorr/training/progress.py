@@ -21,6 +21,9 @@ class SilentProgress:
     ) -> None:
         return None
 
+    def say(self, message: str) -> None:
+        """Tell why nothing seems to happen."""
+
     def report(self, record: EpochRecord) -> None:
         """Take note of a finished epoch."""
 
@@ -31,6 +34,10 @@ class LineProgress(SilentProgress):
     def __init__(self, n_epochs: int, stream: TextIO) -> None:
         self.n_epochs = n_epochs
         self.stream = stream
+
+    def say(self, message: str) -> None:
+        """Print the message."""
+        print(message, file=self.stream, flush=True)
 
     def report(self, record: EpochRecord) -> None:
         """Print the epoch's losses."""
@@ -64,6 +71,10 @@ class BarProgress(SilentProgress):
         trace: TracebackType | None,
     ) -> None:
         self.bar.stop()
+
+    def say(self, message: str) -> None:
+        """Show the message beside the bar."""
+        self.bar.update(self.task, description=message)
 
     def report(self, record: EpochRecord) -> None:
         """Advance the bar."""

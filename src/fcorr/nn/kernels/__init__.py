@@ -1,0 +1,1 @@
+"""Compiled kernels for single precision on the CPU; importing them needs numba."""
