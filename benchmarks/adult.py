@@ -1,22 +1,18 @@
 """Adult (Census Income) with default arguments: AUROC and the change under flips, several seeds.
 
-Run with ``make bench-adult``; the folder with ``adult/adult.data.gz`` and ``adult/adult.test.gz``
-(the original files, gzipped) is named by FCORR_DATA. Writes benchmarks/results/adult.jsonl and
-docs/tables/adult.md.
+Run with ``make bench-adult``; the data is what ``fcorr.data.fetch_adult()`` downloads, or lies in
+the folder that FCORR_DATA names. Writes benchmarks/results/adult.jsonl and docs/tables/adult.md.
 """
 
-import gzip
 import json
-import os
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pa_csv
 
 from fcorr import FCorrClassifier, __version__
+from fcorr.data import Dataset, load_adult
 from fcorr.metrics import (
     accuracy_score,
     average_individual_fairness,
@@ -26,11 +22,6 @@ from fcorr.metrics import (
 )
 
 HERE = Path(__file__).parent
-COLUMNS = [
-    *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation"),
-    *("relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week"),
-    *("native_country", "income"),
-]
 VARIANTS = {
     "defaults, no sensitive column": {},
     "race, without CAR": {"sensitive": "race", "car": None},
@@ -44,29 +35,18 @@ VARIANTS = {
 SEEDS = range(5)
 
 
-def read_adult(path: Path, skip: int) -> tuple[pa.Table, np.ndarray]:
-    with gzip.open(path) as file:
-        text = file.read().replace(b", ", b",")
-    table = pa_csv.read_csv(
-        pa.BufferReader(text),
-        read_options=pa_csv.ReadOptions(column_names=COLUMNS, skip_rows=skip),
-        convert_options=pa_csv.ConvertOptions(null_values=["?"], strings_can_be_null=True),
-    )
-    y = np.array([label.startswith(">50K") for label in table["income"].to_pylist()]).astype(int)
-    return table.drop_columns("income"), y
-
-
-def run(train, test, variant: str, seed: int) -> dict:
+def run(adult: Dataset, variant: str, seed: int) -> dict:
+    train, test = adult.train, adult.test
     start = time.perf_counter()
-    model = FCorrClassifier(**VARIANTS[variant], random_state=seed).fit(*train)
+    model = FCorrClassifier(**VARIANTS[variant], random_state=seed).fit(train.X, train.y)
     seconds = time.perf_counter() - start
-    flips = flip_scores(model.predict_proba, test[0], "race")
+    flips = flip_scores(model.predict_proba, test.X, "race")
     return {
         "variant": variant,
         "seed": seed,
         "fcorr_version": __version__,
-        "test_auroc": float(roc_auc_score(test[1], flips.factual)),
-        "test_accuracy": float(accuracy_score(test[1], flips.factual >= 0.5)),
+        "test_auroc": float(roc_auc_score(test.y, flips.factual)),
+        "test_accuracy": float(accuracy_score(test.y, flips.factual >= 0.5)),
         "avgif": average_individual_fairness(flips),
         "largest_change": flip_changes(flips)["max"],
         "parameters": model.model_.n_parameters,
@@ -94,17 +74,16 @@ def write_table(records: list[dict], path: Path) -> None:
 
 
 def main() -> None:
-    if "FCORR_DATA" not in os.environ:
-        sys.exit("error: set FCORR_DATA to the folder that holds adult/adult.data.gz")
-    folder = Path(os.environ["FCORR_DATA"]) / "adult"
-    train = read_adult(folder / "adult.data.gz", skip=0)
-    test = read_adult(folder / "adult.test.gz", skip=1)
+    try:
+        adult = load_adult()
+    except FileNotFoundError as error:
+        sys.exit(f"error: {error}")
     records = []
     results = HERE / "results" / "adult.jsonl"
     results.parent.mkdir(exist_ok=True)
     for variant in VARIANTS:
         for seed in SEEDS:
-            records.append(run(train, test, variant, seed))
+            records.append(run(adult, variant, seed))
             print(json.dumps(records[-1]), flush=True)
     results.write_text("".join(json.dumps(record) + "\n" for record in records))
     write_table(records, HERE.parent / "docs" / "tables" / "adult.md")

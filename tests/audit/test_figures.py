@@ -8,7 +8,24 @@ import numpy as np
 import pytest
 
 from fcorr._core.errors import InvalidInputError
-from fcorr.audit.figures import BarPanel, HeatMapPanel, bar_chart_svg, heat_map_svg
+from fcorr.audit.figures import (
+    BarPanel,
+    HeatMapPanel,
+    actual_expected_svg,
+    bar_chart_svg,
+    double_lift_svg,
+    heat_map_svg,
+    lift_svg,
+    lorenz_svg,
+)
+from fcorr.metrics import (
+    ActualExpected,
+    ActualExpectedTable,
+    actual_over_expected,
+    double_lift_table,
+    lift_table,
+    lorenz_curve,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = '<script>alert("&")</script>'
@@ -31,13 +48,57 @@ def bars(values=(0.66, 1.3, 2.5), *, sensitive=("X1",), **options) -> str:
     )
 
 
+def portfolio() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw claims per year, predicted frequencies and exposures."""
+    rng = np.random.default_rng(0)
+    exposure, rate = rng.uniform(0.1, 1, 2_000), rng.gamma(2, 0.1, 2_000)
+    return rng.poisson(exposure * rate) / exposure, rate, exposure
+
+
+def lorenz(names=("FCorr", "GLM"), *, title="Attention") -> str:
+    y, rate, exposure = portfolio()
+    orders = [rate, np.round(rate, 1), -rate, exposure]
+    curves = {
+        name: lorenz_curve(y, order, sample_weight=exposure)
+        for name, order in zip(names, orders, strict=False)
+    }
+    return lorenz_svg(curves, title=title)
+
+
+def lift(n_bins=10, *, title="Attention", **options) -> str:
+    y, rate, exposure = portfolio()
+    return lift_svg(
+        lift_table(y, rate, n_bins=n_bins, sample_weight=exposure), title=title, **options
+    )
+
+
+def double_lift(n_bins=10, *, title="Attention", **options) -> str:
+    y, rate, exposure = portfolio()
+    table = double_lift_table(y, rate, 0.1 + rate**0.5 / 5, n_bins=n_bins, sample_weight=exposure)
+    return double_lift_svg(table, title=title, **options)
+
+
+def actual_expected(groups=("female", "male"), *, title="Attention", **options) -> str:
+    y, rate, exposure = portfolio()
+    labels = np.array(groups)[np.arange(len(y)) % len(groups)]
+    table = actual_over_expected(y, rate, sensitive_features=labels, sample_weight=exposure)
+    return actual_expected_svg(table, title=title, **options)
+
+
 FIGURES = [heat_map, bars]
+PLOTS = [lorenz, lift, double_lift, actual_expected]
 DRAWINGS = [
     heat_map,
     partial(heat_map, 13),
     partial(heat_map, 60),
     bars,
     partial(bars, (-1 / 3, 2 / 3, 1e-7)),
+    *PLOTS,
+    partial(lorenz, ["a name that goes on and on and on", "b", "c", "d"]),
+    partial(lift, 1),
+    partial(lift, 30),
+    partial(double_lift, 30, model="a model with a long name", incumbent="another one"),
+    partial(actual_expected, [f"group {i}" for i in range(60)]),
 ]
 
 
@@ -61,10 +122,10 @@ def luminance(colour: str) -> float:
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
-# -------------------------------------------------------------------------------- both figures
+# --------------------------------------------------------------------------------- all figures
 
 
-@pytest.mark.parametrize("figure", FIGURES)
+@pytest.mark.parametrize("figure", FIGURES + PLOTS)
 def test_stands_alone_and_is_accessible(figure):
     svg = figure()
     root = ElementTree.fromstring(svg)
@@ -74,7 +135,8 @@ def test_stands_alone_and_is_accessible(figure):
     assert (title.tag, description.tag) == (f"{SVG}title", f"{SVG}desc")
     assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
     assert title.text in ("Attention", "Significance")
-    assert "Sensitive: X1." in (description.text or "")
+    assert ("Sensitive: X1." in (description.text or "")) == (figure in FIGURES)
+    assert len(description.text or "") > 40
     # A white ground of its own, the size of the figure, behind all else.
     ground = root[2]
     assert (ground.tag, ground.get("fill")) == (f"{SVG}rect", "#ffffff")
@@ -94,6 +156,14 @@ def test_same_data_same_bytes_and_ids_of_its_own(figure):
     assert not set(one) & set(other)
 
 
+@pytest.mark.parametrize("figure", PLOTS)
+def test_plots_have_ids_of_their_own_too(figure):
+    assert figure() == figure()
+    one, other = (set(re.findall(r'id="([^"]+)"', figure(title=t))) for t in ("one", "other"))
+    assert len(one) == 2
+    assert not one & other
+
+
 @pytest.mark.parametrize("draw", DRAWINGS)
 def test_coordinates_are_short_and_finite(draw):
     svg = draw()
@@ -104,8 +174,9 @@ def test_coordinates_are_short_and_finite(draw):
     assert not re.search(r"\b(nan|inf|None|Undefined)\b", svg)
 
 
-def boxes(element: ElementTree.Element, x: float = 0.0, y: float = 0.0):
+def boxes(element: ElementTree.Element, x: float = 0.0, y: float = 0.0, anchor: str = "start"):
     """Walk through the figure; yield each element with left, top, right and bottom of its box."""
+    anchor = element.get("text-anchor", anchor)
     shift = re.match(r"translate\((\S+) (\S+)\)", element.get("transform", ""))
     if shift:
         x, y = x + float(shift[1]), y + float(shift[2])
@@ -116,13 +187,12 @@ def boxes(element: ElementTree.Element, x: float = 0.0, y: float = 0.0):
         length = 5.5 * len(shown(element))  # half the font size per letter: a common font's mean
         if "rotate(-90)" in element.get("transform", ""):
             bottom += length
-        elif element.get("text-anchor") == "end":
-            left -= length
-        elif element.get("text-anchor") is None:
-            right += length
+        else:
+            before = {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor]
+            left, right = left - before * length, right + (1 - before) * length
     yield element, (left, top, right, bottom)
     for child in element:
-        yield from boxes(child, x, y)
+        yield from boxes(child, x, y, anchor)
 
 
 @pytest.mark.parametrize("draw", DRAWINGS)
@@ -140,6 +210,16 @@ def test_names_and_titles_are_escaped():
     bar = bar_chart_svg(
         [BarPanel(NASTY, names, [1, 2])], title=NASTY, x_label=NASTY, sensitive=[NASTY]
     )
+    plots = [
+        lorenz([NASTY], title=NASTY),
+        lift(title=NASTY, y_label=NASTY, weight_label=NASTY),
+        double_lift(title=NASTY, model=NASTY, incumbent="a&b"),
+        actual_expected([NASTY, "a&b"], title=NASTY, x_label=NASTY),
+    ]
+    for svg in plots:
+        ElementTree.fromstring(svg)
+        assert "<script" not in svg
+        assert NASTY in shown_texts(svg)
     for svg in (heat, bar):
         assert "<script" not in svg
         assert shown_texts(svg).count(NASTY) >= 3
@@ -374,3 +454,158 @@ def test_values_of_any_size_have_short_numbers():
     assert {"27,508", "412", "≈0"} <= set(shown_texts(svg))
     tiny = bar_chart_svg([BarPanel("t", ["a"], [3.2e-9])], title="t", x_label="x")
     assert "3.2e−9" in shown_texts(tiny)
+
+
+# --------------------------------------------------------------------------------------- plots
+
+
+def drawn_lines(svg: str) -> list[ElementTree.Element]:
+    """List the lines of the plot and, after them, those of the legend."""
+    paths = ElementTree.fromstring(svg).iter(f"{SVG}path")
+    return [path for path in paths if path.get("stroke-linejoin") == "round"]
+
+
+def points(path: ElementTree.Element) -> np.ndarray:
+    pairs = re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", path.get("d", ""))
+    return np.array(pairs, dtype=float)
+
+
+@pytest.mark.parametrize("figure", [lift, double_lift, partial(lorenz, list("abcd"))])
+def test_lines_differ_also_on_a_black_and_white_print(figure):
+    svg = figure()
+    lines = [line for line in drawn_lines(svg) if float(line.get("stroke-width", 0)) == 2]
+    of_plot = lines[: len(lines) // 2]
+    dashes = [line.get("stroke-dasharray") for line in of_plot]
+    assert len(set(dashes)) == len(of_plot) >= 2
+    assert dashes == [line.get("stroke-dasharray") for line in lines[len(lines) // 2 :]]
+    for line in of_plot:
+        assert luminance(line.get("stroke", "")) < 0.2  # dark enough to be read on white
+
+
+def test_lorenz_curves_lie_where_their_numbers_are():
+    curve = lorenz_curve([0, 1, 1, 2], [1, 2, 2, 3])
+    svg = lorenz_svg({"m": curve}, title="t")
+    diagonal, drawn, *_ = (points(line) for line in drawn_lines(svg))
+    (left, bottom), (right, top) = diagonal
+    side = right - left
+    x, y = (drawn[:, 0] - left) / side, (bottom - drawn[:, 1]) / side
+    assert (top, side) == (0, bottom)
+    assert np.column_stack([x, y]) == pytest.approx(
+        np.column_stack([curve.exposure_share, curve.claim_share]), abs=1e-4
+    )
+    assert "m, Gini 0.375" in shown_texts(svg)
+    assert "the half of lowest predicted risk has 25 % of the total" in svg
+
+
+def test_a_long_lorenz_curve_is_thinned_but_not_moved():
+    y, rate, _ = portfolio()
+    curve = lorenz_curve(y, rate)
+    diagonal, drawn, *_ = (points(p) for p in drawn_lines(lorenz_svg({"m": curve}, title="t")))
+    side = diagonal[1, 0]
+    assert len(drawn) == 201 < len(curve.exposure_share)
+    expected = np.interp(drawn[:, 0] / side, curve.exposure_share, curve.claim_share)
+    assert (side - drawn[:, 1]) / side == pytest.approx(expected, abs=1e-3)
+
+
+def test_hyphens_in_names_stay_and_negative_gini_has_a_minus():
+    svg = lorenz_svg({"bonus-malus": lorenz_curve([0, 1], [2, 1])}, title="t")
+    assert "bonus-malus, Gini −0.500" in shown_texts(svg)
+
+
+@pytest.mark.parametrize("n", [0, 5])
+def test_one_to_four_lorenz_curves(n):
+    curve = lorenz_curve([0, 1], [1, 2])
+    with pytest.raises(InvalidInputError) as caught:
+        lorenz_svg({str(i): curve for i in range(n)}, title="t")
+    assert str(caught.value) == (
+        f"A Lorenz figure shows one to 4 curves, got {n}. Choose the models to show."
+    )
+
+
+def test_lift_lines_follow_the_table():
+    y, rate, exposure = portfolio()
+    table = lift_table(y, rate, n_bins=5, sample_weight=exposure)
+    svg = lift_svg(table, title="t", y_label="claims per year", weight_label="years")
+    actual, predicted, *_ = (points(line) for line in drawn_lines(svg))
+    for drawn, name in ((actual, "actual"), (predicted, "predicted")):
+        values = np.array([getattr(row, name) for row in table.rows])
+        slope, _ = np.polyfit(values, drawn[:, 1], 1)
+        assert slope < 0  # up is more
+        assert np.corrcoef(values, drawn[:, 1])[0, 1] == pytest.approx(-1, abs=1e-5)
+    assert (actual[:, 0] == predicted[:, 0]).all()
+    (hint,) = [text for text in tooltips(svg) if text.startswith("Bin 5: actual")]
+    assert hint.endswith(f"{table.rows[-1].n} rows")
+    assert "years" in hint
+    assert {"1", "2", "3", "4", "5", "claims per year", "years"} <= set(shown_texts(svg))
+
+
+def test_zero_is_shown_where_it_costs_little():
+    wide = lift_svg(lift_table([1, 4], [1, 4], n_bins=2), title="t")
+    narrow = lift_svg(lift_table([101, 102], [101, 102], n_bins=2), title="t")
+    flat = lift_svg(lift_table([0, 0], [0, 0], n_bins=2), title="t")
+    assert shown_texts(wide).count("0") + shown_texts(wide).count("0.0") == 2  # both axes
+    assert shown_texts(narrow).count("0") + shown_texts(narrow).count("0.0") == 1
+    assert "0.0" in shown_texts(flat)
+
+
+def test_double_lift_labels_the_edges_of_its_bins_and_leaves_out_what_would_touch():
+    table = double_lift_table([1, 1, 3, 3], [1, 1, 3, 3], [2, 2, 2, 2], n_bins=2)
+    texts = shown_texts(double_lift_svg(table, title="t", model="new", incumbent="old"))
+    assert {"0.50", "1.50", "bins by new ÷ old", "actual", "new", "old"} <= set(texts)
+    many = [t for t in shown_texts(double_lift(30)) if re.fullmatch(r"\d\.\d\d", t)]
+    assert 10 < len(many) < 31
+
+
+@pytest.mark.parametrize(("draw", "kind"), [(lift, "lift chart"), (double_lift, "double lift")])
+def test_too_many_bins(draw, kind):
+    with pytest.raises(InvalidInputError) as caught:
+        draw(31)
+    assert str(caught.value).startswith(f"A {kind}")
+    assert str(caught.value).endswith(
+        "shows one to 30 bins, the table has 31. Make it with n_bins=30 or fewer."
+    )
+
+
+def group(name, ratio, low, high):
+    return ActualExpected(name, 10, 5.0, ratio, 1.0, ratio, low, high)
+
+
+def test_actual_over_expected_marks_intervals_without_one():
+    rows = (group("low", 0.5, 0.4, 0.7), group("even", 1.0, 0.9, 1.1))
+    svg = actual_expected_svg(ActualExpectedTable(rows, 0.9), title="t")
+    fills = [c.get("fill") for c in ElementTree.fromstring(svg).iter(f"{SVG}circle")]
+    assert fills == ["#1a1a1a", "#ffffff"] * 2  # the rows, then the legend
+    texts = shown_texts(svg)
+    assert {"low", "even", "0.50 (0.40 to 0.70)", "ratio (90 % interval)"} <= set(texts)
+    assert {"the interval holds 1", "the interval does not hold 1"} <= set(texts)
+    only_even = actual_expected_svg(ActualExpectedTable(rows[1:], 0.9), title="t")
+    assert "the interval does not hold 1" not in shown_texts(only_even)
+
+
+def test_a_wide_interval_is_cut_and_told_in_numbers():
+    rows = (group("tiny", 1.2, 0.1, 40.0), group("even", 1.0, 0.9, 1.1))
+    svg = actual_expected_svg(ActualExpectedTable(rows, 0.95), title="t")
+    assert svg.count("l5 4l-5 4") == 1  # one arrow head
+    assert "1.20 (0.10 to 40.00)" in shown_texts(svg)
+    assert "40" not in shown_texts(svg)  # no tick that far
+
+
+def test_groups_that_are_not_estimable_say_so():
+    nan = float("nan")
+    rows = (group("none", nan, nan, nan), group("even", 1.0, 0.9, 1.1))
+    svg = actual_expected_svg(ActualExpectedTable(rows, 0.95), title="t")
+    assert shown_texts(svg).count("not estimable") == 1
+    assert svg.count("<circle") == 2
+    alone = actual_expected_svg(ActualExpectedTable(rows[:1], 0.95), title="t")
+    assert "<circle" not in alone
+
+
+@pytest.mark.parametrize("n", [0, 61])
+def test_groups_that_fit(n):
+    table = ActualExpectedTable(tuple(group(str(i), 1.0, 0.9, 1.1) for i in range(n)), 0.95)
+    with pytest.raises(InvalidInputError) as caught:
+        actual_expected_svg(table, title="t")
+    assert str(caught.value) == (
+        f"A figure of actual over expected shows one to 60 groups, got {n}. "
+        "Join small groups, or choose the ones to show."
+    )

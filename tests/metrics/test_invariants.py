@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 import fcorr.metrics
-from fcorr.metrics import FlippedScores
+from fcorr.metrics import (
+    ActualExpectedTable,
+    DoubleLiftTable,
+    FlippedScores,
+    LiftTable,
+    LorenzCurve,
+)
 
 Table = dict[str, Any]
 
@@ -19,7 +25,7 @@ class Spec:
 
     columns: tuple[str, ...]
     grouped: bool = False
-    degree: int | None = None
+    degree: float | None = None
     """The value is multiplied by k**degree when scores and amounts are by k; None: by no rule."""
 
 
@@ -32,10 +38,18 @@ REGISTRY = {
     "roc_auc_score": Spec(("classes", "scores"), degree=0),
     "average_precision_score": Spec(("classes", "scores"), degree=0),
     "gini_score": Spec(("amounts", "predicted"), degree=0),
+    "normalized_gini_score": Spec(("amounts", "predicted"), degree=0),
+    "lorenz_curve": Spec(("amounts", "predicted"), degree=0),
+    "lift_table": Spec(("amounts", "predicted")),
+    "double_lift_table": Spec(("amounts", "predicted", "expected")),
+    "poisson_deviance": Spec(("claims", "expected"), degree=1),
+    "gamma_deviance": Spec(("claims", "expected"), degree=0),
+    "tweedie_deviance": Spec(("claims", "expected"), degree=0.5),
     "percentage_error": Spec(("amounts", "predicted"), degree=0),
     "root_mean_squared_error": Spec(("amounts", "predicted"), degree=1),
     "mean_absolute_error": Spec(("amounts", "predicted"), degree=1),
     "group_rates": Spec(DECISIONS, grouped=True),
+    "actual_over_expected": Spec(("counts", "expected"), grouped=True),
     "demographic_parity_difference": Spec(("amounts", "predicted"), grouped=True, degree=1),
     "equalized_odds_difference": Spec(DECISIONS, grouped=True),
     "equal_opportunity_difference": Spec(DECISIONS, grouped=True),
@@ -48,7 +62,20 @@ REGISTRY = {
     "flip_changes": Spec(("flipped_amounts",), degree=1),
     "decisions_flipped": Spec(("flips",)),
 }
-NO_METRICS = {"FlippedScores", "GroupRates", "Interval", "bootstrap_interval", "flip_scores"}
+NO_METRICS = {
+    "ActualExpected",
+    "ActualExpectedTable",
+    "DoubleLiftBin",
+    "DoubleLiftTable",
+    "FlippedScores",
+    "GroupRates",
+    "Interval",
+    "LiftBin",
+    "LiftTable",
+    "LorenzCurve",
+    "bootstrap_interval",
+    "flip_scores",
+}
 N_ROWS = 61  # odd, so that no vector unit divides it
 
 
@@ -58,6 +85,7 @@ def make_table(seed: int = 0) -> Table:
     # Few distinct scores: ties are where weights and row order go wrong.
     scores = np.round(rng.random(N_ROWS) + 0.3 * classes, 1)
     amounts = rng.gamma(1, 100, N_ROWS) * (rng.random(N_ROWS) < 0.5)
+    predicted = np.round(amounts + rng.gamma(1, 100, N_ROWS), -1)
     codes = rng.permutation(np.arange(N_ROWS) % 3)
     flipped = np.round(scores[:, None] + rng.normal(0, 0.2, (N_ROWS, 3)), 1)
     return {
@@ -65,7 +93,10 @@ def make_table(seed: int = 0) -> Table:
         "scores": scores,
         "decisions": (scores > 0.6).astype(int),
         "amounts": amounts,
-        "predicted": np.round(amounts + rng.gamma(1, 100, N_ROWS), -1),
+        "predicted": predicted,
+        "claims": 10 + amounts,
+        "expected": 20 + predicted,
+        "counts": (amounts // 100).astype(int),
         "groups": np.array(["a", "b", "c"])[codes],
         "flips": FlippedScores(("a", "b", "c"), codes, flipped),
         "flipped_amounts": FlippedScores(("a", "b", "c"), codes, 100 * flipped),
@@ -90,6 +121,14 @@ def evaluate(function: Callable[..., Any], spec: Spec, table: Table, weight: Any
     value = function(*(table[name] for name in spec.columns), **options)
     if isinstance(value, dict):
         return np.array(list(value.values()))
+    if isinstance(value, LorenzCurve):
+        return np.concatenate([value.exposure_share, value.claim_share, [value.gini]])
+    if isinstance(value, LiftTable | DoubleLiftTable | ActualExpectedTable):
+        numbers = [
+            [number for name, number in line.items() if name not in ("n", "group")]
+            for line in value.to_dict()["rows"]
+        ]
+        return np.sort(numbers, axis=0)
     if isinstance(value, list):  # a table of groups, whose order is that of their names
         # without the number of rows, which alone tells a weight from a repetition
         rates = [(line.weight, line.mean_prediction, line.tpr, line.fpr) for line in value]
@@ -272,7 +311,10 @@ def test_a_score_is_higher_for_the_truth(name: str) -> None:
     assert function(truth, truth) > function(truth, prediction)
 
 
-@pytest.mark.parametrize("name", [name for name in REGISTRY if name.endswith(("_error", "_rate"))])
+ERRORS = ("_error", "_deviance", "_rate")
+
+
+@pytest.mark.parametrize("name", [name for name in REGISTRY if name.endswith(ERRORS)])
 def test_an_error_is_zero_for_the_truth(name: str) -> None:
     table, function = make_table(), getattr(fcorr.metrics, name)
     truth, prediction = (table[column] for column in REGISTRY[name].columns)

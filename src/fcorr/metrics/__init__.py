@@ -1,12 +1,15 @@
 """Metrics: numpy in, numbers out. No torch is imported.
 
-How good the predictions are (`performance`), whether groups fare alike (`group`), whether a flip of
-the sensitive column changes anything (`counterfactual`), and how sure all of that is (`intervals`).
+How good the predictions are (`performance`; for insurance also `deviance`, `lorenz` and `lift`),
+whether groups fare alike (`group`) and bring what was expected of them (`calibration`), whether a
+flip of the sensitive column changes anything (`counterfactual`), and how sure all of that is
+(`intervals`).
 
-A name that ends in ``_score`` is better the higher it is; one in ``_error``, ``_rate``,
-``_difference`` or ``_gap`` is better the closer it is to 0.
+A name that ends in ``_score`` is better the higher it is; one in ``_error``, ``_deviance``,
+``_rate``, ``_difference`` or ``_gap`` is better the closer it is to 0.
 """
 
+from fcorr.metrics.calibration import ActualExpected, ActualExpectedTable, actual_over_expected
 from fcorr.metrics.counterfactual import (
     FlippedScores,
     auprc_gap,
@@ -19,6 +22,7 @@ from fcorr.metrics.counterfactual import (
     mae_gap,
     rmse_gap,
 )
+from fcorr.metrics.deviance import gamma_deviance, poisson_deviance, tweedie_deviance
 from fcorr.metrics.group import (
     GroupRates,
     demographic_parity_difference,
@@ -27,6 +31,15 @@ from fcorr.metrics.group import (
     group_rates,
 )
 from fcorr.metrics.intervals import Interval, bootstrap_interval
+from fcorr.metrics.lift import (
+    DoubleLiftBin,
+    DoubleLiftTable,
+    LiftBin,
+    LiftTable,
+    double_lift_table,
+    lift_table,
+)
+from fcorr.metrics.lorenz import LorenzCurve, lorenz_curve, normalized_gini_score
 from fcorr.metrics.performance import (
     accuracy_score,
     average_precision_score,
@@ -41,10 +54,18 @@ from fcorr.metrics.performance import (
 )
 
 __all__ = [
+    "ActualExpected",
+    "ActualExpectedTable",
+    "DoubleLiftBin",
+    "DoubleLiftTable",
     "FlippedScores",
     "GroupRates",
     "Interval",
+    "LiftBin",
+    "LiftTable",
+    "LorenzCurve",
     "accuracy_score",
+    "actual_over_expected",
     "auprc_gap",
     "auroc_gap",
     "average_individual_fairness",
@@ -52,6 +73,7 @@ __all__ = [
     "bootstrap_interval",
     "decisions_flipped",
     "demographic_parity_difference",
+    "double_lift_table",
     "equal_opportunity_difference",
     "equalized_odds_difference",
     "f1_gap",
@@ -60,12 +82,18 @@ __all__ = [
     "false_positive_rate",
     "flip_changes",
     "flip_scores",
+    "gamma_deviance",
     "gini_score",
     "group_rates",
+    "lift_table",
+    "lorenz_curve",
     "mae_gap",
     "mean_absolute_error",
+    "normalized_gini_score",
     "percentage_error",
+    "poisson_deviance",
     "rmse_gap",
     "roc_auc_score",
     "root_mean_squared_error",
+    "tweedie_deviance",
 ]

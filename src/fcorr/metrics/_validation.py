@@ -1,12 +1,14 @@
-"""Arguments that the metrics share, checked in one place so that they fail in the same words."""
+"""What the metrics share: arguments checked, and data without an answer, in the same words."""
 
+import math
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core.errors import InvalidInputError, near_match
+from fcorr._core.errors import InvalidInputError, NotEstimableWarning, near_match
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -84,6 +86,21 @@ def as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
             "Leave it out to count every row once."
         )
     return weight
+
+
+def as_amounts(
+    y_true: Any, y_pred: Any, sample_weight: Any
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return observed amounts, predicted ones and weights, of one length."""
+    amount, prediction = as_floats(y_true, "y_true"), as_floats(y_pred, "y_pred")
+    check_same_length(y_true=len(amount), y_pred=len(prediction))
+    return amount, prediction, as_weights(sample_weight, len(amount))
+
+
+def not_estimable(message: str, *, stacklevel: int = 3) -> float:
+    """Return nan and say why, by default with the line that called the caller."""
+    warnings.warn(message, NotEstimableWarning, stacklevel=stacklevel)
+    return math.nan
 
 
 def check_same_length(**lengths: int) -> None:

@@ -168,6 +168,11 @@ def _check_arguments(n_resamples: int, confidence: float) -> None:
         raise InvalidInputError(
             f"n_resamples must be a positive integer, got {n_resamples!r}. 500 is usual."
         )
+    check_confidence(confidence)
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that no interval can have."""
     if not 0 < confidence < 1:
         raise InvalidInputError(
             f"confidence must lie between 0 and 1, got {confidence!r}. Write 95 % as 0.95."

@@ -6,9 +6,6 @@ NOTE[DIFF] The paper's AUROC counts a tie between a positive and a negative as a
 counts it one half, so that a constant score gets 0.5 and not 0.
 """
 
-import math
-import warnings
-
 import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import (
@@ -20,15 +17,15 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
-from fcorr._core.errors import NotEstimableWarning
 from fcorr.metrics._validation import (
     TO_CLASSES,
     TO_DECISIONS,
     FloatArray,
+    as_amounts,
     as_binary,
-    as_floats,
     as_weights,
     check_same_length,
+    not_estimable,
 )
 
 __all__ = [
@@ -113,7 +110,8 @@ def gini_score(
     ``1 − 2/(N−1)·(N − Σ n·y_[n] / Σ y_[n])``, where ``y_[n]`` is the amount with the n-th smallest
     prediction. 1 means that the highest prediction has the whole amount, 0 that the order says
     nothing about the amounts (a constant prediction), negative values that it is upside down;
-    higher is better. No model gets more than ``gini_score(y_true, y_true)``.
+    higher is better. No model gets more than ``gini_score(y_true, y_true)``, of which
+    `normalized_gini_score` is the share.
 
     Parameters
     ----------
@@ -148,11 +146,11 @@ def gini_score(
     >>> gini_score([0, 0, 0, 100], [7, 7, 7, 7])
     0.0
     """
-    amount, prediction, weight = _amounts(y_true, y_pred, sample_weight)
+    amount, prediction, weight = as_amounts(y_true, y_pred, sample_weight)
     n_rows = weight.sum()
     total = np.sum(weight * amount)
     if total <= 0 or n_rows <= 1:
-        return _not_estimable(
+        return not_estimable(
             f"gini_score is not estimable: it needs amounts with a positive sum, got {total:g}, "
             f"and a total weight above 1, got {n_rows:g}, in {len(amount)} rows."
         )
@@ -190,10 +188,10 @@ def percentage_error(
     >>> percentage_error([0, 100, 100], [50, 50, 120])
     0.1
     """
-    amount, prediction, weight = _amounts(y_true, y_pred, sample_weight)
+    amount, prediction, weight = as_amounts(y_true, y_pred, sample_weight)
     total = np.sum(weight * amount)
     if total == 0:
-        return _not_estimable(
+        return not_estimable(
             f"percentage_error is not estimable: y_true sums to zero over {len(amount)} rows."
         )
     return float(np.sum(weight * (prediction - amount)) / total)
@@ -208,26 +206,13 @@ def _decisions(
     return truth, decision, as_weights(sample_weight, len(truth))
 
 
-def _amounts(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, sample_weight: npt.ArrayLike | None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    amount, prediction = as_floats(y_true, "y_true"), as_floats(y_pred, "y_pred")
-    check_same_length(y_true=len(amount), y_pred=len(prediction))
-    return amount, prediction, as_weights(sample_weight, len(amount))
-
-
 def _share(event: FloatArray, weight: FloatArray, name: str, condition: str) -> float:
     """Weighted mean of an event among the rows that the weights select."""
     total = weight.sum()
     if total == 0:
-        return _not_estimable(
+        return not_estimable(
             f"{name} is not estimable: none of the {len(event)} rows has {condition} and a "
             "positive weight.",
             stacklevel=4,
         )
     return float(np.sum(weight * event) / total)
-
-
-def _not_estimable(message: str, *, stacklevel: int = 3) -> float:
-    warnings.warn(message, NotEstimableWarning, stacklevel=stacklevel)
-    return math.nan

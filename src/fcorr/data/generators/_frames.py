@@ -76,21 +76,36 @@ def build_frame(columns: Columns, frame: FrameName) -> Any:
     >>> build_frame({"member": member, "age": np.array([31, 54])}, "pyarrow").to_pylist()
     [{'member': 'yes', 'age': 31}, {'member': 'no', 'age': 54}]
     """
-    arrays = {name: _to_arrow(column) for name, column in columns.items()}
+    return convert_table(pa.table({name: _to_arrow(c) for name, c in columns.items()}), frame)
+
+
+def convert_table(table: pa.Table, frame: FrameName) -> Any:
+    """Hand a table over to the library asked for; dictionary columns stay categorical there.
+
+    Examples
+    --------
+    >>> column = pa.DictionaryArray.from_arrays(pa.array([1, None], pa.int8()), ["no", "yes"])
+    >>> convert_table(pa.table({"member": column}), "polars")["member"].to_list()
+    ['yes', None]
+    """
     if frame == "polars":
         pl = require("polars", extra="polars", purpose="frame='polars'")
         # Left alone, an Arrow dictionary becomes a polars Categorical: four bytes per row, and a
         # list of categories that forgets the ones a draw missed.
         return pl.DataFrame(
             [
-                pl.Series(name, arrays[name]).cast(pl.Enum(column.categories))
-                if isinstance(column, CategoryColumn)
-                else pl.Series(name, arrays[name])
-                for name, column in columns.items()
+                pl.Series(name, column).cast(pl.Enum(_categories(column)))
+                if pa.types.is_dictionary(column.type)
+                else pl.Series(name, column)
+                for name, column in zip(table.column_names, table.columns, strict=True)
             ]
         )
-    table = pa.table(arrays)
     return table.to_pandas() if frame == "pandas" else table
+
+
+def _categories(column: pa.ChunkedArray) -> list[str]:
+    categories: list[str] = column.combine_chunks().dictionary.to_pylist()
+    return categories
 
 
 def _to_arrow(column: CategoryColumn | NDArray[Any]) -> Any:

@@ -1,0 +1,190 @@
+"""Actual over expected: whether what was predicted for a group is what came about."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaincinv
+
+from fcorr._core.errors import InvalidInputError
+from fcorr._core.randomness import RandomState, draw_seed
+from fcorr.metrics._labels import encode_labels
+from fcorr.metrics._validation import (
+    FloatArray,
+    as_amounts,
+    check_option,
+    check_same_length,
+)
+from fcorr.metrics.intervals import bootstrap_interval, check_confidence
+
+__all__ = ["ActualExpected", "ActualExpectedTable", "actual_over_expected"]
+
+
+@dataclass(frozen=True)
+class ActualExpected:
+    """What was expected and what came about in one group; nan is what its rows cannot give.
+
+    Attributes
+    ----------
+    group : object
+        The group's label.
+    n : int
+        Its number of rows, without those of weight 0.
+    weight : float
+        Their total weight (exposure).
+    actual, expected : float
+        Totals of the observed and of the predicted amounts.
+    ratio : float
+        Actual over expected: above 1, the group brought more than was predicted.
+    low, high : float
+        The ends of the ratio's confidence interval.
+    """
+
+    group: Any
+    n: int
+    weight: float
+    actual: float
+    expected: float
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ActualExpectedTable:
+    """One line per group, sorted by label, and the confidence of their intervals."""
+
+    rows: tuple[ActualExpected, ...]
+    confidence: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain data, ready for JSON but for nan."""
+        return {"confidence": self.confidence, "rows": [asdict(row) for row in self.rows]}
+
+
+def actual_over_expected(
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    *,
+    sensitive_features: Any,
+    sample_weight: npt.ArrayLike | None = None,
+    interval: Literal["poisson", "bootstrap"] = "poisson",
+    confidence: float = 0.95,
+    n_resamples: int = 500,
+    random_state: RandomState = None,
+) -> ActualExpectedTable:
+    """Divide each group's observed total by its predicted one.
+
+    1 means that the group pays for itself; a group above 1 is charged too little, one below 1 too
+    much, for the claims that it has.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The observed counts or amounts, per unit of weight: for policies with an exposure, ``claims
+        / exposure``, or the claims themselves beside expected claims, without weights.
+    y_pred : array-like of shape (n,)
+        The predicted ones.
+    sensitive_features : column of n labels
+        Each row's group: a list or a numpy, pandas, polars or pyarrow column, nothing missing.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (the exposure); once when left out.
+    interval : {"poisson", "bootstrap"}, default="poisson"
+        "poisson" takes the actual total for a Poisson count (Garwood's exact interval): fast, for
+        claim counts only, and too narrow where they vary more than a Poisson number does.
+        "bootstrap" draws the group's rows again, for amounts as well.
+    confidence : float, default=0.95
+        How often such an interval holds the true ratio.
+    n_resamples : int, default=500
+        How many resamples the bootstrap draws for each group.
+    random_state : int, numpy generator or None, default=None
+        An integer makes the bootstrap repeatable.
+
+    Returns
+    -------
+    ActualExpectedTable
+        Totals, ratio and interval for each group; nan where the expected total is not positive.
+
+    Raises
+    ------
+    InvalidInputError
+        Among others, amounts that are no counts with ``interval="poisson"``.
+
+    Examples
+    --------
+    >>> table = actual_over_expected(
+    ...     [0, 1, 2, 1], [1, 1, 1, 1], sensitive_features=["f", "f", "m", "m"]
+    ... )
+    >>> [(row.group, row.actual, row.expected, row.ratio) for row in table.rows]
+    [('f', 1.0, 2.0, 0.5), ('m', 3.0, 2.0, 1.5)]
+    """
+    check_option("interval", interval, ("poisson", "bootstrap"))
+    check_confidence(confidence)
+    observed, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
+    groups, codes = encode_labels(sensitive_features, "sensitive_features")
+    check_same_length(y_true=len(observed), sensitive_features=len(codes))
+    if interval == "poisson":
+        _check_counts(observed, weight)
+    rng = np.random.default_rng(draw_seed(random_state))
+
+    rows = []
+    for code, group in enumerate(groups):
+        chosen = (codes == code) & (weight > 0)
+        y, mu, w = observed[chosen], predicted[chosen], weight[chosen]
+        actual, expected = float(np.sum(w * y)), float(np.sum(w * mu))
+        ratio = low = high = math.nan
+        if expected > 0:
+            ratio = actual / expected
+            if interval == "poisson":
+                low, high = (end / expected for end in _poisson_interval(actual, confidence))
+            else:
+                drawn = bootstrap_interval(
+                    _ratio,
+                    y,
+                    mu,
+                    sample_weight=w,
+                    n_resamples=n_resamples,
+                    confidence=confidence,
+                    random_state=rng,
+                )
+                low, high = drawn.low, drawn.high
+        row = (len(y), float(w.sum()), actual, expected, ratio, low, high)
+        rows.append(ActualExpected(group, *row))
+    return ActualExpectedTable(tuple(rows), confidence)
+
+
+def _ratio(y_true: FloatArray, y_pred: FloatArray, sample_weight: FloatArray) -> float:
+    expected = np.sum(sample_weight * y_pred)
+    return float(np.sum(sample_weight * y_true) / expected) if expected > 0 else math.nan
+
+
+def _poisson_interval(count: float, confidence: float) -> tuple[float, float]:
+    """Garwood's interval for the mean of a Poisson number, from one count.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in _poisson_interval(10, 0.95)]
+    [4.795, 18.39]
+    >>> _poisson_interval(0, 0.95)[0]
+    0.0
+    """
+    tail = (1 - confidence) / 2
+    low = float(gammaincinv(count, tail)) if count > 0 else 0.0
+    return low, float(gammaincinv(count + 1, 1 - tail))
+
+
+def _check_counts(observed: FloatArray, weight: FloatArray) -> None:
+    """Refuse amounts: neither they nor they times the exposure are whole numbers of claims."""
+
+    def is_whole(values: FloatArray) -> npt.NDArray[np.bool_]:
+        return (values >= 0) & (np.abs(values - np.rint(values)) < 1e-6)
+
+    is_count = is_whole(observed) | is_whole(weight * observed)
+    if not is_count.all():
+        row = int(np.argmin(is_count))
+        raise InvalidInputError(
+            f"interval='poisson' needs claim counts, got {observed[row]:g} in row {row}. "
+            "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
+        )

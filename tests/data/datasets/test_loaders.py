@@ -1,0 +1,233 @@
+"""The loaders give what the data sets are known for; skipped where the files are not at hand."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pa_parquet
+import pytest
+
+from fcorr._core.errors import InvalidInputError
+from fcorr.data import (
+    Dataset,
+    load_adult,
+    load_baf,
+    load_bemtpl97,
+    load_fremtpl2,
+    make_bank_fraud,
+)
+from fcorr.data.datasets.bemtpl97 import _is_test
+from fcorr.data.datasets.fremtpl2 import _sample_as_in_r
+from fcorr.metrics import poisson_deviance
+
+LOADERS = [load_adult, load_fremtpl2, load_bemtpl97]
+FRAMES = {"pyarrow": pa.Table, "pandas": pd.DataFrame, "polars": pl.DataFrame}
+
+
+@pytest.fixture(scope="module", params=LOADERS, ids=lambda load: load.__name__)
+def loaded(request, real_data):
+    return request.param, request.param()
+
+
+@pytest.fixture(scope="module")
+def motor(real_data):
+    return load_fremtpl2()
+
+
+def test_frames_hold_the_same(loaded):
+    load, data = loaded
+    for frame, kind in FRAMES.items():
+        again = load(frame=frame)
+        for part, reference in ((again.train, data.train), (again.test, data.test)):
+            assert isinstance(part.X, kind)
+            assert np.array_equal(part.y, reference.y)
+            # A sample of rows: turning all of them into Python objects takes half a minute.
+            assert as_lists(part.X[:3_000]) == reference.X[:3_000].to_pydict()
+
+
+def as_lists(X):
+    if isinstance(X, pa.Table):
+        return X.to_pydict()
+    if isinstance(X, pd.DataFrame):  # NaN is how pandas writes a missing category
+        return {name: X[name].astype(object).where(X[name].notna(), None).tolist() for name in X}
+    return {name: X[name].to_list() for name in X.columns}
+
+
+def test_parts_agree_in_columns_and_categories(loaded):
+    _, data = loaded
+    assert data.train.X.schema == data.test.X.schema
+    for name in data.train.X.column_names:
+        train, test = (part.X[name].combine_chunks() for part in (data.train, data.test))
+        if pa.types.is_dictionary(train.type):
+            assert train.dictionary == test.dictionary
+            assert train.dictionary.to_pylist() == sorted(train.dictionary.to_pylist())
+    assert set(data.sensitive) <= set(data.train.X.column_names)
+
+
+def test_a_data_set_says_what_it_is(loaded):
+    _, data = loaded
+    assert isinstance(data, Dataset)
+    for text in (data.name, data.target, data.description, data.source, data.licence):
+        assert len(text) > 3
+    assert len(repr(data)) < 1_000  # no table in it
+    assert len(data.train) == len(data.train.y) == data.train.X.num_rows
+
+
+def test_only_adult_has_missing_values(loaded):
+    load, data = loaded
+    n_missing = {
+        name: sum(part.X[name].null_count for part in (data.train, data.test))
+        for name in data.train.X.column_names
+    }
+    found = {name: count for name, count in n_missing.items() if count}
+    known = {"workclass": 2_799, "occupation": 2_809, "native_country": 857}
+    assert found == (known if load is load_adult else {})
+
+
+def test_loading_needs_no_network(real_data, no_network):
+    assert len(load_adult().test) == 16_281
+
+
+def test_adult(real_data):
+    adult = load_adult(data_home=real_data)
+    assert (len(adult.train), adult.train.y.sum()) == (32_561, 7_841)
+    assert (len(adult.test), adult.test.y.sum()) == (16_281, 3_846)
+    assert adult.train.exposure is None
+    assert repr(adult.train) == "Part(32,561 rows, 14 features)"
+    assert adult.train.X["race"].combine_chunks().dictionary.to_pylist() == [
+        *("Amer-Indian-Eskimo", "Asian-Pac-Islander", "Black", "Other", "White")
+    ]
+
+
+def test_fremtpl2_is_the_published_benchmark(motor):
+    assert (len(motor.train), len(motor.test)) == (610_206, 67_801)
+    assert motor.train.y.sum() + motor.test.y.sum() == 26_383
+    assert max(motor.train.y.max(), motor.test.y.max()) == 5
+    assert max(motor.train.exposure.max(), motor.test.exposure.max()) == 1
+    frequency = motor.train.y.sum() / motor.train.exposure.sum()
+    for part, published in ((motor.train, 25.213), (motor.test, 25.445)):
+        deviance = 100 * poisson_deviance(part.y, part.exposure * frequency)
+        assert deviance == pytest.approx(published, abs=5e-4)
+
+
+def test_fremtpl2_split_is_the_published_one(real_data, motor):
+    folder = real_data / "freMTPL2"
+    published = pa_parquet.read_table(folder / "published_test_idpol.parquet")["IDpol"].to_numpy()
+    policies = pa_parquet.read_table(folder / "freMTPL2freq.parquet").to_pandas()
+    of_test = policies[policies["IDpol"].isin(published)].sort_values("IDpol")
+    for name in motor.test.X.column_names:
+        assert motor.test.X[name].to_pylist() == of_test[name].tolist()
+    assert np.array_equal(motor.test.exposure, of_test["Exposure"].clip(upper=1))
+
+
+def test_sampling_as_in_r():
+    # RNGversion("3.5.0"); set.seed(1); sample(20, 6) - 1
+    assert _sample_as_in_r(20, 6, seed=1).tolist() == [5, 7, 10, 15, 3, 13]
+
+
+def test_bemtpl97(real_data):
+    motor = load_bemtpl97()
+    y = np.concatenate([motor.train.y, motor.test.y])
+    assert (len(motor.train), len(motor.test)) == (130_732, 32_480)
+    assert np.mean(y > 0) == pytest.approx(0.112, abs=5e-4)
+    assert set(motor.train.X["sex"].to_pylist()) == {"female", "male"}
+    # The parts are alike: their frequencies differ by less than two standard errors.
+    rates = [part.y.sum() / part.exposure.sum() for part in (motor.train, motor.test)]
+    error = np.sqrt(
+        sum(part.y.sum() / part.exposure.sum() ** 2 for part in (motor.train, motor.test))
+    )
+    assert abs(rates[0] - rates[1]) < 2 * error
+    assert repr(motor.test) == "Part(32,480 rows, 11 features, exposure 28,986)"
+
+
+def test_bemtpl97_as_csv(real_data, tmp_path):
+    table = pa_parquet.read_table(real_data / "beMTPL97" / "beMTPL97.parquet")
+    (tmp_path / "beMTPL97").mkdir()
+    pa_csv.write_csv(table, tmp_path / "beMTPL97" / "beMTPL97.csv")
+    from_csv, original = load_bemtpl97(data_home=tmp_path), load_bemtpl97()
+    assert from_csv.test.X.equals(original.test.X)
+    assert np.array_equal(from_csv.test.y, original.test.y)
+
+
+def test_bemtpl97_split_does_not_depend_on_order_or_company():
+    ids = np.arange(1, 2_001)
+    chosen = set(ids[_is_test(ids)])
+    shuffled = np.random.default_rng(0).permutation(ids)[:700]
+    assert set(shuffled[_is_test(shuffled)]) == chosen & set(shuffled)
+    assert 0.17 < len(chosen) / 2_000 < 0.23
+
+
+@pytest.fixture
+def fraud_file(tmp_path):
+    X, y = make_bank_fraud(3_000, fraud_rate=0.1, random_state=0)
+    (tmp_path / "baf").mkdir()
+    path = tmp_path / "baf" / "Base.csv"
+    pa_csv.write_csv(X.add_column(0, "fraud_bool", pa.array(y)), path)
+    return path, X, y
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_baf_reads_a_file_of_the_published_form(fraud_file, frame):
+    path, X, y = fraud_file
+    fraud = load_baf(frame=frame, data_home=path.parent.parent)
+    month = np.array(X["month"].to_pylist()).astype(int)
+    assert isinstance(fraud.test.X, FRAMES[frame])
+    assert np.array_equal(fraud.train.y, y[month <= 5])
+    assert np.array_equal(fraud.test.y, y[month >= 6])
+    columns = as_lists(fraud.test.X)
+    assert list(columns) == X.column_names
+    for name in X.column_names:
+        expected = X[name].filter(pa.array(month >= 6)).to_pylist()
+        assert columns[name] == (
+            expected if isinstance(expected[0], str) else pytest.approx(expected)
+        )
+
+
+def test_baf_columns_have_the_kinds_of_the_stand_in(fraud_file):
+    path, X, _ = fraud_file
+    schema = load_baf(data_home=path.parent.parent).train.X.schema
+    for field in X.schema:
+        is_category = pa.types.is_dictionary(schema.field(field.name).type)
+        assert is_category == pa.types.is_dictionary(field.type), field.name
+
+
+def test_a_file_without_a_column_is_refused(fraud_file):
+    path, X, _ = fraud_file
+    pa_csv.write_csv(X, path)  # the target is missing
+    with pytest.raises(InvalidInputError) as caught:
+        load_baf(data_home=path.parent.parent)
+    assert str(caught.value) == (
+        "Base.csv must have the published columns, 'fraud_bool' not found among 'income', "
+        "'name_email_similarity', 'prev_address_months_count', 'current_address_months_count', "
+        f"'customer_age' and 26 more. Replace {str(path)!r} by the original."
+    )
+
+
+def test_a_file_with_rows_missing_is_refused(tmp_path, real_data):
+    (tmp_path / "beMTPL97").mkdir()
+    path = tmp_path / "beMTPL97" / "beMTPL97.parquet"
+    table = pa_parquet.read_table(real_data / "beMTPL97" / "beMTPL97.parquet")
+    pa_parquet.write_table(table.slice(0, 100), path)
+    with pytest.raises(InvalidInputError) as caught:
+        load_bemtpl97(data_home=tmp_path)
+    assert str(caught.value) == (
+        f"beMTPL97.parquet must have 163,212 rows, got 100. Replace {str(path)!r} by the original."
+    )
+
+
+def test_files_from_two_sources_do_not_make_one_benchmark(tmp_path, real_data):
+    (tmp_path / "freMTPL2").mkdir()
+    for name in ("freMTPL2freq", "freMTPL2sev"):
+        table = pa_parquet.read_table(real_data / "freMTPL2" / f"{name}.parquet")
+        if name == "freMTPL2sev":  # ten claims too many for one policy
+            ids = table["IDpol"].to_numpy().copy()
+            ids[:10] = 1
+            table = table.set_column(0, "IDpol", pa.array(ids))
+        pa_parquet.write_table(table, tmp_path / "freMTPL2" / f"{name}.parquet")
+    with pytest.raises(InvalidInputError) as caught:
+        load_fremtpl2(data_home=tmp_path)
+    assert str(caught.value) == (
+        "freMTPL2 must have 678,007 policies with at most 5 claims, got 678,006. "
+        "Take both files from one source, such as fetch_fremtpl2(force=True)."
+    )

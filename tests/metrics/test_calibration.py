@@ -1,0 +1,121 @@
+"""Actual over expected by group, and how sure it is."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fcorr._core.errors import InvalidInputError
+from fcorr.metrics import actual_over_expected, percentage_error
+
+
+def test_totals_and_ratio():
+    table = actual_over_expected(
+        [0, 2, 1, 1], [0.5, 0.5, 2, 2], sensitive_features=["b", "b", "a", "a"]
+    )
+    assert [(r.group, r.n, r.actual, r.expected, r.ratio) for r in table.rows] == [
+        ("a", 2, 2, 4, 0.5),
+        ("b", 2, 2, 1, 2.0),
+    ]
+    assert table.confidence == 0.95
+
+
+def test_one_group_is_the_percentage_error():
+    rng = np.random.default_rng(0)
+    y, mu, weight = rng.poisson(2, 50), rng.gamma(2, 1, 50), rng.random(50)
+    (row,) = actual_over_expected(y, mu, sensitive_features=["all"] * 50, sample_weight=weight).rows
+    assert 1 / row.ratio == pytest.approx(1 + percentage_error(y, mu, sample_weight=weight))
+
+
+def test_claims_over_exposure_with_weights_are_the_claims():
+    rng = np.random.default_rng(1)
+    exposure, groups = rng.uniform(0.1, 1, 60), rng.choice(["f", "m"], 60)
+    claims = rng.poisson(exposure)
+    options = {"sensitive_features": groups}
+    per_year = actual_over_expected(
+        claims / exposure, np.full(60, 0.9), sample_weight=exposure, **options
+    )
+    total = actual_over_expected(claims, 0.9 * exposure, **options)
+    for a, b in zip(per_year.rows, total.rows, strict=True):
+        assert (a.ratio, a.low, a.high) == pytest.approx((b.ratio, b.low, b.high))
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 400])
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_poisson_interval_is_exact(count, confidence):
+    (row,) = actual_over_expected(
+        [count], [5.0], sensitive_features=["x"], confidence=confidence
+    ).rows
+    tail = (1 - confidence) / 2
+    # At the ends the count is as unlikely, on its side, as the tail allows.
+    assert stats.poisson.cdf(count, 5 * row.high) == pytest.approx(tail)
+    if count:
+        assert stats.poisson.sf(count - 1, 5 * row.low) == pytest.approx(tail)
+    else:
+        assert row.low == 0
+
+
+def test_poisson_interval_covers_as_often_as_it_says():
+    rng = np.random.default_rng(2)
+    covered = 0
+    for _ in range(300):
+        (row,) = actual_over_expected(
+            rng.poisson(1.0, 40), np.ones(40), sensitive_features=["x"] * 40
+        ).rows
+        covered += row.low <= 1 <= row.high
+    assert 0.93 <= covered / 300 <= 0.99
+
+
+def test_bootstrap_interval_holds_for_amounts_and_is_repeatable():
+    rng = np.random.default_rng(3)
+    amounts = rng.gamma(0.5, 1_000, 400)
+    options = {
+        "sensitive_features": rng.choice(["f", "m"], 400),
+        "interval": "bootstrap",
+        "random_state": 0,
+    }
+    table = actual_over_expected(amounts, np.full(400, 500.0), **options)
+    assert table == actual_over_expected(amounts, np.full(400, 500.0), **options)
+    for row in table.rows:
+        chosen = amounts[options["sensitive_features"] == row.group]
+        spread = chosen.std() / np.sqrt(len(chosen)) / 500
+        assert row.low < row.ratio < row.high
+        assert row.high - row.low == pytest.approx(2 * 1.96 * spread, rel=0.15)
+
+
+@pytest.mark.parametrize("interval", ["poisson", "bootstrap"])
+def test_not_estimable_is_nan(interval):
+    table = actual_over_expected(
+        [1, 1, 1],
+        [0, 1, 1],
+        sensitive_features=["a", "b", "c"],
+        sample_weight=[1, 1, 0],
+        interval=interval,
+        n_resamples=20,
+    )
+    a, b, c = table.rows
+    assert np.isnan([a.ratio, a.low, a.high, c.ratio, c.low, c.high]).all()
+    assert (a.n, b.n, c.n) == (1, 1, 0)
+    assert b.ratio == 1
+
+
+def test_amounts_are_refused_where_counts_are_asked_for():
+    with pytest.raises(InvalidInputError) as caught:
+        actual_over_expected([2, 12.5], [1, 1], sensitive_features=["a", "b"])
+    assert str(caught.value) == (
+        "interval='poisson' needs claim counts, got 12.5 in row 1. "
+        "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"interval": "bootstap"}, "must be 'poisson' or 'bootstrap', got 'bootstap'. Did you"),
+        ({"confidence": 95}, "confidence must lie between 0 and 1, got 95. Write 95 % as 0.95."),
+        ({"sensitive_features": ["a"]}, "got y_true 2, sensitive_features 1. Take them"),
+        ({"sensitive_features": ["a", None]}, "must not have missing values, got 1 in 2 rows"),
+    ],
+)
+def test_bad_input(options, text):
+    with pytest.raises(InvalidInputError, match=text):
+        actual_over_expected([1, 2], [1, 2], **{"sensitive_features": ["a", "b"], **options})
