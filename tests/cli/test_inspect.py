@@ -16,6 +16,7 @@ def test_classifier(run, train):
     assert facts["made by"] == f"fcorr {fcorr.__version__}, file format 1"
     assert facts["parameters"] == str(n_parameters)
     assert facts["trained on"] == "200 rows, 1 epochs, seed 0"
+    assert facts["target"] == "bought"
     assert facts["sensitive"] == "sex"
     assert facts["CAR"].endswith("weight 50, form 'sensitive'")
     assert facts["classes"] == "0, 1"
@@ -56,11 +57,30 @@ def test_missing_values_are_shown(run, train):
     assert [cell.strip() for cell in line.split("│")[4:6]] == ["5", "a, b, missing"]
 
 
+def test_every_kind_of_column(run, train):
+    rows = [f"{'ABC'[i % 3]},{'x' if i else 'y'},2020-01-{i + 1:02},{i % 2}" for i in range(30)]
+    Path("kinds.csv").write_text("grade,shop,day,y\n" + "\n".join(rows))
+    run(
+        *("train", "kinds.csv", "--target", "y", "-o", "model.fcorr", "--epochs", 1, "--quiet"),
+        *("--kind", "grade=C,B,A", "--min-category-rows", 2),
+    )
+    shown = run("inspect", "model.fcorr").stdout
+    rows = [line.split("│")[1:-1] for line in shown.splitlines() if line.startswith("│")]
+    cells = {row[0].strip(): [row[1].strip(), row[4].strip()] for row in rows}
+    assert cells == {
+        "grade": ["ordinal", "C < B < A"],
+        "shop": ["categorical", "x, other (1 rare)"],
+        "day.day_of_week": ["datetime", "0 to 6, mean 2.967"],
+        "day.days": ["datetime", "0 to 29, mean 14.5"],
+    }
+
+
 def test_json(run, train):
     train("--sensitive", "sex")
     header = json.loads(run("inspect", "model.fcorr", "--json").stdout)
     assert header == read_header("model.fcorr")
-    assert header["schema"]["n_sensitive"] == 1
+    assert header["schema"]["sensitive"] == ["sex"]
+    assert header["schema"]["target"] == "bought"
 
 
 def test_damaged_file(run, train):

@@ -1,3 +1,5 @@
+import datetime
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,7 @@ def test_classes(run, train, files, data, output):
     assert result.stderr == ""
     assert files() == {"model.fcorr", output}
     table = read_file(output)
-    assert table.column_names == ["prediction", "probability_0", "probability_1"]
+    assert table.column_names == ["key", "prediction", "probability_0", "probability_1"]
     model, X = fcorr.load("model.fcorr"), read_file("data.parquet")
     assert table["prediction"].to_pylist() == model.predict(X).tolist()
     np.testing.assert_array_equal(table["probability_1"].to_numpy(), model.predict_proba(X)[:, 1])
@@ -31,7 +33,7 @@ def test_regression(run, train):
     train(target="amount")
     predict(run)
     table = read_file("out.csv")
-    assert table.column_names == ["prediction"]
+    assert table.column_names == ["key", "prediction"]
     expected = fcorr.load("model.fcorr").predict(read_file("data.csv"))
     np.testing.assert_array_equal(table["prediction"].to_numpy(), expected)
 
@@ -40,7 +42,7 @@ def test_text_labels(run, train):
     train("--drop", "bought", target="job")
     predict(run)
     names = ["prediction", "probability_clerk", "probability_nurse", "probability_pilot"]
-    assert read_file("out.csv").column_names == names
+    assert read_file("out.csv").column_names == ["key", "bought", *names]
     assert set(read_file("out.csv")["prediction"].to_pylist()) <= {"clerk", "nurse", "pilot"}
 
 
@@ -49,7 +51,7 @@ def test_boolean_labels(run, train, columns):
     train(data="bools.parquet")
     predict(run, data="bools.parquet", output="out.parquet")
     table = read_file("out.parquet")
-    assert table.column_names == ["prediction", "probability_False", "probability_True"]
+    assert table.column_names == ["key", "prediction", "probability_False", "probability_True"]
     assert table["prediction"].type == pa.bool_()
 
 
@@ -63,10 +65,84 @@ def test_kept_columns(run, train):
 
 
 @pytest.mark.parametrize(
+    ("data", "output"),
+    [
+        ("data.csv", "data-predictions.csv"),
+        ("data.csv.gz", "data-predictions.csv"),
+        ("data.parquet", "data-predictions.parquet"),
+    ],
+)
+def test_output_of_the_same_kind_by_default(run, train, data, output):
+    Path("data.csv.gz").write_bytes(gzip.compress(Path("data.csv").read_bytes()))
+    train()
+    assert run("predict", "model.fcorr", data).stdout == f"wrote {output}: 200 rows\n"
+    assert read_file(output)["key"].to_pylist() == list(range(200))
+
+
+def test_keys_are_copied_to_the_letter(run, train):
+    rows = [f"{key},{i},{i % 3},x{i % 2},{i % 2}" for i, key in enumerate(["007", "1e3", "NA"] * 5)]
+    Path("keys.csv").write_text("id,a,b,c,y\n" + "\n".join(rows))
+    run("train", "keys.csv", "--target", "y", "--drop", "id", "-o", "model.fcorr", "--epochs", 1)
+    run("predict", "model.fcorr", "keys.csv", "-o", "out.csv")
+    written = [line.split(",")[0].strip('"') for line in Path("out.csv").read_text().splitlines()]
+    assert written == ["id", *["007", "1e3", "NA"] * 5]
+
+
+def test_weight_and_target_are_no_keys(run, train):
+    train("--weight", "amount")
+    predict(run)
+    assert read_file("out.csv").column_names[:2] == ["key", "prediction"]
+
+
+def test_other_schema(run, train, files, columns):
+    train("--sensitive", "sex")
+    age = [datetime.date(2020, 1, 1)] * 200
+    write_file(pa.table({**columns, "age": age, "job": columns["key"]}), "other.parquet")
+    (line,) = predict(run, data="other.parquet", code=1).stderr.splitlines()
+    assert line.startswith(
+        "error: X must fit the training table: "
+        "Column 'age' must hold numbers, got dates: 2020-01-01 in row 0; "
+        "Column 'job' must hold text, got numbers: 0 in row 0. Convert the column"
+    )
+    assert files() == {"model.fcorr", "other.parquet"}
+
+
+BAD_FILES = {
+    "date for a number": (
+        "f,2020-01-01,clerk,1",
+        "Column 'age' must hold numbers, got dates: 2020",
+    ),
+    "text for a number": (
+        "f,1,clerk,1\nm,old,clerk,1",
+        "got text: 'old' in row 1. Convert the col",
+    ),
+    "broken line": (
+        "f,1,clerk,1\nm,2",
+        "must have 4 fields in every line, as in its header, got 2 in",
+    ),
+    "Latin-1": (
+        "f,1,caf\xe9,1",
+        "text in UTF-8, got byte 0xe9 in line 2, column 'job' ('café', if it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_files(run, train, files, name):
+    rows, message = BAD_FILES[name]
+    train("--sensitive", "sex")
+    Path("bad.csv").write_bytes(f"sex,age,job,amount\n{rows}\n".encode("latin-1"))
+    (line,) = predict(run, data="bad.csv", code=1).stderr.splitlines()
+    assert message in line
+    assert files() == {"model.fcorr", "bad.csv"}
+
+
+@pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
         (["--keep", "keys"], {}, "--keep: the file has no column 'keys'. Did you mean 'key'?"),
         (["--keep", "prediction"], {}, "--keep: the output has a column 'prediction' of its own."),
+        ([], {}, "--keep: the output has a column 'prediction' of its own."),
         ([], {"output": "nowhere/out.csv"}, "--output: the folder 'nowhere' does not exist."),
         ([], {"output": "out.txt"}, "--output: must end in .csv or .parquet, got 'out.txt'."),
         ([], {"output": "."}, "'.' is a directory"),
@@ -84,15 +160,15 @@ def test_bad_usage(run, train, files, columns, arguments, options, message):
 @pytest.mark.parametrize(
     ("absent", "message"),
     [
-        ("job", "got none named 'job' (a column)."),
-        ("sex", "got none named 'sex' (a sensitive column)."),
+        ("job", "Column 'job' is missing."),
+        ("sex", "Column 'sex' (sensitive) is missing."),
     ],
 )
 def test_missing_column(run, train, files, absent, message):
     train("--sensitive", "sex")
     write_file(read_file("data.csv").drop_columns(absent), "short.csv")
     (line,) = predict(run, data="short.csv", code=1).stderr.splitlines()
-    assert line.startswith("error: X must have every column of the training table")
+    assert line.startswith("error: X must fit the training table: Column")
     assert message in line
     assert files() == {"model.fcorr", "short.csv"}
 

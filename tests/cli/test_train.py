@@ -76,19 +76,64 @@ def test_forced_task(train, task):
 
 def test_options_reach_the_estimator(train):
     train(
-        *("--sensitive", "sex", "--sensitive", "job", "--categorical", "amount", "--car", "paper"),
+        *(
+            "--sensitive",
+            "sex",
+            "--sensitive",
+            "job",
+            "--kind",
+            "amount=categorical",
+            "--car",
+            "paper",
+        ),
         *("--car-form", "cda", "--layers", 2, "--residual", "--batch-size", 50),
         *("--learning-rate", 0.01, "--early-stopping", "--keep-constant", "--seed", 7),
+        *("--min-category-rows", 1),
     )
     parameters = fcorr.load("model.fcorr").get_params()
     assert parameters["sensitive"] == ["sex", "job"]
-    assert parameters["categorical_features"] == ["amount"]
+    assert parameters["kinds"] == {"amount": "categorical"}
+    assert parameters["min_category_rows"] == 1
     assert (parameters["car"], parameters["car_form"]) == ("paper", "cda")
     assert (parameters["n_layers"], parameters["residual"]) == (2, True)
     assert (parameters["batch_size"], parameters["learning_rate"]) == (50, 0.01)
     assert parameters["early_stopping"] is True
     assert parameters["constant_columns"] == "keep"
     assert (parameters["random_state"], parameters["head"]) == (7, (4,))
+
+
+def test_kinds(train, columns):
+    rooms = [1, 2, 3, 4] * 50
+    write_file(pa.table({**columns, "rooms": rooms}), "rooms.parquet")
+    train(
+        *(
+            "--kind",
+            "job=pilot,nurse,clerk",
+            "--kind",
+            "rooms=4,3,2,1",
+            "--kind",
+            "sex=categorical",
+        ),
+        data="rooms.parquet",
+    )
+    schema = fcorr.load("model.fcorr").schema_
+    assert schema["job"].categories == ("pilot", "nurse", "clerk")
+    assert schema["rooms"].categories == (4, 3, 2, 1)
+    assert schema["sex"].kind == "categorical"
+
+
+def test_dates_in_a_csv_file(train):
+    rows = "".join(f"{i},2020-01-{i + 1:02},{i},{i % 2}\n" for i in range(28))
+    Path("dates.csv").write_text("key,day,a,y\n" + rows)
+    train(data="dates.csv", target="y")
+    names = ("day.day_of_week", "day.days", "a")
+    assert fcorr.load("model.fcorr").schema_.feature_names == names
+
+
+def test_schema_keeps_the_roles_of_columns(train):
+    train("--weight", "amount")
+    schema = fcorr.load("model.fcorr").schema_
+    assert (schema.target, schema.weight) == ("bought", "amount")
 
 
 def test_no_car(train):
@@ -141,7 +186,19 @@ def test_validation_file_is_read_as_the_training_file_is(train):
         (["--target", "bougt"], "--target: the file has no column 'bougt'. Did you mean 'bought'?"),
         (["--weight", "wait"], "--weight: the file has no column 'wait'."),
         (["--drop", "keys"], "--drop: the file has no column 'keys'. Did you mean 'key'?"),
-        (["--categorical", "jop"], "--categorical: the file has no column 'jop'."),
+        (["--kind", "jop=categorical"], "--kind: the file has no column 'jop'."),
+        (["--kind", "job"], "--kind: must be COLUMN=KIND or COLUMN=CATEGORY,CATEGORY,… and once"),
+        (
+            ["--kind", "job=numeric", "--kind", "job=ordinal"],
+            "once for a column, got 'job=ordinal'",
+        ),
+        (["--kind", "job=categorial"], "got 'categorial' for 'job'. Did you mean 'categorical'?"),
+        (["--kind", "job=x,x"], "at least two categories in order"),
+        (
+            ["--kind", "age=low,high"],
+            "--kind: the column 'age' holds numbers, got the order low,high",
+        ),
+        (["--min-category-rows", "0"], "'--min-category-rows'"),
         (["--car", "much"], "--car: must be a number, 'paper' or 'none', got 'much'."),
         (["--car-form", "x"], "'--car-form'"),
         (
@@ -172,7 +229,10 @@ def test_missing_file(train):
 BAD_DATA = {
     "empty file": ("", "cannot be read as CSV"),
     "no rows": ("key,a,y\n", "X must have at least one row"),
-    "broken line": ("key,a,y\n1,2,3\n4\n", "Expected 3 columns, got 1"),
+    "broken line": (
+        "key,a,y\n1,2,3\n4\n",
+        "must have 3 fields in every line, as in its header, got 1 in line 3",
+    ),
     "one class": ("key,a,y\n1,2,0\n2,3,0\n", "y must hold at least two classes"),
     "missing target": ("key,a,y\n1,2,0\n2,3,1\n3,4,\n", "y must not hold missing values, got 1"),
     "target alone": ("key,y\n1,0\n2,1\n", "at least one row and one column"),
@@ -180,7 +240,8 @@ BAD_DATA = {
     "all missing": ("key,a,y\n1,,0\n2,,1\n", "Column 'a' must hold at least one value"),
     "repeated name": ("key,a,a,y\n1,2,3,0\n2,3,4,1\n", "names must differ, got 'a' more than"),
     "infinite": ("key,a,y\n1,2,0\n2,inf,1\n", "Column 'a' must hold finite numbers"),
-    "dates": ("key,a,y\n1,2020-01-01,0\n2,2020-01-02,1\n", "got date32[day]"),
+    "times": ("key,a,y\n1,12:00:00,0\n2,13:00:00,1\n", "booleans or dates, got time32[s]"),
+    "order": ("key,g,y\n1,A,0\n2,E,1\n", "Column 'g' must hold the categories of its order, 'A', "),
 }
 
 
@@ -188,7 +249,8 @@ BAD_DATA = {
 def test_bad_data(train, files, case):
     text, message = BAD_DATA[case]
     Path("bad.csv").write_text(text)
-    line = one_line(train(data="bad.csv", target="y", code=1))
+    options = ("--kind", "g=A,B") if case == "order" else ()
+    line = one_line(train(*options, data="bad.csv", target="y", code=1))
     assert line.startswith("error: ")
     assert message in line
     assert files() == {"bad.csv"}

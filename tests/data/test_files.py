@@ -7,7 +7,7 @@ import pyarrow.parquet as pa_parquet
 import pytest
 
 from fcorr._core.errors import InvalidInputError
-from fcorr.data.files import read_file, write_file
+from fcorr.data.files import read_file, read_verbatim, write_file
 
 TABLE = pa.table({"a": [1, 2, None], "b": ["x", None, "é"], "c": [0.5, 1.5, -1.0]})
 
@@ -60,6 +60,28 @@ def test_text_that_looks_like_numbers(write):
     assert table.to_pydict() == {"zip": ["01234", None], "n": [1, 2]}
 
 
+def test_keys_are_copied_as_they_are(write):
+    path = write("t.csv", 'key,n,k2\n007,1,NA\n1e3,2,\n"a,b",3,true\n')
+    assert read_verbatim(path, ["k2", "key"]).to_pydict() == {
+        "k2": ["NA", "", "true"],
+        "key": ["007", "1e3", "a,b"],
+    }
+
+
+def test_keys_in_parquet_keep_their_type(write):
+    path = write("t.parquet", PARQUET)
+    table = read_verbatim(path, ["b", "a"])
+    assert table.column_names == ["b", "a"]
+    assert table["a"].type == pa.int64()
+
+
+def test_line_breaks_within_quotes_wherever_they_fall(write):
+    n = 300_000  # several of the reader's blocks
+    table = read_file(write("t.csv", "a,b\n" + '1,"x\ny"\n' * n))
+    assert table.num_rows == n
+    assert table["b"].unique().to_pylist() == ["x\ny"]
+
+
 def test_dictionary_columns_can_be_written_as_csv(tmp_path):
     table = pa.table({"a": pa.array(["x", "y"]).dictionary_encode()})
     write_file(table, tmp_path / "t.csv")
@@ -75,9 +97,27 @@ PARQUET = PARQUET.getvalue().to_pybytes()
     ("name", "content", "message"),
     [
         ("t.csv", "", "cannot be read as CSV .*[Ee]mpty.*Check that the file is whole"),
-        ("t.csv", "a,b\n1,2\n3\n", "cannot be read as CSV .*Expected 2 columns, got 1: 3"),
-        ("t.csv", "a,b\n1,é\n".encode("latin-1"), "as CSV .*'b' hold text that is not UTF-8"),
-        ("t.csv", "a,é\n1,x\n".encode("latin-1"), "cannot be read as CSV .*decode"),
+        ("t.csv", "a,b\n1,2\n3\n", "must have 2 fields .* got 1 in line 3: '3'. Correct the line"),
+        (
+            "t.csv",
+            "a,b\n1,é\n".encode("latin-1"),
+            "must be text in UTF-8, got byte 0xe9 in line 2, col",
+        ),
+        ("t.csv", "a,é\n1,x\n".encode("latin-1"), r"in line 1 \('é', if it is Latin-1\)"),
+        (
+            "t.csv",
+            'a,b\n1,x\n"2,5",café\n'.encode("latin-1"),
+            r"0xe9 in line 3, column 'b' \('café', if it is Latin-1\)\. Save the file as UTF-8",
+        ),
+        (
+            "t.csv.gz",
+            gzip.compress("a,b\n1,x\né,y\n".encode("latin-1")),
+            "0xe9 in line 3, column 'a'",
+        ),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "text in UTF-8, got byte 0xff in line 1"),
+        ("t.csv", "a,b\n1,2\n\n3,4,5\n", "got 3 in line 4: '3,4,5'"),
+        ("t.csv", 'a,b\n"1\n1",2\n3,4,5\n', "got 3 in line 4: '3,4,5'"),
+        ("t.csv", "a,b\n" + "1,2\n" * 500_000 + "3\n", "got 1 in line 500002: '3'"),
         ("t.csv", "a,b,a\n1,2,3\n", "names must differ, got 'a' more than once"),
         ("t.csv.gz", "a,b\n1,2\n", "cannot be read as CSV"),
         (

@@ -79,8 +79,13 @@ def test_pandas_index_is_no_column():
         (pd.Categorical(["a", None, "b"], categories=["b", "a", "c"]), ["a", None, "b"]),
         (pd.Series([Decimal("1.5"), None, Decimal("2.0")]), [Decimal("1.5"), None, Decimal("2.0")]),
         (pd.Series(["a", None, "b"], dtype=pd.ArrowDtype(pa.string())), ["a", None, "b"]),
+        (pd.Series(["a", pd.NA, "b"], dtype=object), ["a", None, "b"]),
+        (pd.Series([1, pd.NA, 2], dtype=object), [1, None, 2]),
     ],
-    ids=["Int64", "Float64", "boolean", "string", "categorical", "decimal", "arrow"],
+    ids=[
+        *("Int64", "Float64", "boolean", "string", "categorical", "decimal", "arrow"),
+        *("object-text", "object-integers"),
+    ],
 )
 def test_pandas_columns(column, expected):
     assert values(read_table(pd.DataFrame({"a": column}))) == {"a": expected}
@@ -103,6 +108,30 @@ def test_polars_columns(dtype, raw):
 def test_arrow_table_of_several_chunks():
     table = pa.table({"a": pa.chunked_array([["x"], ["y", None]]).dictionary_encode()})
     assert values(read_table(table)) == {"a": ["x", "y", None]}
+
+
+@pytest.mark.parametrize(
+    ("X", "ordinal"),
+    [
+        (pd.DataFrame({"a": pd.Categorical(["x", "y"], ordered=True), "b": [1, 2]}), {"a"}),
+        (pd.DataFrame({"a": pd.Categorical(["x", "y"])}), set()),
+        (pl.DataFrame({"a": pl.Series(["x", "y"], dtype=pl.Enum(["y", "x"]))}), set()),
+        (pl.DataFrame({"a": pl.Series(["x", "y"], dtype=pl.Categorical)}), set()),
+        (pa.table({"a": pa.array(["x", "y"]).dictionary_encode()}), set()),
+    ],
+    ids=["ordered", "categorical", "enum", "polars-categorical", "arrow"],
+)
+def test_types_that_mean_their_order(X, ordinal):
+    table = read_table(X)
+    assert table.ordinal == ordinal
+    assert read_table(X).renamed([f"{n}2" for n in table.names]).ordinal == {
+        f"{n}2" for n in ordinal
+    }
+
+
+def test_arrow_columns_are_not_copied():
+    X = pa.table({"a": pa.chunked_array([[1], [2]])})
+    assert read_table(X).columns["a"].num_chunks == 2
 
 
 def test_renamed():

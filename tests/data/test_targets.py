@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import DataConversionWarning
 
 from fcorr._core.errors import InvalidInputError
-from fcorr.data.targets import read_sample_weight, read_target
+from fcorr.data.targets import column_name, read_sample_weight, read_target
 
 
 @pytest.mark.parametrize("raw", [[0, 1, 1], [0.5, 1.5, 2.5], ["a", "b", "a"], [True, False, True]])
@@ -17,6 +17,24 @@ def test_any_library(make, raw):
     values = read_target(make(raw), 3)
     assert isinstance(values, np.ndarray)
     assert values.tolist() == raw
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        (pd.Series([1, 2], name="y"), "y"),
+        (pd.Series([1, 2], name=3), "3"),
+        (pd.Series([1, 2]), None),
+        (pl.Series("y", [1, 2]), "y"),
+        (pl.Series([1, 2]), None),
+        (pa.chunked_array([[1, 2]]), None),
+        (np.array([1, 2]), None),
+        ([1, 2], None),
+        (None, None),
+    ],
+)
+def test_name(values, name):
+    assert column_name(values) == name
 
 
 def test_categories():

@@ -157,17 +157,41 @@ FIT = {
         same,
         r"'age' must hold one kind of value, numbers or text .*Convert the column",
     ),
-    "dates": (
+    "times": (
         {},
-        lambda X: X.assign(age=pd.date_range("2020", periods=200)),
+        lambda X: X.assign(age=pd.to_timedelta(X.age, unit="s")),
         same,
-        r"'age' must hold numbers, text or booleans, got timestamp.*Convert it first",
+        r"'age' must hold numbers, text, booleans or dates, got duration.*Convert it to text or nu",
     ),
-    "unknown categorical column": (
-        {"categorical_features": ["jobs"]},
+    "unknown column in kinds": (
+        {"kinds": {"jobs": "categorical"}},
         same,
         same,
-        r"categorical_features must name columns of X, got 'jobs'\. Did you mean 'job'",
+        r"kinds must name columns of X, got 'jobs'\. Did you mean 'job'",
+    ),
+    "unknown kind": (
+        {"kinds": {"job": "categorial"}},
+        same,
+        same,
+        r"kinds must say 'numeric', .* got 'categorial' for 'job'\. Did you mean 'categorical'\?",
+    ),
+    "no dict of kinds": (
+        {"kinds": ["job"]},
+        same,
+        same,
+        r"kinds must be a dict of columns and what they are, got \['job'\]\. Pass for example",
+    ),
+    "value outside the order": (
+        {"kinds": {"job": ["clerk", "nurse"]}},
+        same,
+        same,
+        r"'job' must hold the categories of its order, 'clerk', 'nurse', got 'pilot' in row \d+\.",
+    ),
+    "key": (
+        {"min_category_rows": 2},
+        lambda X: X.assign(job=[f"k{i}" for i in range(200)]),
+        same,
+        r"'job' must have categories that repeat, got 200 of them .*fewer than 2 rows: it is a key",
     ),
     "random_state": (
         {"random_state": "seed"},
@@ -234,7 +258,7 @@ def test_missing_features_are_accepted(cls, missing):
     [
         (X, r"eval_set must be one pair \(X, y\), got DataFrame\. Pass eval_set=\("),
         ((X,), r"eval_set must be one pair \(X, y\)"),
-        ((X[["sex", "job", "age"]], np.zeros(200)), "X must have every column.*none named 'inc"),
+        ((X[["sex", "job", "age"]], np.zeros(200)), "X must fit .*Column 'income' is missing"),
         ((X, np.zeros(199)), "same number of rows, got 200 and 199"),
         ((X, np.full(200, np.nan)), "y must not hold missing values, got 200 NaN"),
     ],
@@ -302,7 +326,11 @@ OPTIONS = [
     ("validation_fraction", 0, r"a number in \(0, 1\)"),
     ("missing_categorical", "mean", "'category' or 'mode'"),
     ("missing_numeric", "mode", "'mean' or 'category'"),
+    ("min_category_rows", 0, "an integer of at least 1, or 'auto'"),
+    ("min_category_rows", 2.5, "an integer of at least 1, or 'auto'"),
+    ("min_category_rows", "few", "an integer of at least 1, or 'auto'"),
     ("constant_columns", "drop", "'error' or 'keep'"),
+    ("engine", "gpu", "'auto' or 'compiled' or 'plain'"),
     ("verbose", -1, "True, False or an integer of at least 0"),
     ("device", "nope", r"one that torch can use here \(cpu.*\)"),
     ("device", None, r"one that torch can use here \(cpu.*\)"),
@@ -323,22 +351,22 @@ def test_options(cls, name, value, rule):
 
 
 def test_every_option_has_a_bad_value_above():
-    checked_elsewhere = {"sensitive", "categorical_features", "random_state"}
+    checked_elsewhere = {"sensitive", "kinds", "random_state"}
     assert {name for name, *_ in OPTIONS} == set(FCorrClassifier().get_params()) - checked_elsewhere
 
 
 PREDICT = {
     "sensitive column missing": (
         lambda X: X.drop(columns="sex"),
-        r"X must have every column .*got none named 'sex' \(a sensitive column\)\. X has 'job', 'a",
+        r"X must fit the training table: Column 'sex' \(sensitive\) is missing\. X has 'job', 'ag",
     ),
     "column missing": (
         lambda X: X.drop(columns="age"),
-        r"X must have every column .*got none named 'age' \(a column\)\. X has 'sex', 'job', 'inc",
+        r"Column 'age' is missing\. X has 'sex', 'job', 'income'\. Add or rename the column",
     ),
     "column misspelt": (
         lambda X: X.rename(columns={"income": "incomes"}),
-        r"got none named 'income' .*Did you mean 'incomes'\?",
+        r"Column 'income' is missing \(Did you mean 'incomes'\?\)\. X has",
     ),
     "no rows": (lambda X: X[:0], r"at least one row .*got 0 sample\(s\)"),
     "infinite number": (
@@ -347,7 +375,15 @@ PREDICT = {
     ),
     "text for numbers": (
         lambda X: X.assign(age="old"),
-        r"'age' must hold numbers, got .*string.*Convert the column",
+        r"'age' must hold numbers, got text: 'old' in row 0\. Convert the column",
+    ),
+    "dates for numbers": (
+        lambda X: X.assign(age=pd.date_range("2020", periods=200)),
+        r"'age' must hold numbers, got dates: 2020-01-01 00:00:00 in row 0\. Convert the column",
+    ),
+    "numbers for text": (
+        lambda X: X.assign(job=7),
+        r"'job' must hold text, got numbers: 7 in row 0\. Convert the column as it was for trainin",
     ),
     "array of another width": (
         lambda X: X.to_numpy()[:, :3],

@@ -1,5 +1,7 @@
 """The same rows in another library's frame: the same model and the same predictions, to the bit."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from fcorr import FCorrClassifier, FCorrRegressor
+from fcorr.data import make_bank_fraud
 
 SMALL = {"head": (4,), "epochs": 2, "random_state": 0}
 
@@ -17,6 +20,7 @@ COLUMNS = {
     "age": [None if i % 13 == 0 else float(a) for i, a in enumerate(_rng.normal(40, 10, 200))],
     "children": _rng.integers(4, size=200).tolist(),
     "member": _rng.choice([True, False], 200).tolist(),
+    "since": [datetime.date(2020, 1, 1) + datetime.timedelta(days=7 * i) for i in range(200)],
 }
 Y = _rng.integers(2, size=200).tolist()
 
@@ -48,6 +52,36 @@ def test_fit(reference, name):
     np.testing.assert_array_equal(
         model.predict_proba(pa.table(COLUMNS)), reference.predict_proba(pa.table(COLUMNS))
     )
+
+
+def test_same_weights_from_every_library():
+    """Dictionaries, enums, categoricals; 8, 16 and 32 bits; rare categories pooled."""
+    fitted = []
+    for library in ("pandas", "polars", "pyarrow"):
+        X, y = make_bank_fraud(3_000, random_state=0, frame=library)
+        model = FCorrClassifier(
+            **SMALL,
+            sensitive="customer_age",
+            constant_columns="keep",
+            kinds={"income": "ordinal"},
+            min_category_rows=50,
+        )
+        fitted.append(model.fit(X, y))
+    first = fitted[0]
+    assert any(column.n_pooled for column in first.schema_.categorical)
+    for other in fitted[1:]:
+        assert other.schema_.columns == first.schema_.columns
+        for name, weight in first.model_.state_dict().items():
+            np.testing.assert_array_equal(other.model_.state_dict()[name], weight)
+
+
+def test_schema_keeps_the_name_of_the_target():
+    X = pd.DataFrame(COLUMNS)
+    model = FCorrClassifier(**SMALL).fit(
+        X, pd.Series(Y, name="bought"), sample_weight=X.children + 1
+    )
+    assert (model.schema_.target, model.schema_.weight) == ("bought", "children")
+    assert model.schema_.exposure is None
 
 
 @pytest.mark.parametrize("name", FRAMES)
@@ -96,7 +130,10 @@ def test_names_on_one_side_only_are_warned_of(fitted_with_names):
 
 def test_attention_is_labelled(reference):
     matrix = reference.attention(pl.DataFrame(COLUMNS))
-    assert matrix.names == ("sex", "job", "member", "age", "children")
+    assert matrix.names == (
+        *("sex", "job", "member", "age", "children"),
+        *("since.year", "since.month", "since.days"),
+    )
     assert matrix.to_pandas().loc["age", "sex"] == matrix["age", "sex"]
     assert matrix["age", "sex"] == pytest.approx(matrix["sex", "age"])
     assert matrix.diagonal() == pytest.approx(reference.feature_significance())

@@ -40,7 +40,7 @@ def fit(**options):
 
 @pytest.fixture(scope="module")
 def model():
-    return fit(categorical_features=["zip"])
+    return fit(kinds={"zip": "categorical"})
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,17 @@ ROUND_TRIPS = {
     "residual": (FCorrClassifier, {"residual": True}, BINARY),
     "no head": (FCorrClassifier, {"head": ()}, BINARY),
     "deep head": (FCorrClassifier, {"head": [5, 3, 2]}, BINARY),
-    "numbers as categories": (FCorrClassifier, {"categorical_features": ["zip", "age"]}, BINARY),
+    "numbers as categories": (
+        FCorrClassifier,
+        {"kinds": {"zip": "categorical", "age": "categorical"}},
+        BINARY,
+    ),
+    "ordinal": (
+        FCorrClassifier,
+        {"kinds": {"zip": [20, 10, 30], "job": ["nurse", "clerk"]}},
+        BINARY,
+    ),
+    "pooled": (FCorrClassifier, {"min_category_rows": 66}, BINARY),
     "two sensitive columns": (FCorrClassifier, {"sensitive": ["zip", "sex"]}, BINARY),
     "no sensitive column": (FCorrClassifier, {"sensitive": None}, BINARY),
     "paper's weight": (FCorrClassifier, {"car": "paper", "car_form": "paper"}, BINARY),
@@ -126,10 +136,12 @@ def test_round_trip(tmp_path, name):
 
 def test_array_without_names(tmp_path):
     array = X[["zip", "age", "income"]].to_numpy()
-    model = FCorrClassifier(**SMALL, sensitive=0).fit(array, BINARY)
+    model = FCorrClassifier(**SMALL, sensitive=0, kinds={0: "categorical"}).fit(array, BINARY)
     model.save(tmp_path / "model.fcorr")
     again = fcorr.load(tmp_path / "model.fcorr")
     assert again.n_features_in_ == 3
+    assert again.kinds == {"x0": "categorical"}
+    assert again.fit(array, BINARY).schema_ == model.schema_
     assert not hasattr(again, "feature_names_in_")
     np.testing.assert_array_equal(again.predict_proba(array), model.predict_proba(array))
 
@@ -153,6 +165,8 @@ def test_loaded_model_can_be_saved_and_fitted_again(tmp_path):
         {"sensitive": pd.Index(["sex"])},
         {"sensitive": {"sex"}},
         {"sensitive": np.array(["sex"])},
+        {"kinds": {"zip": np.array([10, 20, 30])}},
+        {"kinds": {"job": pd.Index(["clerk", "nurse"])}},
         {"car": np.float32(10), "epochs": np.int64(1), "residual": np.True_},
     ],
 )
@@ -310,11 +324,12 @@ def set_in(data, path, value):
         (["target"], [], "TypeError"),
         (["target", "classes"], [0, 1, 2], "size mismatch"),
         (["history"], None, "AttributeError"),
-        (["schema", "names"], ["sex"], "contradicts itself"),
-        (["schema", "categorical", 0, "mode"], 5, "contradicts itself"),
-        (["schema", "categorical", 0, "categories"], ["f", "m", "x"], "contradicts itself"),
-        (["schema", "numeric", 0, "scale"], 0, "contradicts itself"),
-        (["schema", "numeric", 0, "keep_missing"], True, "missing"),
+        (["schema", "columns", 0, "name"], "age", "contradicts itself"),
+        (["schema", "columns", 0, "mode"], 5, "contradicts itself"),
+        (["schema", "columns", 0, "categories"], ["f", "m", "x"], "contradicts itself"),
+        (["schema", "columns", 4, "scale"], 0, "contradicts itself"),
+        (["schema", "columns", 4, "keep_missing"], True, "missing"),
+        (["schema", "columns", 4, "kind"], "colour", "KeyError: 'colour'"),
     ],
 )
 def test_damaged_header(write, content, path, value, reason):

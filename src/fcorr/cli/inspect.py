@@ -1,6 +1,7 @@
 """`fcorr inspect`: what is in a model file."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 from fcorr.cli._console import print_table
 
 if TYPE_CHECKING:
-    from fcorr.data.schema import CategoricalColumn, NumericColumn
+    from fcorr.data.descriptions import Column
 
 _SHOWN_CATEGORIES = 6
 
@@ -34,6 +35,7 @@ def inspect(
         "kind": header["estimator"],
         "made by": f"fcorr {header['fcorr_version']}, file format {header['format']}",
         "parameters": f"{estimator.model_.n_parameters:,}",
+        **({"target": schema.target} if schema.target else {}),
         "trained on": (
             f"{schema.n_rows:,} rows, {len(history.epochs)} epochs, seed {estimator.seed_}"
         ),
@@ -52,33 +54,37 @@ def inspect(
     for name, value in facts.items():
         typer.echo(f"{name:<{width}}  {value}")
     significance = estimator.feature_significance()
-    columns: dict[str, CategoricalColumn | NumericColumn] = {c.name: c for c in schema.categorical}
-    columns |= {c.name: c for c in schema.numeric}
+    columns: dict[str, Column] = {
+        feature.name: column for column in schema.columns for feature in column.features
+    }
     print_table(
         "features, the most significant first",
         ["feature", "kind", "significance", "missing", "values"],
         [
             [
                 name + (" (sensitive)" if name in schema.sensitive else ""),
-                _kind(columns[name]),
+                columns[name].kind,
                 f"{value:.3f}",
                 str(columns[name].n_missing),
-                _describe(columns[name]),
+                _describe(columns[name], name),
             ]
             for name, value in significance.items()
         ],
     )
 
 
-def _kind(column: "CategoricalColumn | NumericColumn") -> str:
-    return type(column).__name__.removesuffix("Column").lower()
+def _describe(column: "Column", feature: str) -> str:
+    from fcorr.data.descriptions import CategoricalColumn, OrdinalColumn
+
+    if isinstance(column, CategoricalColumn):
+        return _enumerate(column.labels, ", ")
+    if isinstance(column, OrdinalColumn):
+        return _enumerate([str(category) for category in column.categories], " < ")
+    numbers = next(found for found in column.features if found.name == feature)
+    return f"{numbers.low:g} to {numbers.high:g}, mean {numbers.mean:.4g}"
 
 
-def _describe(column: "CategoricalColumn | NumericColumn") -> str:
-    from fcorr.data.schema import NumericColumn
-
-    if isinstance(column, NumericColumn):
-        return f"{column.low:g} to {column.high:g}, mean {column.mean:.4g}"
-    shown = ["missing" if c is None else str(c) for c in column.categories[:_SHOWN_CATEGORIES]]
-    more = len(column.categories) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+def _enumerate(labels: Sequence[str], separator: str) -> str:
+    more = len(labels) - _SHOWN_CATEGORIES
+    shown = separator.join(labels[:_SHOWN_CATEGORIES])
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,11 +1,14 @@
 """`fcorr predict`: a model and a table in, a table of predictions out."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fcorr.cli._console import check_columns, check_output
+
+if TYPE_CHECKING:
+    from fcorr.data.schema import Schema
 
 
 def predict(
@@ -14,24 +17,36 @@ def predict(
         Path, typer.Argument(help="CSV or Parquet file to score.", exists=True, dir_okay=False)
     ],
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="CSV or Parquet file to write.", dir_okay=False),
-    ],
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="CSV or Parquet file to write; by default one of the same kind beside the data, "
+            "called NAME-predictions.",
+            dir_okay=False,
+        ),
+    ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="Column to copy to the output, such as a key; repeatable."),
+        typer.Option(
+            help="Column to copy to the output; repeatable. By default those that the model does "
+            "not know, such as a key."
+        ),
     ] = None,
 ) -> None:
     """Score a file with a trained model.
 
     Writes the prediction of each row and, for classes, the probability of each class.
     """
-    check_output(output, data, model)
     import pyarrow as pa
 
-    from fcorr.data.files import WRITABLE, read_file, write_file
+    from fcorr.data.files import WRITABLE, file_ending, read_file, read_verbatim, write_file
     from fcorr.estimators import FCorrClassifier, load
 
+    if output is None:
+        stem = data.name.split(".")[0]
+        output = data.with_name(f"{stem}-predictions{file_ending(data)}")
+    check_output(output, data, model)
     if not output.name.lower().endswith(WRITABLE):
         raise typer.BadParameter(
             f"must end in .csv or .parquet, got {output.name!r}.", param_hint="--output"
@@ -47,12 +62,20 @@ def predict(
             columns[f"probability_{label}"] = pa.array(values)
     else:
         columns["prediction"] = pa.array(estimator.predict(table))
-    for name in keep or []:
+    kept = keep or _unknown_columns(table.column_names, estimator.schema_)
+    for name in kept:
         if name in columns:
             raise typer.BadParameter(
-                f"the output has a column {name!r} of its own. Rename the one in the file.",
+                f"the output has a column {name!r} of its own. Rename the one in the file, or "
+                "name other columns to keep.",
                 param_hint="--keep",
             )
-    kept = {name: table[name] for name in keep or []}
-    write_file(pa.table({**kept, **columns}), output)
+    copied = read_verbatim(data, kept) if kept else pa.table({})
+    write_file(pa.table({**{name: copied[name] for name in kept}, **columns}), output)
     typer.echo(f"wrote {output}: {table.num_rows} rows")
+
+
+def _unknown_columns(names: list[str], schema: "Schema") -> list[str]:
+    """Return the columns that are neither features nor target, weight or exposure."""
+    known = {*schema.names, schema.target, schema.weight, schema.exposure}
+    return [name for name in names if name not in known]

@@ -46,8 +46,21 @@ def train(
     drop: Annotated[
         list[str] | None, typer.Option(help="Column to leave out, such as a key.")
     ] = None,
-    categorical: Annotated[
-        list[str] | None, typer.Option(help="Column of numbers that are categories.")
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=KIND",
+            help="What a column is: numeric, categorical, ordinal, boolean, datetime, or its "
+            "categories in order, as in grade=A,B,C; repeatable.",
+        ),
+    ] = None,
+    min_category_rows: Annotated[
+        int | None,
+        typer.Option(
+            help="Categories in fewer rows are pooled; by default the smaller of 10 and a "
+            "thousandth of the rows.",
+            min=1,
+        ),
     ] = None,
     validation: Annotated[
         Path | None,
@@ -80,9 +93,10 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Train a model on a CSV or Parquet file."""
-    parameters = {
+    parameters: dict[str, Any] = {
         "sensitive": sensitive or None,
-        "categorical_features": categorical or None,
+        "kinds": _parse_kinds(kind or []) or None,
+        "min_category_rows": min_category_rows or "auto",
         "car": _parse_car(car),
         "car_form": car_form.value,
         "head": _parse_sizes(head),
@@ -106,7 +120,7 @@ def train(
     check_columns(sensitive or [], table.column_names, "--sensitive")
     check_columns([weight] if weight else [], table.column_names, "--weight")
     check_columns(drop or [], table.column_names, "--drop")
-    check_columns(categorical or [], table.column_names, "--categorical")
+    check_columns(parameters["kinds"] or [], table.column_names, "--kind")
     _check_roles(target, weight, sensitive or [], drop or [])
     without = [target, *([weight] if weight else []), *(drop or [])]
     X, y = table.drop_columns(without), table[target]
@@ -123,9 +137,11 @@ def train(
 
     cls = FCorrClassifier if task is Task.classification else FCorrRegressor
     start = time.perf_counter()
-    model = cls(**parameters)  # type: ignore[arg-type]
+    parameters["kinds"] = _read_orders(parameters["kinds"], table)
+    model = cls(**parameters)
     model.fit(X, y, sample_weight=table[weight] if weight else None, eval_set=eval_set)
     seconds = time.perf_counter() - start
+    model.schema_ = model.schema_.with_roles(target=target, weight=weight)
     model.save(output)
     last = model.history_.epochs[-1]
     car_part = (
@@ -178,6 +194,42 @@ def _guess_task(y: "pa.ChunkedArray") -> Task:
         return Task.classification if few else Task.regression
     is_number = pat.is_floating(y.type) or pat.is_decimal(y.type)
     return Task.regression if is_number else Task.classification
+
+
+def _parse_kinds(options: list[str]) -> dict[str, str | list[str]]:
+    kinds: dict[str, str | list[str]] = {}
+    for option in options:
+        name, _, kind = option.partition("=")
+        if not name or not kind or name in kinds:
+            raise typer.BadParameter(
+                f"must be COLUMN=KIND or COLUMN=CATEGORY,CATEGORY,… and once for a column, "
+                f"got {option!r}.",
+                param_hint="--kind",
+            )
+        kinds[name] = kind.split(",") if "," in kind else kind
+    return kinds
+
+
+def _read_orders(kinds: dict[str, Any] | None, table: "pa.Table") -> dict[str, Any] | None:
+    """Read the categories of columns of numbers as numbers."""
+    from fcorr.data.columns import is_number
+
+    read = dict(kinds or {})
+    for name, kind in read.items():
+        if isinstance(kind, list) and is_number(table[name].type):
+            try:
+                read[name] = [_number(category) for category in kind]
+            except ValueError:
+                raise typer.BadParameter(
+                    f"the column {name!r} holds numbers, got the order {','.join(kind)}.",
+                    param_hint="--kind",
+                ) from None
+    return read or None
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def _parse_car(text: str) -> float | str | None:

@@ -1,18 +1,50 @@
 """Tables: what their columns are, how they become arrays, and generators of test tables."""
 
+from fcorr.data.datasets import (
+    Dataset,
+    fetch_adult,
+    fetch_baf,
+    fetch_bemtpl97,
+    fetch_fremtpl2,
+    load_adult,
+    load_baf,
+    load_bemtpl97,
+    load_fremtpl2,
+)
+from fcorr.data.descriptions import (
+    CategoricalColumn,
+    DatetimeColumn,
+    NumericColumn,
+    OrdinalColumn,
+)
+from fcorr.data.differences import Difference, SchemaDiff
 from fcorr.data.encoding import EncodedTable, encode
 from fcorr.data.generators import make_bank_fraud, make_claims, make_indirect_bias
-from fcorr.data.schema import CategoricalColumn, NumericColumn, Schema, infer_schema
+from fcorr.data.inference import infer_schema
+from fcorr.data.schema import Schema
 from fcorr.data.tables import Table, read_table
 
 __all__ = [
     "CategoricalColumn",
+    "Dataset",
+    "DatetimeColumn",
+    "Difference",
     "EncodedTable",
     "NumericColumn",
+    "OrdinalColumn",
     "Schema",
+    "SchemaDiff",
     "Table",
     "encode",
+    "fetch_adult",
+    "fetch_baf",
+    "fetch_bemtpl97",
+    "fetch_fremtpl2",
     "infer_schema",
+    "load_adult",
+    "load_baf",
+    "load_bemtpl97",
+    "load_fremtpl2",
     "make_bank_fraud",
     "make_claims",
     "make_indirect_bias",

@@ -1,10 +1,14 @@
-"""One Arrow column at a time: numbers as float64, categories as codes."""
+"""One Arrow column at a time: what its values are, numbers as float64, and what to say if not.
 
-from collections.abc import Mapping
+Columns are read in blocks, so that what a column becomes on its way takes little memory beside
+the array it ends in.
+"""
+
+from collections.abc import Iterator
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 from numpy.typing import NDArray
 
@@ -14,6 +18,25 @@ Category = str | int | float | bool | None
 """A category's value; ``None`` stands for "missing"."""
 
 LARGEST = float(np.finfo(np.float32).max)
+BLOCK = 65_536
+"""Rows that are converted at a time."""
+
+
+class ColumnError(InvalidInputError):
+    """A column holds what it must not: ``problem`` says what, ``remedy`` what to do about it."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem, remedy)
+        self.problem = problem
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.remedy}"
+
+
+def value_type(dtype: pa.DataType) -> pa.DataType:
+    """Return the type of a column's values, also where a dictionary holds them."""
+    return dtype.value_type if pat.is_dictionary(dtype) else dtype
 
 
 def is_number(dtype: pa.DataType) -> bool:
@@ -22,78 +45,112 @@ def is_number(dtype: pa.DataType) -> bool:
 
 
 def is_text(dtype: pa.DataType) -> bool:
-    """Tell whether a column's values are text or booleans: categories, whatever they hold."""
-    texts = (pat.is_string, pat.is_large_string, pat.is_string_view, pat.is_boolean)
+    """Tell whether a column's values are text."""
+    texts = (pat.is_string, pat.is_large_string, pat.is_string_view)
     return any(is_kind(dtype) for is_kind in texts)
 
 
-def to_numbers(name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
-    """Return a column of numbers as float64, missing ones as NaN; refuse infinite ones."""
+def is_date(dtype: pa.DataType) -> bool:
+    """Tell whether a column's values are dates, with or without the time of day."""
+    return bool(pat.is_date(dtype) or pat.is_timestamp(dtype))
+
+
+def can_be_category(dtype: pa.DataType) -> bool:
+    """Tell whether a column's values can be categories."""
+    kind = value_type(dtype)
+    return is_number(kind) or is_text(kind) or pat.is_boolean(kind) or pat.is_null(kind)
+
+
+def name_values(dtype: pa.DataType) -> str:
+    """Say in a word what a column holds."""
+    kind = value_type(dtype)
+    words = {"numbers": is_number, "text": is_text, "dates": is_date, "booleans": pat.is_boolean}
+    return next((word for word, is_kind in words.items() if is_kind(kind)), str(kind))
+
+
+def blocks(column: pa.ChunkedArray) -> Iterator[tuple[int, pa.ChunkedArray]]:
+    """Cut a column into blocks, each with the number of its first row."""
+    for start in range(0, len(column), BLOCK):
+        yield start, column.slice(start, BLOCK)
+
+
+def to_numbers(name: str, column: pa.ChunkedArray, first_row: int = 0) -> NDArray[np.float64]:
+    """Return a column of numbers as float64, missing ones as NaN; refuse infinite ones.
+
+    Text that spells numbers is read as numbers. ``first_row`` is where in the table the column
+    begins, for messages.
+    """
+    remedy = f"Convert the column, or train with kinds={{{name!r}: 'categorical'}}"
+    if not can_be_category(column.type):
+        refuse_values(name, "numbers", column, remedy, first_row)
     try:
         # Not a safe cast, which would refuse integers that float64 has to round.
-        values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidInputError(
-            f"Column {name!r} must hold numbers, got {column.type} ({error}). "
-            "Convert the column, or train with it as a category."
-        ) from error
+        values: NDArray[np.float64] = decode(column).cast(pa.float64(), safe=False).to_numpy()
+    except pa.ArrowException:
+        refuse_values(name, "numbers", column, remedy, first_row, readable_as=pa.float64())
     # NaN compares false, so only what is truly out of range is found.
     too_large = np.abs(values) > LARGEST
     if too_large.any():
         row = int(np.argmax(too_large))
-        raise InvalidInputError(
+        raise ColumnError(
             f"Column {name!r} must hold finite numbers within ±{LARGEST:.1e}, got {values[row]} in "
-            f"row {row} (inf or too large for float32). Replace it, or make it missing."
+            f"row {first_row + row} (inf or too large for float32)",
+            "Replace it, or make it missing.",
         )
     return values
 
 
-def count_categories(name: str, column: pa.ChunkedArray) -> dict[Category, int]:
-    """Count the rows of each category; ``None`` counts the missing ones."""
-    codes, values = _dictionary_codes(name, column)
-    counts = np.bincount(codes + 1, minlength=len(values) + 1)
-    result: dict[Category, int] = {}
-    for value, count in zip([None, *values], counts.tolist(), strict=True):
-        if count:
-            result[value] = result.get(value, 0) + count
-    return result
+def decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column's values without a dictionary, text in a type that every kernel reads."""
+    if pat.is_dictionary(column.type):
+        kind = column.type.value_type
+        return column.cast(pa.large_string() if pat.is_string_view(kind) else kind)
+    return plain_text(column)
 
 
-def to_codes(
-    name: str, column: pa.ChunkedArray, code_of: Mapping[Category, int], missing: int, unseen: int
-) -> NDArray[np.int32]:
-    """Return a column's codes; missing values and categories not in ``code_of`` as told."""
-    codes, values = _dictionary_codes(name, column)
-    codes_of_values = [
-        missing if value is None else code_of.get(value, unseen) for value in [None, *values]
-    ]
-    return np.asarray(codes_of_values, dtype=np.int32)[codes + 1]
+def plain_text(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return views of text as text: few kernels read views."""
+    return values.cast(pa.large_string()) if pat.is_string_view(values.type) else values
 
 
-def _dictionary_codes(
-    name: str, column: pa.ChunkedArray
-) -> tuple[NDArray[np.int64], list[Category]]:
-    """Split a column into row codes (−1: missing) and the distinct values they stand for."""
-    if pat.is_null(column.type):
-        return np.full(len(column), -1), []
-    kind = column.type.value_type if pat.is_dictionary(column.type) else column.type
-    if not (is_number(kind) or is_text(kind)):
-        raise InvalidInputError(
-            f"Column {name!r} must hold numbers, text or booleans to be categorical, got {kind}. "
-            "Convert it to text first."
-        )
-    try:
-        encoded = column if pat.is_dictionary(column.type) else pc.dictionary_encode(column)
-        array = encoded.unify_dictionaries().combine_chunks()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidInputError(
-            f"Column {name!r} cannot be read as categories, got {column.type} ({error}). "
-            "Convert it to text first."
-        ) from error
-    if isinstance(array, pa.ChunkedArray):  # no rows: nothing to combine
-        return np.zeros(0, dtype=np.int64), []
-    codes = pc.fill_null(array.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
-    # A float can be written as JSON, and equals the same number from a column of floats.
-    dictionary = array.dictionary.cast(pa.float64()) if pat.is_decimal(kind) else array.dictionary
-    values = [None if value != value else value for value in dictionary.to_pylist()]
-    return codes, values
+def refuse_values(
+    name: str,
+    expected: str,
+    column: pa.ChunkedArray,
+    remedy: str,
+    first_row: int = 0,
+    readable_as: pa.DataType | None = None,
+) -> NoReturn:
+    """Raise the error that names the first value, or the first that cannot be read as a type."""
+    row, value = _first_bad(column, readable_as)
+    raise ColumnError(
+        f"Column {name!r} must hold {expected}, got {name_values(column.type)}: "
+        f"{value!r} in row {first_row + row}",
+        f"{remedy}.",
+    )
+
+
+def _first_bad(column: pa.ChunkedArray, dtype: pa.DataType | None) -> tuple[int, object]:
+    for row, scalar in enumerate(column):
+        if not scalar.is_valid:
+            continue
+        value = scalar.as_py()
+        if dtype is None:
+            return row, _shown(value)
+        try:
+            pa.scalar(value).cast(dtype)
+        except (pa.ArrowException, TypeError):
+            return row, _shown(value)
+    return 0, None
+
+
+class _Verbatim(str):
+    """Text that messages show without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _shown(value: object) -> object:
+    is_plain = isinstance(value, str | int | float | bool)
+    return value if is_plain else _Verbatim(value)

@@ -1,23 +1,32 @@
-"""From a table to the arrays the model reads, by the schema of the training table."""
+"""From a table to the arrays the model reads, by the schema of the training table.
+
+The arrays are made first and filled column by column, block by block: beside them and the table
+itself there is never more than one column's dictionary and a few blocks in memory.
+"""
 
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.types as pat
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from fcorr._core.errors import (
-    InvalidInputError,
-    UnseenCategoryWarning,
-    enumerate_some,
-    near_match,
+from fcorr._core.errors import UnseenCategoryWarning, enumerate_some
+from fcorr.data.columns import ColumnError, blocks, to_numbers
+from fcorr.data.dates import date_part, to_timestamps
+from fcorr.data.descriptions import (
+    CategoricalColumn,
+    DatetimeColumn,
+    NumericColumn,
+    OrdinalColumn,
 )
-from fcorr.data.columns import to_codes, to_numbers
-from fcorr.data.schema import CategoricalColumn, NumericColumn, Schema
+from fcorr.data.differences import compare
+from fcorr.data.distinct import Distinct
+from fcorr.data.matching import UNSEEN, match_categories
+from fcorr.data.schema import Schema
 from fcorr.data.tables import Table
 
-_UNSEEN = -1
 _FARTHEST = 1e12  # deviations from the mean, beyond any training row; float32 can still square it
 
 
@@ -35,63 +44,129 @@ class EncodedTable:
 def encode(table: Table, schema: Schema) -> EncodedTable:
     """Encode a table by name; columns the schema does not know are ignored.
 
-    A category that training did not see is taken for the column's most frequent one, and so is
-    a missing value where training had none. An :class:`UnseenCategoryWarning` counts them.
+    A category that training did not see goes to its column's pool of rare categories. Where there
+    is no pool it is taken for the most frequent category, in an ordinal column for a missing
+    value. So is a missing category where training had none. An :class:`UnseenCategoryWarning`
+    counts them, except those that went to a pool, which is what a pool is for: training kept no
+    list of the categories in it.
+
+    Raises
+    ------
+    InvalidInputError
+        A column is missing, or holds what cannot be read as in training. The message names the
+        columns and the rows, in the words of :meth:`Schema.diff`.
     """
-    _check_columns(table, schema)
+    if not set(schema.names).issubset(table.names):
+        raise compare(schema, table).to_error()
     codes = np.empty((table.n_rows, len(schema.categorical)), dtype=np.int32)
     numbers = np.empty((table.n_rows, len(schema.numeric)), dtype=np.float32)
-    unseen: dict[str, int] = {}
-    for i, categorical in enumerate(schema.categorical):
-        codes[:, i], n_unseen = _encode_categories(table, categorical)
-        if n_unseen:
-            unseen[categorical.name] = n_unseen
-    for i, numeric in enumerate(schema.numeric):
-        numbers[:, i] = _encode_numbers(table, numeric)
+    try:
+        unseen = _fill_codes(codes, table, schema) | _fill_numbers(numbers, table, schema)
+    except ColumnError as error:
+        raise compare(schema, table).to_error() from error
     if unseen:
-        counts = ", ".join(f"{n} row(s) of {name!r}" for name, n in unseen.items())
-        warnings.warn(
-            f"Categories not seen in training: {counts}. "
-            "Each is taken for the most frequent training category of its column.",
-            UnseenCategoryWarning,
-            stacklevel=2,
-        )
+        _warn_of_unseen(unseen, schema)
     return EncodedTable(codes, numbers)
 
 
-def _check_columns(table: Table, schema: Schema) -> None:
-    absent = [name for name in schema.names if name not in table.columns]
-    if not absent:
-        return
-    name = absent[0]
-    role = "sensitive column" if name in schema.sensitive else "column"
-    more = f" Also missing: {enumerate_some(absent[1:])}." if len(absent) > 1 else ""
-    strangers = [other for other in table.names if other not in schema.names]
-    raise InvalidInputError(
-        f"X must have every column of the training table, got none named {name!r} (a {role}). "
-        f"X has {enumerate_some(table.names)}.{near_match(name, strangers)}{more}"
-    )
+def _fill_codes(codes: NDArray[np.int32], table: Table, schema: Schema) -> dict[str, int]:
+    """Fill the codes; return the number of unseen rows of each column that has some."""
+    unseen = {}
+    for i, column in enumerate(schema.categorical):
+        distinct, places = match_categories(table.columns[column.name], column)
+        code_of, is_unseen = _codes_of_values(places, column)
+        unseen[column.name] = _count(distinct, is_unseen)
+        for first, positions in distinct.positions():
+            codes[first : first + len(positions), i] = code_of[positions]
+    return {name: n for name, n in unseen.items() if n}
 
 
-def _encode_categories(table: Table, column: CategoricalColumn) -> tuple[NDArray[np.int32], int]:
-    values = table.columns[column.name]
-    code_of = {category: code for code, category in enumerate(column.categories)}
-    # Training that imputed the mode does so again; training that saw no missing value has no
-    # category for one, so it counts as unseen.
-    missing = code_of.get(None, column.mode if column.n_missing else _UNSEEN)
-    codes = to_codes(column.name, values, code_of, missing=missing, unseen=_UNSEEN)
-    unseen = codes == _UNSEEN
-    n_unseen = int(unseen.sum())
-    if n_unseen:
-        codes[unseen] = column.mode
-    return codes, n_unseen
+def _codes_of_values(
+    places: NDArray[np.int32], column: CategoricalColumn
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the code of each distinct value and, last, of a missing one; and which are news."""
+    missing = column.categories.index(None) if None in column.categories else UNSEEN
+    code_of = np.append(places, np.int32(missing))
+    is_unseen = code_of == UNSEEN
+    if missing == UNSEEN:
+        code_of[-1] = column.mode
+        # Training that imputed the mode does so again; training that saw no missing value has no
+        # category for one, so it counts as unseen.
+        is_unseen[-1] = column.n_missing == 0
+    if column.pool is not None:
+        is_unseen[:-1] = False
+    code_of[code_of == UNSEEN] = column.mode if column.pool is None else column.pool
+    return code_of, is_unseen
 
 
-def _encode_numbers(table: Table, column: NumericColumn) -> NDArray[np.float64]:
-    values = table.columns[column.name]
-    if pat.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+def _fill_numbers(numbers: NDArray[np.float32], table: Table, schema: Schema) -> dict[str, int]:
+    """Fill the numbers; return the number of unseen rows of each ordinal column that has some."""
+    unseen = {}
+    i = 0
+    for column in schema.columns:
+        if isinstance(column, CategoricalColumn):
+            continue
+        values = table.columns[column.name]
+        if isinstance(column, OrdinalColumn):
+            distinct, places = match_categories(values, column)
+            unseen[column.name] = _count(distinct, np.append(places == UNSEEN, False))
+            raw = _place_blocks(distinct, places)
+        else:
+            raw = _number_blocks(values, column)
+        for first, features in raw:
+            for j, (feature, feature_values) in enumerate(
+                zip(column.features, features, strict=True)
+            ):
+                rows = slice(first, first + len(feature_values))
+                numbers[rows, i + j] = _standardise(feature_values, feature)
+        i += len(column.features)
+    return {name: n for name, n in unseen.items() if n}
+
+
+def _place_blocks(
+    distinct: Distinct, places: NDArray[np.int32]
+) -> Iterator[tuple[int, Sequence[NDArray[np.float64]]]]:
+    """Give the places of an ordinal column's rows in blocks; unseen ones are missing."""
+    place_of = np.append(np.where(places == UNSEEN, np.nan, places), np.nan)
+    for first, positions in distinct.positions():
+        yield first, [place_of[positions]]
+
+
+def _number_blocks(
+    values: pa.ChunkedArray, column: NumericColumn | DatetimeColumn
+) -> Iterator[tuple[int, Sequence[NDArray[np.float64]]]]:
+    """Give the numbers of a column, or the parts of its dates, in blocks."""
+    for first, block in blocks(values):
+        if isinstance(column, NumericColumn):
+            yield first, [to_numbers(column.name, block, first)]
+        else:
+            timestamps = to_timestamps(column.name, block, first)
+            origin = column.origin
+            yield first, [date_part(part, timestamps, origin) for part in column.parts]
+
+
+def _standardise(values: NDArray[np.float64], feature: NumericColumn) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
-        standardised = (to_numbers(column.name, values) - column.mean) / column.scale
-    standardised = np.clip(standardised, -_FARTHEST, _FARTHEST)
-    return standardised if column.keep_missing else np.nan_to_num(standardised, nan=0.0)
+        standardised = (values - feature.mean) / feature.scale
+    np.clip(standardised, -_FARTHEST, _FARTHEST, out=standardised)
+    if not feature.keep_missing:
+        standardised[np.isnan(standardised)] = 0.0
+    return standardised
+
+
+def _count(distinct: Distinct, is_counted: NDArray[np.bool_]) -> int:
+    """Count the rows that hold one of some distinct values."""
+    if not is_counted.any():
+        return 0
+    return int(distinct.count()[is_counted].sum())
+
+
+def _warn_of_unseen(unseen: dict[str, int], schema: Schema) -> None:
+    counts = ", ".join(f"{n} row(s) of {name!r}" for name, n in unseen.items())
+    ordinal = [name for name in unseen if isinstance(schema[name], OrdinalColumn)]
+    message = f"Categories not seen in training: {counts}."
+    if len(ordinal) < len(unseen):
+        message += " Each is taken for the most frequent training category of its column."
+    if ordinal:
+        message += f" In {enumerate_some(ordinal)}, which is ordinal, it is taken as missing."
+    warnings.warn(message, UnseenCategoryWarning, stacklevel=3)

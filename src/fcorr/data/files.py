@@ -1,15 +1,18 @@
 """Tables in files: CSV and Parquet, by the file's ending."""
 
+import csv
+import gzip
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pyarrow.types as pat
 
-from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr._core.errors import InvalidInputError
 from fcorr._core.files import write_atomically
 from fcorr.data.tables import refuse_repeated
 
@@ -17,8 +20,10 @@ _CSV = (".csv", ".csv.gz")
 _PARQUET = (".parquet", ".pq")
 WRITABLE = (".csv", *_PARQUET)
 
+Path = str | os.PathLike[str]
 
-def read_file(path: str | os.PathLike[str], text: Iterable[str] = ()) -> pa.Table:
+
+def read_file(path: Path, text: Iterable[str] = ()) -> pa.Table:
     """Read a CSV (also gzipped) or Parquet file.
 
     In a CSV file an empty field and the usual spellings of "not available" are missing values.
@@ -33,38 +38,24 @@ def read_file(path: str | os.PathLike[str], text: Iterable[str] = ()) -> pa.Tabl
     Raises
     ------
     InvalidInputError
-        The file is empty, broken or of another kind; the message says where.
+        The file is empty, broken, not in UTF-8 or of another kind; the message says where.
     """
-    if not _is(path, _CSV + _PARQUET):
-        raise _unknown_kind(path)
-    with open(path, "rb"):
-        pass  # a missing or unreadable file is the operating system's error, with its own words
-    try:
-        table = pa_parquet.read_table(path) if _is(path, _PARQUET) else _read_csv(path, text)
-        table.validate(full=True)
-        names = table.column_names
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(
-            f"{os.fspath(path)!r} cannot be read as {'Parquet' if _is(path, _PARQUET) else 'CSV'} "
-            f"({error}). Check that the file is whole and of the kind its name says."
-        ) from error
-    refuse_repeated(names)
-    return table
-
-
-def _read_csv(path: str | os.PathLike[str], text: Iterable[str]) -> pa.Table:
     types = {name: pa.string() for name in text}
     options = pa_csv.ConvertOptions(strings_can_be_null=True, column_types=types)
-    compression = "gzip" if _is(path, (".gz",)) else None
-    with pa.input_stream(os.fspath(path), compression=compression) as stream:
-        table = pa_csv.read_csv(stream, convert_options=options)
-    undecoded = [field.name for field in table.schema if pat.is_binary(field.type)]
-    if undecoded:
-        raise pa.ArrowInvalid(f"column(s) {enumerate_some(undecoded)} hold text that is not UTF-8")
-    return table
+    return _read(path, options, lambda: pa_parquet.read_table(path))
 
 
-def write_file(table: pa.Table, path: str | os.PathLike[str]) -> None:
+def read_verbatim(path: Path, columns: Sequence[str]) -> pa.Table:
+    """Read some columns of a file to write them out again: those of a CSV file as bare text.
+
+    A key such as ``007`` or ``NA`` is neither a number nor a missing value.
+    """
+    types = {name: pa.string() for name in columns}
+    options = pa_csv.ConvertOptions(include_columns=columns, column_types=types)
+    return _read(path, options, lambda: pa_parquet.read_table(path, columns=list(columns)))
+
+
+def write_file(table: pa.Table, path: Path) -> None:
     """Write a CSV or Parquet file, whole or not at all."""
     buffer = io.BytesIO()
     if _is(path, _PARQUET):
@@ -76,11 +67,110 @@ def write_file(table: pa.Table, path: str | os.PathLike[str]) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def _is(path: str | os.PathLike[str], endings: tuple[str, ...]) -> bool:
+def file_ending(path: Path) -> str:
+    """Return the ending of files of the same kind, uncompressed.
+
+    Examples
+    --------
+    >>> file_ending("claims.csv.gz"), file_ending("claims.parquet")
+    ('.csv', '.parquet')
+    """
+    if not _is(path, _CSV + _PARQUET):
+        raise _unknown_kind(path)
+    return ".parquet" if _is(path, _PARQUET) else ".csv"
+
+
+def _read(
+    path: Path, options: pa_csv.ConvertOptions, read_parquet: Callable[[], pa.Table]
+) -> pa.Table:
+    if not _is(path, _CSV + _PARQUET):
+        raise _unknown_kind(path)
+    with open(path, "rb"):
+        pass  # a missing or unreadable file is the operating system's error, with its own words
+    try:
+        table = read_parquet() if _is(path, _PARQUET) else _read_csv(path, options)
+        table.validate(full=True)
+        names = table.column_names
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+        raise InvalidInputError(
+            f"{os.fspath(path)!r} cannot be read as {'Parquet' if _is(path, _PARQUET) else 'CSV'} "
+            f"({error}). Check that the file is whole and of the kind its name says."
+        ) from error
+    refuse_repeated(names)
+    return table
+
+
+def _read_csv(path: Path, options: pa_csv.ConvertOptions) -> pa.Table:
+    try:
+        try:
+            table = _parse_csv(path, options, newlines_in_values=False)
+        except pa.ArrowInvalid:
+            # Line breaks within quotes are rare, and looking for them takes twice the time.
+            table = _parse_csv(path, options, newlines_in_values=True)
+        if any(pat.is_binary(field.type) for field in table.schema):  # what Arrow cannot decode
+            raise pa.ArrowInvalid("text that is not UTF-8")
+        table.column_names  # noqa: B018  decodes the header
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        _refuse_other_encoding(path)
+        _refuse_broken_line(path)
+        raise
+    return table
+
+
+def _parse_csv(path: Path, options: pa_csv.ConvertOptions, *, newlines_in_values: bool) -> pa.Table:
+    parsing = pa_csv.ParseOptions(newlines_in_values=newlines_in_values)
+    compression = "gzip" if _is(path, (".gz",)) else None
+    with pa.input_stream(os.fspath(path), compression=compression) as stream:
+        return pa_csv.read_csv(stream, parse_options=parsing, convert_options=options)
+
+
+def _refuse_other_encoding(path: Path) -> None:
+    """Name the line and the column of the first text that is not UTF-8, if there is one."""
+    header: list[str] = []
+    with _open_bytes(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                text = line.decode().removeprefix("\ufeff")
+            except UnicodeDecodeError as error:
+                # Every byte is a letter of Latin-1, so that as such the line can be taken apart.
+                column = len(next(csv.reader([line[: error.end].decode("latin-1")]))) - 1
+                where = f", column {header[column]!r}" if column < len(header) else ""
+                field = next(csv.reader([line.decode("latin-1")]))[column]
+                raise InvalidInputError(
+                    f"{os.fspath(path)!r} must be text in UTF-8, got byte "
+                    f"0x{line[error.start]:02x} in line {number}{where} ({field!r}, if it is "
+                    "Latin-1). Save the file as UTF-8."
+                ) from error
+            header = header or next(csv.reader([text]), [])
+
+
+def _refuse_broken_line(path: Path) -> None:
+    """Name the first line that has not as many fields as the header, if there is one."""
+    with _open_bytes(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        reader = csv.reader(text)
+        header = next(reader, [])
+        line = reader.line_num + 1
+        for fields in reader:
+            if fields and len(fields) != len(header):
+                raise InvalidInputError(
+                    f"{os.fspath(path)!r} must have {len(header)} fields in every line, as in its "
+                    f"header, got {len(fields)} in line {line}: {','.join(fields)[:80]!r}. "
+                    "Correct the line."
+                )
+            line = reader.line_num + 1
+
+
+def _open_bytes(path: Path) -> BinaryIO:
+    if _is(path, (".gz",)):
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    return open(path, "rb")
+
+
+def _is(path: Path, endings: tuple[str, ...]) -> bool:
     return os.fspath(path).lower().endswith(endings)
 
 
-def _unknown_kind(path: str | os.PathLike[str]) -> InvalidInputError:
+def _unknown_kind(path: Path) -> InvalidInputError:
     return InvalidInputError(
         f"{os.fspath(path)!r} must end in .csv or .parquet, which tell how to read or write it. "
         "Rename or convert the file."

@@ -11,16 +11,22 @@ import pyarrow as pa
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
-from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr._core.errors import InvalidInputError, enumerate_some, near_match
 
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns of one length. ``named`` is False where the names were made up (x0, x1, …)."""
+    """Named columns of one length. ``named`` is False where the names were made up (x0, x1, …).
+
+    ``ordinal`` names the columns whose type says that its categories are ordered: an ordered
+    Categorical of pandas, an ordered dictionary of Arrow. An Enum of polars lists its categories
+    in some order, but need not mean it.
+    """
 
     columns: dict[str, pa.ChunkedArray]
     n_rows: int
     named: bool
+    ordinal: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -29,8 +35,10 @@ class Table:
 
     def renamed(self, names: Sequence[str]) -> "Table":
         """Return the same columns, in their order, under other names."""
-        columns = dict(zip(names, self.columns.values(), strict=True))
-        return Table(columns, self.n_rows, named=True)
+        new = dict(zip(self.names, names, strict=True))
+        columns = {new[name]: column for name, column in self.columns.items()}
+        ordinal = frozenset(new[name] for name in self.ordinal)
+        return Table(columns, self.n_rows, named=True, ordinal=ordinal)
 
 
 def is_frame(X: object) -> bool:
@@ -94,8 +102,35 @@ def _from_frame(X: Any) -> Table:
     if not isinstance(X, pa.Table) and list(X.columns) != names:
         X = X.set_axis(names, axis=1)  # a pandas frame whose labels are not text
     frame = nw.from_native(X, eager_only=True)
-    columns = {name: _column_to_arrow(frame.get_column(name)) for name in names}
-    return Table(columns, n_rows=len(frame), named=True)
+    if isinstance(X, pa.Table):  # narwhals would copy its columns, to make each one chunk
+        columns = {name: X.column(name) for name in names}
+    else:
+        columns = {name: _column_to_arrow(frame.get_column(name)) for name in names}
+    is_ordered = not frame.implementation.is_polars()
+    ordinal = {n for n, c in columns.items() if is_ordered and getattr(c.type, "ordered", False)}
+    return Table(columns, n_rows=len(frame), named=True, ordinal=frozenset(ordinal))
+
+
+def resolve_columns(table: Table, columns: Sequence[str | int], argument: str) -> list[str]:
+    """Turn names, or positions where there are no names, into names."""
+    resolved = []
+    for column in columns:
+        if isinstance(column, str) and column in table.columns:
+            resolved.append(column)
+        elif not table.named and column in range(len(table.names)):
+            resolved.append(table.names[int(column)])
+        else:
+            raise InvalidInputError(
+                f"{argument} must name columns of X, got {column!r}."
+                f"{near_match(str(column), table.names)} X has {enumerate_some(table.names, 8)}."
+            )
+    repeated = [name for i, name in enumerate(resolved) if name in resolved[:i]]
+    if repeated:
+        raise InvalidInputError(
+            f"{argument} must name each column once, got {enumerate_some(repeated)} twice. "
+            "Drop the repetition."
+        )
+    return resolved
 
 
 def refuse_repeated(names: Sequence[str]) -> None:

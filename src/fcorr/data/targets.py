@@ -81,6 +81,13 @@ def read_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[
     return weight * (n_rows / total)
 
 
+def column_name(values: Any) -> str | None:
+    """Return the name that a column of a dataframe brings along."""
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    name = series.name if isinstance(series, nw.Series) else None
+    return str(name) if name not in (None, "") else None
+
+
 def _to_numpy(values: Any) -> NDArray[Any]:
     if isinstance(values, pa.Array):
         values = pa.chunked_array([values])

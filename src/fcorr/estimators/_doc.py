@@ -41,18 +41,38 @@ _PARAMETERS = """sensitive : str or list of str, optional
         one, on ``validation_fraction``.
     validation_fraction : float, default=0.1
         Share of the rows set aside for early stopping where there is no ``eval_set``.
-    categorical_features : str, list of str or None, default=None
-        Columns of numbers to treat as categorical.
+    kinds : dict or None, default=None
+        What columns are, where their types do not say it: ``"numeric"``, ``"categorical"``,
+        ``"ordinal"``, ``"boolean"``, ``"datetime"``, or a sequence of categories in order, as in
+        ``kinds={"zip": "categorical", "grade": ["A", "B", "C"]}``. For an array without column
+        names, the keys are positions. By default numbers are numeric; text and booleans
+        categorical; an ordered Categorical of pandas ordinal; dates datetime.
+        An ordinal column is a number to the model, the place in its order, so that neighbours
+        share strength; a value outside the order is an error in ``fit`` and, with a warning, a
+        missing value in ``predict``. A date column ``d`` gives the numbers ``d.year``,
+        ``d.month``, ``d.day_of_week`` (0 is Monday), ``d.hour`` and ``d.days`` (since the first
+        training date): those that vary in the training table.
+    min_category_rows : int or "auto", default="auto"
+        Categories seen in fewer rows are pooled with the other rare ones of their column into
+        one, "other". So are, without a warning, categories that ``predict`` meets first; where
+        nothing was pooled they are taken for the most frequent category, with an
+        ``UnseenCategoryWarning``. ``"auto"`` is the smaller of 10 and a thousandth of the rows,
+        so that tables of up to 1,000 rows pool nothing; 1 never does. Sensitive and boolean
+        columns are never pooled.
     missing_categorical : {"category", "mode"}, default="category"
         A missing category is a category of its own, or is taken for the most frequent one.
     missing_numeric : {"mean", "category"}, default="mean"
-        A missing number is taken for the training mean, or has an embedding of its own.
+        A missing number, place or date is taken for the training mean, or has an embedding of
+        its own.
     constant_columns : {"error", "keep"}, default="error"
         What to do about a column that takes one value only.
     random_state : int, numpy generator or None, default=None
         The same integer gives the same weights, to the bit, on the same machine.
     device : str, default="cpu"
         Where torch computes.
+    engine : {"auto", "compiled", "plain"}, default="auto"
+        Kernels compiled by numba, plain torch, or the first where numba is installed
+        (``pip install 'fcorr[fast]'``). They differ in speed, and in rounding.
     verbose : bool or int, default=False
         Show progress: a bar on a terminal, plain lines elsewhere."""
 

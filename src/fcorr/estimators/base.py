@@ -4,7 +4,7 @@ import math
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,32 +16,29 @@ from torch import Tensor
 
 from fcorr._core.errors import InvalidInputError
 from fcorr._core.randomness import RandomState, draw_seed
+from fcorr.data.describing import CategoricalMissing, NumericMissing
 from fcorr.data.encoding import EncodedTable, encode
-from fcorr.data.schema import (
-    CategoricalMissing,
-    ConstantColumns,
-    NumericMissing,
-    Schema,
-    infer_schema,
-)
+from fcorr.data.inference import ConstantColumns, MinCategoryRows, infer_schema
+from fcorr.data.kinds import Kinds
+from fcorr.data.schema import Schema
 from fcorr.data.tables import Table, read_table
-from fcorr.data.targets import read_sample_weight, read_target
+from fcorr.data.targets import column_name, read_sample_weight, read_target
 from fcorr.estimators.matrix import FeatureMatrix
 from fcorr.estimators.options import check_device, check_options
 from fcorr.nn.attention import mean_attention_scores
+from fcorr.nn.engine import EngineName, prepare_engine, resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer, NumericEmbeddingName
 from fcorr.training.history import History
 from fcorr.training.knots import choose_knots
-from fcorr.training.loop import Pace, map_rows, train
+from fcorr.training.loop import Pace, locate_rows, map_rows, train
 from fcorr.training.losses import Loss
 from fcorr.training.objective import CarForm, CarWeight, Objective, Rows
 from fcorr.training.progress import make_progress
-from fcorr.training.threads import threads_for
+from fcorr.training.workers import start_workers
 
 Columns = str | int | Sequence[str | int] | None
 
 _FEW_FEATURES = 3  # LayerNorm takes away location and scale: of two numbers a sign is left
-_SERIES_TERMS = 20  # about as many powers of each feature as the attention holds at a time
 _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
 
 
@@ -72,12 +69,14 @@ class BaseFCorr(ABC, BaseEstimator):
         learning_rate: float = 0.02,
         early_stopping: bool | int = False,
         validation_fraction: float = 0.1,
-        categorical_features: Columns = None,
+        kinds: Kinds | None = None,
+        min_category_rows: MinCategoryRows = "auto",
         missing_categorical: CategoricalMissing = "category",
         missing_numeric: NumericMissing = "mean",
         constant_columns: ConstantColumns = "error",
         random_state: RandomState = None,
         device: str = "cpu",
+        engine: EngineName = "auto",
         verbose: bool | int = False,
     ) -> None:
         self.sensitive = sensitive
@@ -94,12 +93,14 @@ class BaseFCorr(ABC, BaseEstimator):
         self.learning_rate = learning_rate
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
-        self.categorical_features = categorical_features
+        self.kinds = kinds
+        self.min_category_rows = min_category_rows
         self.missing_categorical = missing_categorical
         self.missing_numeric = missing_numeric
         self.constant_columns = constant_columns
         self.random_state = random_state
         self.device = device
+        self.engine = engine
         self.verbose = verbose
 
     # What the two estimators differ in.
@@ -142,7 +143,8 @@ class BaseFCorr(ABC, BaseEstimator):
         Parameters
         ----------
         X : dataframe (pandas, polars, pyarrow) or array of shape (n_rows, n_features)
-            Training table. Numbers are numeric features, text and booleans categorical ones.
+            Training table. Numbers are numeric features, text and booleans categorical ones, dates
+            are taken apart into numbers; ``kinds`` says otherwise.
         y : array-like of shape (n_rows,)
             Target.
         sample_weight : array-like of shape (n_rows,), optional
@@ -155,9 +157,11 @@ class BaseFCorr(ABC, BaseEstimator):
         Self
             The fitted estimator.
         """
+        check_options(self.get_params(deep=False))
         before = dict(self.__dict__)
         try:
-            self._fit(X, y, sample_weight, eval_set)
+            with use_engine(self.engine):
+                self._fit(X, y, sample_weight, eval_set)
         except BaseException:
             # A fit that fails leaves the estimator as it was, never half of one model and half
             # of another.
@@ -173,7 +177,6 @@ class BaseFCorr(ABC, BaseEstimator):
         sample_weight: ArrayLike | None,
         eval_set: tuple[Any, ArrayLike] | None,
     ) -> None:
-        check_options(self.get_params(deep=False))
         device = check_device(self.device)
         table = read_table(X)
         target = read_target(y, table.n_rows)
@@ -182,22 +185,25 @@ class BaseFCorr(ABC, BaseEstimator):
         self.schema_ = infer_schema(
             table,
             sensitive=_as_columns(self.sensitive),
-            categorical=_as_columns(self.categorical_features),
+            kinds=self.kinds,
             missing_categorical=self.missing_categorical,
             missing_numeric=self.missing_numeric,
+            min_category_rows=self.min_category_rows,
             constant_columns=self.constant_columns,
+            target=column_name(y),
+            weight=column_name(sample_weight),
         )
         self._name_features(table)
         self._warn_of_few_features()
         self.seed_ = draw_seed(self.random_state)
         generator = torch.Generator().manual_seed(self.seed_)
         encoded = encode(table, self.schema_)
+        knots = choose_knots(encoded.numbers, self.n_knots)
+        self.model_ = self._build_model(knots, generator).to(device)
         rows = self._rows(encoded, target, weight, device)
         validation = self._validation_rows(eval_set, device)
         if self.early_stopping and validation is None:
             rows, validation = self._split(rows, generator)
-        knots = choose_knots(encoded.numbers, self.n_knots)
-        self.model_ = self._build_model(knots, generator).to(device)
         objective = Objective(
             self.model_,
             self._loss(),
@@ -211,20 +217,21 @@ class BaseFCorr(ABC, BaseEstimator):
             learning_rate=self.learning_rate,
             patience=self._patience(),
         )
-        n_features = len(self.schema_.feature_names)
-        widest = max(n_features * min(n_features, _SERIES_TERMS), *self.head, 1)
         with (
-            threads_for(min(pace.batch_size, len(rows)) * widest),
+            start_workers(min(pace.batch_size, len(rows)) * self._n_features()) as workers,
             make_progress(self.verbose, self.epochs) as progress,
         ):
+            prepare_engine(progress.say)
             self.history_ = train(
                 objective,
                 rows,
                 pace,
                 generator=generator,
+                workers=workers,
                 validation=validation,
                 progress=progress,
             )
+        self.history_.engine = resolve_engine(self.engine)
         self.significance_ = self._mean_attention(encoded).diagonal().copy()
 
     def _name_features(self, table: Table) -> None:
@@ -235,9 +242,10 @@ class BaseFCorr(ABC, BaseEstimator):
             del self.feature_names_in_
 
     def _warn_of_few_features(self) -> None:
-        if self.n_features_in_ < _FEW_FEATURES:
+        n_features = len(self.schema_.feature_names)
+        if n_features < _FEW_FEATURES:
             warnings.warn(
-                f"X has {self.n_features_in_} feature(s), and LayerNorm across so few leaves "
+                f"X has {n_features} feature(s), and LayerNorm across so few leaves "
                 "nearly nothing of them: expect poor predictions. Use at least "
                 f"{_FEW_FEATURES} features, or a simpler model.",
                 UserWarning,
@@ -268,8 +276,12 @@ class BaseFCorr(ABC, BaseEstimator):
         weight: NDArray[np.float64],
         device: torch.device,
     ) -> Rows:
+        codes, numbers = _tensors(encoded, device)
+        with start_workers(numbers.numel()) as workers:
+            located = locate_rows(self.model_, numbers, workers)
         return Rows(
-            *_tensors(encoded, device),
+            codes,
+            located,
             self._encode_target(target).to(device),
             torch.from_numpy(weight).to(device, torch.float32),
         )
@@ -348,9 +360,14 @@ class BaseFCorr(ABC, BaseEstimator):
         encoded = encode(self._read_known_table(X), self.schema_)
         return torch.cat(list(self._map(encoded, self.model_))).cpu().double().numpy()
 
-    def _map(self, encoded: EncodedTable, function: Callable[..., Tensor]) -> Any:
+    def _map(self, encoded: EncodedTable, function: Callable[..., Tensor]) -> Iterator[Tensor]:
         device = next(self.model_.parameters()).device
-        return map_rows(self.model_, *_tensors(encoded, device), function)
+        n_numbers = len(encoded) * self._n_features()
+        with use_engine(self.engine), start_workers(n_numbers) as workers:
+            yield from map_rows(self.model_, *_tensors(encoded, device), function, workers)
+
+    def _n_features(self) -> int:
+        return len(self.schema_.feature_names)
 
     # What is read off the model
 
@@ -385,7 +402,7 @@ class BaseFCorr(ABC, BaseEstimator):
         return {names[i]: float(self.significance_[i]) for i in order}
 
     def _mean_attention(self, encoded: EncodedTable) -> NDArray[np.float64]:
-        n_features = len(self.schema_.feature_names)
+        n_features = self._n_features()
         total = torch.zeros(n_features, n_features, dtype=torch.float64)
         for z in self._map(encoded, self.model_.normalized_embedding):
             total += len(z) * mean_attention_scores(z.double()).cpu()

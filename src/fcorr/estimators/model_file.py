@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -63,6 +63,10 @@ def _plain_parameters(estimator: BaseFCorr) -> dict[str, Any]:
     is_spline = isinstance(model.numeric, SplineEmbedding)
     parameters["numeric_embedding"] = "spline" if is_spline else "paper"
     check_options(parameters)  # or load would refuse them
+    # JSON has no integers as keys: columns without names go by the names they were given.
+    names = dict(enumerate(estimator.schema_.names))
+    kinds = parameters["kinds"]
+    parameters["kinds"] = kinds and {names.get(column, column): kinds[column] for column in kinds}
     return {name: _plain(value) for name, value in parameters.items()}
 
 
@@ -71,6 +75,8 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, torch.device):
         return str(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):
         return [_plain(item) for item in value]
     return value

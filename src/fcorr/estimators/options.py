@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from fcorr._core.errors import InvalidInputError
+from fcorr.data.kinds import parse_kinds
 
 _Rule = tuple[str, Callable[[Any], bool]]
 
@@ -59,7 +60,12 @@ _RULES: dict[str, _Rule] = {
     "validation_fraction": ("a number in (0, 1)", lambda v: _is_number(v) and 0 < v < 1),
     "missing_categorical": _choice("category", "mode"),
     "missing_numeric": _choice("mean", "category"),
+    "min_category_rows": (
+        "an integer of at least 1, or 'auto'",
+        lambda v: v == "auto" or _is_integer(v, 1),
+    ),
     "constant_columns": _choice("error", "keep"),
+    "engine": _choice("auto", "compiled", "plain"),
     "verbose": (
         "True, False or an integer of at least 0",
         lambda v: _is_boolean(v) or _is_integer(v, 0),
@@ -74,6 +80,7 @@ def check_options(parameters: dict[str, Any]) -> None:
         is_array = hasattr(value, "shape") and value.shape != ()
         if is_array or not holds(value):
             raise InvalidInputError(f"{name} must be {rule}, got {value!r}.")
+    parse_kinds(parameters["kinds"])
 
 
 def check_device(device: str | torch.device) -> torch.device:
