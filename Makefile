@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check format docs bench-adult bench-car clean
+.PHONY: demo test test-slow check format docs bench-adult bench-car bench-speed clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -38,6 +38,12 @@ bench-adult: $(READY)
 
 bench-car: $(READY)
 	$(BIN)/python benchmarks/car_forms.py
+	$(BIN)/python benchmarks/update_readme.py
+
+# As many threads as a user gets, not the one of the tests.
+bench-speed: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.speed
 	$(BIN)/python benchmarks/update_readme.py
 
 clean:

@@ -1,4 +1,4 @@
-"""Copy the tables that commands made into README.md, between the comments that name their files."""
+"""Copy the tables that commands made into documents, between the comments that name their files."""
 
 import re
 from pathlib import Path
@@ -12,5 +12,5 @@ def with_tables(text: str) -> str:
 
 
 if __name__ == "__main__":
-    for document in (ROOT / "README.md", ROOT / "docs" / "deviations.md"):
+    for document in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         document.write_text(with_tables(document.read_text()))

@@ -1,0 +1,67 @@
+"""Run the benchmark, and write its records, tables and plot.
+
+``make bench-speed`` runs all of it, in about a quarter of an hour. ``--quick`` runs everything once
+on few rows, to see that it works, and writes beside the results, not over them. ``--tables`` makes
+the tables and the plot again from the records.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.speed.measure import PARTS, Record, describe_setup
+from benchmarks.speed.plan import FULL, QUICK, Plan
+from benchmarks.speed.plot import cost_svg
+from benchmarks.speed.tables import TABLES, Results
+
+ROOT = Path(__file__).parents[2]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few rows, a smoke run")
+    parser.add_argument("--tables", action="store_true", help="only tables and plot")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--output", type=Path, help="folder to write to, as if it were the clone")
+    options = parser.parse_args(arguments)
+    output = options.output or (ROOT / "build" / "speed-quick" if options.quick else ROOT)
+    records_file = output / "benchmarks" / "results" / "speed.jsonl"
+    if options.tables:
+        records = read_records(records_file)
+    else:
+        records = run(QUICK if options.quick else FULL, options.parts)
+        records_file.parent.mkdir(parents=True, exist_ok=True)
+        records_file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    write_documents(records, output)
+    print((output / "docs" / "tables" / "speed_reach.md").read_text())
+
+
+def run(plan: Plan, parts: list[str]) -> list[Record]:
+    start = time.perf_counter()
+    records = [describe_setup()]
+    for part in parts:
+        for record in PARTS[part](plan):
+            records.append(record)
+            print(f"{time.perf_counter() - start:5.0f} s", json.dumps(record), file=sys.stderr)
+    return records
+
+
+def read_records(path: Path) -> list[Record]:
+    """Read the records; there are none before the first run."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def write_documents(records: list[Record], output: Path) -> None:
+    tables, plots = output / "docs" / "tables", output / "docs" / "speed"
+    for folder in (tables, plots):
+        folder.mkdir(parents=True, exist_ok=True)
+    results = Results(records)
+    for name, make_table in TABLES.items():
+        (tables / f"{name}.md").write_text(make_table(results))
+    (plots / "cost.svg").write_text(cost_svg(results))
+
+
+if __name__ == "__main__":
+    main()

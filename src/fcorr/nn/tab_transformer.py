@@ -1,0 +1,263 @@
+"""TabTransformer (Huang, Khetan, Cvitkovic and Karnin 2020), a baseline, read top to bottom.
+
+Sections are those of "TabTransformer: Tabular Data Modeling Using Contextual Embeddings". Only the
+categorical features attend to each other; numbers pass them by and meet them in the head.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, gelu, scaled_dot_product_attention
+
+from fcorr.nn.dropout import Dropout
+from fcorr.nn.layers import FeedForward, linear
+
+
+class ColumnEmbedding(nn.Module):
+    """The column embedding (§2): a vector that names the column, then one for its category.
+
+    The first ``d_column`` entries are the same for every category of a feature, and tell the
+    features apart: the transformer layers have no other notion of position.
+
+    **Shape**: ``(B, n_features)`` integer codes → ``(B, n_features, d_embedding)``.
+
+    Parameters
+    ----------
+    cardinalities : sequence of int
+        Number of categories of each feature; codes run from 0 to the cardinality less one. They
+        are not checked, for speed: a larger one reads the next feature's categories.
+    d_embedding : int
+        Size of the whole vector.
+    d_column : int
+        Size of its part that names the column.
+    generator : torch.Generator, optional
+        Source of the initial weights.
+
+    Examples
+    --------
+    >>> embed = ColumnEmbedding([2, 3], d_embedding=8, d_column=1)
+    >>> embed(torch.tensor([[0, 2], [1, 0]])).shape
+    torch.Size([2, 2, 8])
+    """
+
+    offsets: Tensor
+
+    def __init__(
+        self,
+        cardinalities: Sequence[int],
+        d_embedding: int,
+        d_column: int,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        n_features, n_categories = len(cardinalities), sum(cardinalities)
+        scale = 1 / math.sqrt(d_embedding)
+        column = torch.empty(n_features, d_column).normal_(0, scale, generator=generator)
+        category = torch.empty(n_categories, d_embedding - d_column)
+        self.column = nn.Parameter(column)
+        self.category = nn.Parameter(category.normal_(0, scale, generator=generator))
+        offsets = torch.tensor([0, *cardinalities], dtype=torch.long).cumsum(0)[:-1]
+        self.register_buffer("offsets", offsets, persistent=False)
+
+    def forward(self, x_cat: Tensor) -> Tensor:
+        """Look each category up, and put its column's name before it."""
+        category_BFD = embedding(x_cat + self.offsets, self.category)
+        column_BFD = self.column.expand(len(x_cat), -1, -1)
+        return torch.cat([column_BFD, category_BFD], dim=2)
+
+
+class MultiheadSelfAttention(nn.Module):
+    """Multi-head self-attention (§2): ``softmax(Q Kᵀ/√d_head) V`` per head, then a mixing layer.
+
+    **Shape**: ``(B, F, d_embedding)`` → ``(B, F, d_embedding)``.
+
+    Parameters
+    ----------
+    d_embedding : int
+        Size of each feature's vector, a multiple of ``n_heads``.
+    n_heads : int
+        Number of heads.
+    generator : torch.Generator, optional
+        Source of the initial weights.
+
+    Examples
+    --------
+    >>> attention = MultiheadSelfAttention(d_embedding=8, n_heads=2)
+    >>> attention(torch.zeros(4, 3, 8)).shape
+    torch.Size([4, 3, 8])
+    >>> attention.weights(torch.zeros(4, 3, 8)).shape
+    torch.Size([4, 2, 3, 3])
+    """
+
+    def __init__(
+        self, d_embedding: int, n_heads: int, *, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        if d_embedding % n_heads:
+            raise ValueError(
+                f"d_embedding must be a multiple of n_heads, got {d_embedding} and {n_heads}."
+            )
+        self.n_heads = n_heads
+        self.query = linear(d_embedding, d_embedding, generator=generator)
+        self.key = linear(d_embedding, d_embedding, generator=generator)
+        self.value = linear(d_embedding, d_embedding, generator=generator)
+        self.mix = linear(d_embedding, d_embedding, generator=generator)
+
+    def forward(self, x_BFD: Tensor) -> Tensor:
+        """Let the features attend to each other, by torch's fused attention."""
+        q_BHFE, k_BHFE, v_BHFE = (
+            self._by_head(layer(x_BFD)) for layer in (self.query, self.key, self.value)
+        )
+        heads_BHFE = scaled_dot_product_attention(q_BHFE, k_BHFE, v_BHFE)
+        return self.mix(heads_BHFE.transpose(1, 2).flatten(2))
+
+    def weights(self, x_BFD: Tensor) -> Tensor:
+        """Attention matrix of each head, which the forward pass never holds: ``(B, H, F, F)``."""
+        q_BHFE, k_BHFE = self._by_head(self.query(x_BFD)), self._by_head(self.key(x_BFD))
+        scores_BHFF = q_BHFE @ k_BHFE.transpose(2, 3) / math.sqrt(q_BHFE.shape[3])
+        return torch.softmax(scores_BHFF, dim=3)
+
+    def _by_head(self, x_BFD: Tensor) -> Tensor:
+        return x_BFD.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
+
+
+class TransformerLayer(nn.Module):
+    """One transformer layer (§2): attention, then a feed-forward layer for each feature.
+
+    ::
+
+        a = LN(x + Attention(x));   x' = LN(a + W2 GELU(W1 a))
+
+    LayerNorm comes after each sum, as in the paper. W1 makes the vector four times as long. The
+    paper leaves the activation open; GELU is that of the other models here.
+
+    **Shape**: ``(B, F, d_embedding)`` → ``(B, F, d_embedding)``.
+    """
+
+    def __init__(
+        self,
+        d_embedding: int,
+        n_heads: int,
+        *,
+        dropout: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.attention = MultiheadSelfAttention(d_embedding, n_heads, generator=generator)
+        self.attention_norm = nn.LayerNorm(d_embedding)
+        self.widen = linear(d_embedding, 4 * d_embedding, generator=generator)
+        self.narrow = linear(4 * d_embedding, d_embedding, generator=generator)
+        self.feed_forward_norm = nn.LayerNorm(d_embedding)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x_BFD: Tensor) -> Tensor:
+        """Put each feature into the context of the others."""
+        a_BFD = self.attention_norm(x_BFD + self.dropout(self.attention(x_BFD)))
+        return self.feed_forward_norm(a_BFD + self.dropout(self.narrow(gelu(self.widen(a_BFD)))))
+
+
+class TabTransformer(nn.Module):
+    """TabTransformer: contextual embeddings of the categorical features, and a head (§2).
+
+    Categorical features are embedded and pass through the transformer layers; numeric features are
+    layer-normed; both are laid side by side and go into a feed-forward head.
+
+    **Shape**: codes ``(B, n_categorical)``, numbers ``(B, n_numeric)`` → ``(B, n_outputs)``.
+
+    Parameters
+    ----------
+    cat_cardinalities : sequence of int
+        Number of categories of each categorical feature, of which there is at least one.
+    n_numeric : int
+        Number of numeric features.
+    head : sequence of int, optional
+        Sizes of the hidden layers of the head. The default is the paper's: four times and twice
+        the size of its input, which is ``n_categorical · d_embedding + n_numeric``.
+    d_embedding : int, default=32
+        Size of each categorical feature's vector, a multiple of ``n_heads``.
+    n_layers : int, default=6
+        Number of transformer layers.
+    n_heads : int, default=8
+        Number of attention heads.
+    n_outputs : int, default=1
+        Number of outputs: 1, or the number of classes.
+    dropout : float, default=0.0
+        Dropout in the head and on what each layer adds.
+    generator : torch.Generator, optional
+        Source of the initial weights; the same generator state gives the same model.
+
+    Examples
+    --------
+    >>> model = TabTransformer([2, 3], n_numeric=1, head=(8,))
+    >>> x_cat, x_num = torch.tensor([[0, 2], [1, 1]]), torch.zeros(2, 1)
+    >>> model(x_cat, x_num).shape
+    torch.Size([2, 1])
+    >>> model.attention_weights(x_cat, x_num).shape
+    torch.Size([2, 2, 2])
+    """
+
+    def __init__(
+        self,
+        cat_cardinalities: Sequence[int],
+        n_numeric: int,
+        head: Sequence[int] | None = None,
+        *,
+        d_embedding: int = 32,
+        n_layers: int = 6,
+        n_heads: int = 8,
+        n_outputs: int = 1,
+        dropout: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if not cat_cardinalities:
+            raise ValueError(
+                "cat_cardinalities must name at least one feature, got none. "
+                "Without categorical features TabTransformer is a plain feed-forward network."
+            )
+        if n_layers < 1:
+            raise ValueError(f"n_layers must be at least 1, got {n_layers}.")
+        self.cat_cardinalities = tuple(int(c) for c in cat_cardinalities)
+        self.embedding = ColumnEmbedding(
+            self.cat_cardinalities, d_embedding, max(1, d_embedding // 8), generator=generator
+        )
+        self.layers = nn.ModuleList(
+            TransformerLayer(d_embedding, n_heads, dropout=dropout, generator=generator)
+            for _ in range(n_layers)
+        )
+        self.numeric_norm = nn.LayerNorm(n_numeric)
+        n_in = len(self.cat_cardinalities) * d_embedding + n_numeric
+        hidden = (4 * n_in, 2 * n_in) if head is None else tuple(head)
+        self.head = FeedForward(n_in, hidden, n_outputs, dropout=dropout, generator=generator)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of learnt numbers."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def forward(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Compute the outputs (logits, or the regression score)."""
+        h_BFD = self.embedding(x_cat)
+        for layer in self.layers:
+            h_BFD = layer(h_BFD)
+        return self.head(torch.cat([h_BFD.flatten(1), self.numeric_norm(x_num)], dim=1))
+
+    def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """First-layer attention matrix, the mean over its heads: ``(B, F, F)``.
+
+        F counts the categorical features alone. ``x_num`` makes no difference; it is there so that
+        every model is asked in the same way, :func:`~fcorr.nn.car.car_cda` among those who ask.
+        """
+        return next(self.attention_by_layer(x_cat)).mean(1)
+
+    def attention_by_layer(self, x_cat: Tensor) -> Iterator[Tensor]:
+        """Attention matrices of every head, layer by layer: ``(B, n_heads, F, F)`` each."""
+        h_BFD = self.embedding(x_cat)
+        for module in self.layers:
+            layer = cast(TransformerLayer, module)
+            yield layer.attention.weights(h_BFD)
+            h_BFD = layer(h_BFD)
