@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check format docs bench-adult bench-car bench-speed clean
+.PHONY: demo test test-slow check format docs examples bench-adult bench-car bench-motor bench-speed clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -32,12 +32,23 @@ docs: $(READY)
 	$(BIN)/fcorr demo --output docs/demo
 	$(BIN)/python benchmarks/update_readme.py
 
+# Needs the data folder that FCORR_DATA names.
+examples: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt lightgbm
+	for script in examples/plot_*.py; do $(BIN)/python $$script --output docs/examples || exit 1; done
+	$(BIN)/python benchmarks/update_readme.py
+
 bench-adult: $(READY)
 	$(BIN)/python benchmarks/adult.py
 	$(BIN)/python benchmarks/update_readme.py
 
 bench-car: $(READY)
 	$(BIN)/python benchmarks/car_forms.py
+	$(BIN)/python benchmarks/update_readme.py
+
+bench-motor: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	env -u OMP_NUM_THREADS $(BIN)/python benchmarks/motor.py
 	$(BIN)/python benchmarks/update_readme.py
 
 # As many threads as a user gets, not the one of the tests.

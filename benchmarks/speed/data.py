@@ -41,13 +41,6 @@ class Data:
         """Loss per row, the same for every model."""
         return LOSSES[self.loss_name]
 
-    def batches(self, n_rows: int) -> list[Rows]:
-        """Cut the rows into batches, at most eight, and leave out what does not fill one."""
-        n_batches = min(8, len(self.rows) // n_rows)
-        return [
-            self.rows.take(torch.arange(i * n_rows, (i + 1) * n_rows)) for i in range(n_batches)
-        ]
-
     def save(self, path: Path) -> None:
         """Write the rows to a file, for a process of its own."""
         rows = [self.rows.x_cat, self.rows.x_num, self.rows.target, self.rows.weight]

@@ -33,6 +33,7 @@ from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr.data import encode, infer_schema, read_table
 from fcorr.training.knots import choose_knots
 from fcorr.training.loop import map_rows
+from fcorr.training.workers import start_workers
 
 Record = dict[str, Any]
 _PACKAGES = (
@@ -203,10 +204,15 @@ def make_scorers(
     floats = as_floats(X_new)
     booster, threads = trees.booster_, torch.get_num_threads()
     leaves = [tree["num_leaves"] for tree in booster.dump_model()["tree_info"]]
+
+    def score_arrays() -> torch.Tensor:
+        with start_workers(tensors[1].numel()) as workers:
+            return torch.cat(list(map_rows(network, *tensors, network, workers)))
+
     runs = {
         "fcorr frame": partial(getattr(fcorr_model, score_frame), X_new),
         "lightgbm frame": partial(getattr(trees, score_frame), X_new),
-        "fcorr arrays": lambda: torch.cat(list(map_rows(network, *tensors, network))),
+        "fcorr arrays": score_arrays,
         "lightgbm arrays": lambda: booster.predict(floats, num_threads=threads),
     }
     return runs, float(np.mean(leaves))

@@ -5,9 +5,10 @@ All get the same rows, the same loss and the same optimiser. :func:`make_step` i
 
 import itertools
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,15 +16,19 @@ from torch import Tensor, nn
 import fcorr.nn.fcorr
 from benchmarks.speed.data import Data
 from fcorr.nn import FCorrTransformer
-from fcorr.nn.attention import attend, attention_weights
+from fcorr.nn.attention import attention_weights
+from fcorr.nn.engine import EngineName, use_engine
 from fcorr.nn.layers import FeedForward
 from fcorr.nn.tab_transformer import TabTransformer
+from fcorr.training.loop import SlicedGradients
 from fcorr.training.objective import Objective, Rows
+from fcorr.training.workers import Workers
 
 HEAD = (128, 128)
-CAR_WEIGHT = 1e6  # the estimators' default
+DROPOUT = 0.1  # in the head; these three are the estimators' defaults
+CAR_WEIGHT = 1e6
 
-BatchLoss = Callable[[Rows], Tensor]
+Forward = Callable[[Rows], Tensor]
 
 
 @dataclass(frozen=True)
@@ -38,15 +43,13 @@ class Step:
 
 def make_step(name: str, data: Data, n_rows: int) -> Step:
     """Build a model, and the function that trains it on the next batch."""
-    batches = data.batches(n_rows)
-    if name.startswith("fcorr"):
-        return make_fcorr_step(name, data, batches)
+    if name in _FCORR:
+        return make_fcorr_step(name, data, n_rows)
+    if name == "head":
+        head = BareHead(data)
+        return _sliced_step(name, Objective(head, data.loss), data.rows, n_rows)
     model, forward = _BASELINES[name](data)
-
-    def loss(batch: Rows) -> Tensor:
-        return (batch.weight * data.loss(forward(batch), batch.target)).mean()
-
-    return _training_step(name, model, loss, batches)
+    return _torch_step(name, model, forward, data, n_rows)
 
 
 def rows_per_step(name: str, data: Data, batch: int, most_entries: int) -> int:
@@ -63,15 +66,17 @@ def rows_per_step(name: str, data: Data, batch: int, most_entries: int) -> int:
 # ------------------------------------------------------------------------------------- FCorr
 
 
-def make_fcorr_step(name: str, data: Data, batches: list[Rows]) -> Step:
+def make_fcorr_step(name: str, data: Data, n_rows: int) -> Step:
     """Build FCorr, with or without CAR, and the step that ``fcorr.training.loop`` takes."""
-    attention, car_form = _FCORR[name]
+    attention, car_form, engine = _FCORR[name]
     model = FCorrTransformer(
         data.cardinalities,
         len(data.knots),
         head=HEAD,
         numeric_embedding="spline",
         knots=data.knots,
+        dropout=DROPOUT,
+        attention="linear" if attention == "linear" else "exact",
         generator=_generator(),
     )
     objective = Objective(
@@ -81,63 +86,67 @@ def make_fcorr_step(name: str, data: Data, batches: list[Rows]) -> Step:
         car=None if car_form is None else CAR_WEIGHT,
         car_form=car_form or "sensitive",
     )
+    rows = replace(data.rows, x_num=model.locate(data.rows.x_num))
+    step = _sliced_step(name, objective, rows, n_rows)
 
-    def loss(batch: Rows) -> Tensor:
-        with attention_by(attention):
-            return objective(batch)[0]
+    def run() -> None:
+        with use_engine(engine), _materialised(attention == "materialised"):
+            step.run()
 
-    return _training_step(name, model, loss, batches)
+    return replace(step, run=run)
 
 
-def attend_materialised(z_BF: Tensor) -> Tensor:
+def attend_materialised(z_BF: Tensor, method: str = "exact") -> Tensor:
     """Compute ``softmax(z zᵀ/√p) z`` as the paper writes it: the p × p matrix is made and kept."""
     return torch.bmm(attention_weights(z_BF), z_BF.unsqueeze(2)).squeeze(2)
 
 
-ATTENTION: dict[str, Callable[[Tensor], Tensor]] = {
-    "linear": partial(attend, method="linear"),
-    "sdpa": partial(attend, method="exact"),
-    "materialised": attend_materialised,
-}
-
-
 @contextmanager
-def attention_by(method: str) -> Iterator[None]:
-    """Let the encoder layers compute their attention in one of the three ways."""
+def _materialised(is_wanted: bool) -> Iterator[None]:
+    """Let layers that compute their attention exactly make the matrix, not torch's fused one."""
     before = fcorr.nn.fcorr.attend
-    fcorr.nn.fcorr.attend = ATTENTION[method]
+    fcorr.nn.fcorr.attend = attend_materialised if is_wanted else before
     try:
         yield
     finally:
         fcorr.nn.fcorr.attend = before
 
 
-# name: (attention, form of CAR)
-_FCORR = {
-    "fcorr": ("linear", None),
-    "fcorr_sdpa": ("sdpa", None),
-    "fcorr_exact": ("materialised", None),
-    "fcorr_car": ("linear", "sensitive"),
-    "fcorr_car_paper": ("linear", "paper"),
-    "fcorr_car_cda": ("linear", "cda"),
+# name: (attention, form of CAR, engine)
+_FCORR: dict[str, tuple[str, Any, EngineName]] = {
+    "fcorr": ("linear", None, "auto"),
+    "fcorr_plain": ("linear", None, "plain"),
+    "fcorr_sdpa": ("sdpa", None, "auto"),
+    "fcorr_exact": ("materialised", None, "auto"),
+    "fcorr_car": ("linear", "sensitive", "auto"),
+    "fcorr_car_paper": ("linear", "paper", "auto"),
+    "fcorr_car_cda": ("linear", "cda", "auto"),
 }
 
 
 # --------------------------------------------------------------------------------- the others
 
 
-def _make_head(data: Data) -> tuple[nn.Module, BatchLoss]:
-    n_features = data.n_features
-    head = FeedForward(n_features, HEAD, 1, generator=_generator())
-    model = nn.Sequential(nn.LayerNorm(n_features), head)
+class BareHead(nn.Module):
+    """FCorr's head alone, on the numbers as they are; the parts of the model it is called by."""
 
-    def forward(batch: Rows) -> Tensor:
-        return model(torch.cat([batch.x_cat.to(batch.x_num.dtype), batch.x_num], dim=1))
+    def __init__(self, data: Data) -> None:
+        super().__init__()
+        n_features = data.n_features
+        self.norm = nn.LayerNorm(n_features)
+        self.head = FeedForward(n_features, HEAD, 1, dropout=DROPOUT, generator=_generator())
 
-    return model, forward
+    def embed_located(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        return torch.cat([x_cat.to(x_num.dtype), x_num], dim=1)
+
+    def encode(self, e_BF: Tensor) -> Tensor:
+        return e_BF
+
+    def decode(self, e_BF: Tensor) -> Tensor:
+        return self.head(self.norm(e_BF))
 
 
-def _make_ft_transformer(data: Data) -> tuple[nn.Module, BatchLoss]:
+def _make_ft_transformer(data: Data) -> tuple[nn.Module, Forward]:
     from rtdl_revisiting_models import FTTransformer
 
     with torch.random.fork_rng():
@@ -151,14 +160,13 @@ def _make_ft_transformer(data: Data) -> tuple[nn.Module, BatchLoss]:
     return model, lambda batch: model(batch.x_num, batch.x_cat)
 
 
-def _make_tab_transformer(data: Data) -> tuple[nn.Module, BatchLoss]:
+def _make_tab_transformer(data: Data) -> tuple[nn.Module, Forward]:
     # Not the paper's head, which at 581 features would have 1.9 billion parameters.
     model = TabTransformer(data.cardinalities, len(data.knots), HEAD, generator=_generator())
     return model, lambda batch: model(batch.x_cat, batch.x_num)
 
 
-_BASELINES: dict[str, Callable[[Data], tuple[nn.Module, BatchLoss]]] = {
-    "head": _make_head,
+_BASELINES: dict[str, Callable[[Data], tuple[nn.Module, Forward]]] = {
     "ft_transformer": _make_ft_transformer,
     "tab_transformer": _make_tab_transformer,
 }
@@ -167,29 +175,62 @@ _BASELINES: dict[str, Callable[[Data], tuple[nn.Module, BatchLoss]]] = {
 # ------------------------------------------------------------------------------------- shared
 
 
-def _training_step(name: str, model: nn.Module, loss: BatchLoss, batches: list[Rows]) -> Step:
-    """One step: the same for every model, and with the optimiser of ``fcorr.training.loop``."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.95), fused=True)
-    batch = itertools.cycle(batches)
+def _sliced_step(name: str, objective: Objective, rows: Rows, n_rows: int) -> Step:
+    """One step of ``fcorr.training.loop``: threads that each take some rows of the batch."""
+    model, n_threads = objective.model, torch.get_num_threads()
+    optimizer = _adam(model)
+    pool = ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,))
+    workers = Workers(pool if n_threads > 1 else None)
+    gradients = SlicedGradients(objective, rows, n_rows, workers, _generator())
+    chosen = _order(len(rows), n_rows)
     model.train()
 
     def run() -> None:
-        total = loss(next(batch))
+        torch.set_num_threads(1)
+        gradients.compute(next(chosen))
+        optimizer.step()
+        torch.set_num_threads(n_threads)
+
+    return Step(name, n_rows, _n_parameters(model), run)
+
+
+def _torch_step(name: str, model: nn.Module, forward: Forward, data: Data, n_rows: int) -> Step:
+    """One step as torch takes it: its own threads share out every operation."""
+    optimizer = _adam(model)
+    chosen = _order(len(data.rows), n_rows)
+    model.train()
+
+    def run() -> None:
+        batch = data.rows.take(next(chosen))
+        total = (batch.weight * data.loss(forward(batch), batch.target)).mean()
         optimizer.zero_grad()
         total.backward()
         optimizer.step()
 
-    n_parameters = sum(parameter.numel() for parameter in model.parameters())
-    return Step(name, len(batches[0]), n_parameters, run)
+    return Step(name, n_rows, _n_parameters(model), run)
+
+
+def _adam(model: nn.Module) -> torch.optim.Adam:
+    """Make the optimiser of ``fcorr.training.loop``, for every model."""
+    return torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.95), fused=True)
+
+
+def _order(n: int, n_rows: int) -> Iterator[Tensor]:
+    """Batches of row numbers in a random order, over and over."""
+    batches = torch.randperm(n, generator=_generator()).split(n_rows)
+    return itertools.cycle([batch for batch in batches if len(batch) == n_rows])
+
+
+def _n_parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _entries_per_row(name: str, data: Data) -> int:
     """Count roughly the numbers that one row's attention takes, in a copy that backward needs."""
-    p, n_categorical, n_categories = data.n_features, len(data.cardinalities), data.cardinalities[0]
+    p, n_categories, n_categorical = data.n_features, data.cardinalities[0], len(data.cardinalities)
     return {
         "fcorr_exact": p**2,
-        "fcorr_car_paper": 2 * (p + n_categories) ** 2,
-        "fcorr_car_cda": (n_categories + 1) * p**2,
+        "fcorr_car_cda": 8 * (n_categories + 1) * p,
         "ft_transformer": 3 * 8 * (p + 1) ** 2,  # its defaults: three blocks of eight heads
         "tab_transformer": 6 * 12 * 32 * n_categorical,  # six layers of vectors of 32; fused
     }.get(name, 32 * p)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 STEP_MODELS = (
     *("head", "fcorr", "fcorr_car", "fcorr_car_paper", "fcorr_car_cda"),
-    *("fcorr_sdpa", "fcorr_exact", "tab_transformer", "ft_transformer"),
+    *("fcorr_plain", "fcorr_sdpa", "fcorr_exact", "tab_transformer", "ft_transformer"),
 )
 SCALING_MODELS = ("fcorr", "fcorr_car", "fcorr_sdpa", "fcorr_exact", "ft_transformer")
 
@@ -48,7 +48,7 @@ class Plan:
 FULL = Plan(
     settings=(
         Setting("bank_fraud", 2_048, 100_000, 100_000, 200_000, 1_000_000, 4),
-        Setting("claims", 512, 20_000, 20_000, 20_000, 235_636, 2),
+        Setting("claims", 512, 20_000, 20_000, 100_000, 235_636, 3),
     ),
     step_models=STEP_MODELS,
     memory_models=STEP_MODELS,

@@ -12,6 +12,7 @@ LABELS = {
     "fcorr_car": "FCorr + CAR",
     "fcorr_car_paper": "FCorr + CAR, the paper's form",
     "fcorr_car_cda": "FCorr + CAR, CDA form",
+    "fcorr_plain": "FCorr, plain torch engine",
     "fcorr_sdpa": "FCorr, torch's fused softmax",
     "fcorr_exact": "FCorr, p × p softmax",
     "tab_transformer": "TabTransformer",
@@ -282,7 +283,28 @@ def _setting_head(results: Results, setting: str) -> str:
     return f"p={found[0]['p']}, batch {found[0]['batch']:,}, C={found[0]['categories']}"
 
 
+def summary_table(results: Results) -> str:
+    """Show the few lines that answer whether it is fast."""
+    rows = []
+    for model in ("head", "fcorr", "fcorr_car", "fcorr_exact", "ft_transformer"):
+        times = [results.per_row("step", model, setting=s) for s in SETTINGS]
+        rows.append(
+            [f"{LABELS[model]}, training step, µs per row", *(_show(t, 1e6) for t in times)]
+        )
+    epochs = [results.epoch(s, "fcorr_car") for s in SETTINGS]
+    rows.append(["FCorr + CAR, one epoch, s", *(_show(t) for t in epochs)])
+    for model, label in (("fcorr", "FCorr"), ("lightgbm", "LightGBM, 100 trees")):
+        speeds = [results.rows_per_second(s, model, "frame") for s in SETTINGS]
+        rows.append([f"{label}, rows scored per second", *(_show(v) for v in speeds)])
+    heads = [""]
+    for setting, label in SETTINGS.items():
+        found = results.select(kind="epoch", setting=setting)
+        heads.append(f"{label}, {found[0]['rows']:,} × {found[0]['p']}" if found else label)
+    return _table(heads, rows)
+
+
 TABLES: dict[str, Callable[[Results], str]] = {
+    "speed_summary": summary_table,
     "speed_setup": setup_table,
     "speed_reach": reach_table,
     "speed_step_bank_fraud": lambda results: step_table(results, "bank_fraud"),

@@ -17,6 +17,9 @@ from benchmarks.speed.data import make_data, make_wide_data
 from benchmarks.speed.memory import peak_of
 from benchmarks.speed.plan import QUICK, STEP_MODELS, Setting
 from benchmarks.speed.tables import Results
+from fcorr.nn import attention
+from fcorr.nn.engine import resolve_engine
+from fcorr.nn.fcorr import FCorrEncoderLayer
 
 ROOT = Path(__file__).parents[2]
 SETTING = Setting("bank_fraud", 16, 4_000, 4_000, 50, 600, 3)
@@ -59,26 +62,28 @@ def test_a_step_trains_every_parameter(name, data, monkeypatch):
     assert sum(moved) > 0.8 * len(moved)
 
 
-@pytest.mark.parametrize("method", ["linear", "sdpa", "materialised"])
-def test_each_way_of_attention_is_the_one_that_runs(method, data, monkeypatch):
+@pytest.mark.parametrize("name", ["fcorr", "fcorr_plain", "fcorr_sdpa", "fcorr_exact"])
+def test_each_way_of_attention_is_the_one_that_runs(name, data, monkeypatch):
     calls = []
-    attend = models.ATTENTION[method]
 
-    def counting(z_BF):
-        calls.append(z_BF.shape)
-        return attend(z_BF)
+    def count(place, way):
+        function = getattr(place, way)
+        counting = lambda *a, **k: calls.append(way) or function(*a, **k)  # noqa: E731
+        monkeypatch.setattr(place, way, counting)
 
-    monkeypatch.setitem(models.ATTENTION, method, counting)
-    name = {"linear": "fcorr", "sdpa": "fcorr_sdpa", "materialised": "fcorr_exact"}[method]
+    count(attention, "scaled_dot_product_attention")
+    count(models, "attend_materialised")
+    count(attention.SeriesAttention, "apply")
+    count(FCorrEncoderLayer, "_compiled")
     models.make_step(name, data, 16).run()
-    assert calls == [(16, 31)]
+    compiled = "_compiled" if resolve_engine("auto") == "compiled" else "apply"
+    ways = {"fcorr": compiled, "fcorr_plain": "apply", "fcorr_exact": "attend_materialised"}
+    assert calls == [ways.get(name, "scaled_dot_product_attention")]
 
 
-def test_the_ways_of_attention_agree():
+def test_the_matrix_gives_the_same_attention():
     z = torch.randn(5, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    linear, sdpa, materialised = (attend(z) for attend in models.ATTENTION.values())
-    torch.testing.assert_close(linear, materialised)
-    torch.testing.assert_close(sdpa, materialised)
+    torch.testing.assert_close(models.attend_materialised(z), attention.attend(z, "linear"))
 
 
 def test_rows_shrink_to_what_the_memory_holds(data):
@@ -124,8 +129,9 @@ def test_scorers_agree_with_what_a_user_gets():
     scores = {name: np.asarray(score()) for name, score in scorers.items()}
     assert 2 <= n_leaves <= 31
     np.testing.assert_allclose(scores["lightgbm arrays"], scores["lightgbm frame"][:, 1])
-    from_arrays = 1 / (1 + np.exp(-scores["fcorr arrays"][:, 0]))
-    np.testing.assert_allclose(from_arrays, scores["fcorr frame"][:, 1], rtol=1e-4)
+    probability = scores["fcorr frame"][:, 1]
+    balance = np.log(probability / (1 - probability)) - scores["fcorr arrays"][:, 0]
+    np.testing.assert_allclose(balance, balance[0], atol=1e-4)  # the constant that predict adds
 
 
 def test_epochs_are_timed_between_reports():

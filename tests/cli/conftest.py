@@ -59,6 +59,18 @@ def train(run):
 
 
 @pytest.fixture
+def policies(folder, columns):
+    """Write a table of claim counts with exposures and weights; return it."""
+    rng = np.random.default_rng(1)
+    years = rng.uniform(0.1, 1, 200)
+    table = pa.table(
+        {**columns, "years": years, "w": rng.uniform(size=200), "claims": rng.poisson(2 * years)}
+    )
+    write_file(table, "policies.parquet")
+    return table
+
+
+@pytest.fixture
 def files(folder):
     """List what a command has added to the folder."""
     before = set(os.listdir(folder))

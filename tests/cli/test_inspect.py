@@ -1,15 +1,21 @@
 import json
 from pathlib import Path
 
+import pytest
+
 import fcorr
 from fcorr.estimators import read_header
 
 
+def read_facts(run):
+    shown = run("inspect", "model.fcorr").stdout.split("features, ")[0]
+    facts = dict(line.split("  ", 1) for line in shown.splitlines())
+    return {name: value.strip() for name, value in facts.items()}
+
+
 def test_classifier(run, train):
     train("--sensitive", "sex", "--car", 50)
-    shown = run("inspect", "model.fcorr").stdout
-    facts = dict(line.split("  ", 1) for line in shown.splitlines() if line[:1].isalpha())
-    facts = {name: value.strip() for name, value in facts.items() if "features" not in name}
+    facts = read_facts(run)
     model = fcorr.load("model.fcorr")
     n_parameters = sum(p.numel() for p in model.model_.parameters())
     assert facts["kind"] == "FCorrClassifier"
@@ -20,6 +26,37 @@ def test_classifier(run, train):
     assert facts["sensitive"] == "sex"
     assert facts["CAR"].endswith("weight 50, form 'sensitive'")
     assert facts["classes"] == "0, 1"
+    assert facts["threshold"] == "0.5"
+    assert facts["balance"] == f"{model.balance_[0]:+.4g} on the logit"
+
+
+def test_weights_and_threshold(run, train):
+    train("--class-weight", "balanced", "--threshold", "cost=1,20", "--weight", "amount")
+    facts, model = read_facts(run), fcorr.load("model.fcorr")
+    assert facts["threshold"] == f"{model.threshold_:.4g}, chosen by cost=1,20"
+    assert facts["class weights"] == "{:.4g}, {:.4g}".format(*model.class_weight_)
+    assert facts["weight"] == "amount"
+    train("--threshold", "f1")
+    assert read_facts(run)["threshold"].endswith(", chosen by f1")
+
+
+def test_several_classes(run, train):
+    train(target="job")
+    facts = read_facts(run)
+    assert "threshold" not in facts
+    assert facts["balance"].count(",") == 2
+    assert facts["balance"].endswith(" on the logits")
+
+
+@pytest.mark.parametrize(
+    ("objective", "shown"), [("poisson", "poisson"), ("tweedie", "tweedie, power 1.5")]
+)
+def test_objective(run, train, policies, objective, shown):
+    options = ("--objective", objective, "--exposure", "years")
+    train(*options, data="policies.parquet", target="claims")
+    facts, model = read_facts(run), fcorr.load("model.fcorr")
+    assert (facts["objective"], facts["exposure"]) == (shown, "years")
+    assert facts["balance"] == f"{model.balance_[0]:+.4g} on the log scale"
 
 
 def test_features_the_most_significant_first(run, train):
@@ -40,9 +77,11 @@ def test_regressor_without_sensitive_column(run, train):
     shown = run("inspect", "model.fcorr").stdout
     assert "FCorrRegressor" in shown
     assert "classes" not in shown
+    assert "exposure" not in shown
     lines = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.strip()}
     assert lines["sensitive"] == ["none"]
     assert lines["CAR"] == ["none"]
+    assert lines["objective"] == ["mse"]
 
 
 def test_missing_values_are_shown(run, train):

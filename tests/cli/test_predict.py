@@ -219,3 +219,36 @@ def test_failed_run_leaves_the_old_output(run, train):
     Path("bad.csv").write_text("sex,age\nf,1\nm\n")
     predict(run, data="bad.csv", code=1)
     assert Path("out.csv").read_bytes() == before
+
+
+def test_expected_value_and_rate(run, train, policies):
+    options = ("--objective", "poisson", "--exposure", "years", "--weight", "w")
+    train(*options, data="policies.parquet", target="claims")
+    predict(run, data="policies.parquet")
+    expected = read_file("out.csv")
+    assert expected.column_names == ["key", "prediction"]  # exposure and weight are no keys
+    write_file(policies.drop_columns(["years", "claims", "w"]), "new.parquet")
+    predict(run, "--rate", data="new.parquet", output="rates.csv")
+    rates = read_file("rates.csv")
+    assert rates.column_names == ["key", "rate"]
+    years = policies["years"].to_numpy()
+    np.testing.assert_allclose(
+        expected["prediction"].to_numpy(), years * rates["rate"].to_numpy(), rtol=1e-12
+    )
+    (line,) = predict(run, data="new.parquet", output="no.csv", code=1).stderr.splitlines()
+    assert "Column 'years' (exposure) is missing" in line
+    assert not Path("no.csv").exists()
+
+
+def test_rate_of_classes_is_bad_usage(run, train):
+    train()
+    assert "--rate: the model predicts classes." in predict(run, "--rate", code=2).stderr
+
+
+def test_threshold_decides(run, train):
+    train("--threshold", "cost=1,50")
+    predict(run)
+    table, threshold = read_file("out.csv"), fcorr.load("model.fcorr").threshold_
+    decided = table["probability_1"].to_numpy() >= threshold
+    assert threshold != 0.5
+    np.testing.assert_array_equal(table["prediction"].to_numpy(), decided)

@@ -136,6 +136,57 @@ def test_schema_keeps_the_roles_of_columns(train):
     assert (schema.target, schema.weight) == ("bought", "amount")
 
 
+def test_objective_exposure_and_weight(train, policies):
+    train(
+        *("--objective", "tweedie", "--exposure", "years", "--tweedie-power", 1.3),
+        *("--weight", "w", "--validation", "policies.parquet"),
+        data="policies.parquet",
+        target="claims",
+    )
+    model = fcorr.load("model.fcorr")
+    assert isinstance(model, fcorr.FCorrRegressor)
+    assert (model.objective, model.exposure, model.tweedie_power) == ("tweedie", "years", 1.3)
+    schema = model.schema_
+    assert (schema.target, schema.weight, schema.exposure) == ("claims", "w", "years")
+    assert set(schema.names) == {"sex", "age", "job", "amount", "bought"}
+    predicted = model.predict(policies)
+    weight, claims = policies["w"].to_numpy(), policies["claims"].to_numpy()
+    assert (weight * predicted).sum() == pytest.approx((weight * claims).sum())
+
+
+def test_weights_count_in_the_validation_file(train, policies):
+    losses = set()
+    for power in (0, 1):
+        weight = pa.array(policies["w"].to_numpy() ** power)
+        held_out = policies.set_column(policies.column_names.index("w"), "w", weight)
+        write_file(held_out, "held_out.parquet")
+        train("--weight", "w", "--validation", "held_out.parquet", data="policies.parquet")
+        losses.add(fcorr.load("model.fcorr").history_.epochs[-1].validation_loss)
+    assert len(losses) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "threshold"),
+    [
+        ("f1", "f1"),
+        ("fpr=0.05", {"fpr": 0.05}),
+        ("cost=1,20", {"cost": (1.0, 20.0)}),
+        ("0.3", 0.3),
+    ],
+)
+def test_class_weight_and_threshold(train, option, threshold):
+    result = train("--class-weight", "balanced", "--threshold", option)
+    assert "guessed" not in result.stdout  # such options are for classes
+    model = fcorr.load("model.fcorr")
+    assert (model.class_weight, model.threshold) == ("balanced", threshold)
+    assert 0 < model.threshold_ < 1
+
+
+def test_objective_settles_the_task(train):
+    train("--objective", "poisson")  # of a target that looks like classes
+    assert fcorr.load("model.fcorr").objective_ == "poisson"
+
+
 def test_no_car(train):
     train("--sensitive", "sex", "--car", "none")
     assert fcorr.load("model.fcorr").history_.car_weight is None
@@ -260,10 +311,23 @@ def test_bad_data(train, files, case):
     ("arguments", "message"),
     [
         (["--sensitive", "age"], "error: Sensitive column 'age' must be categorical, got"),
-        (["--task", "regression", "--target", "job"], "error: y must hold numbers"),
+        (
+            ["--objective", "gamma"],
+            "error: y ('bought') must be above 0 for objective='gamma', got 0 in row",
+        ),
+        (
+            ["--objective", "poisson", "--exposure", "bought", "--target", "amount"],
+            "error: Column 'bought' (exposure) must be positive in every row, got 0.0 in row",
+        ),
+        (
+            ["--weight", "flow"],
+            "error: sample_weight ('flow') must be finite and at least 0, got -1.0 in row 0.",
+        ),
+        (["--task", "regression", "--target", "job"], "error: y ('job') must hold numbers"),
     ],
 )
-def test_options_that_the_data_refuses(train, files, arguments, message):
+def test_options_that_the_data_refuses(train, files, columns, arguments, message):
+    write_file(pa.table({**columns, "flow": -columns["bought"] - 1}), "data.csv")
     assert one_line(train(*arguments, code=1)).startswith(message)
     assert files() == set()
 
@@ -276,6 +340,26 @@ def test_options_that_the_data_refuses(train, files, arguments, message):
         (["--learning-rate", "0"], "learning_rate must be a number above 0, got 0.0."),
         (["--sensitive", "bought"], "'bought' is the target or the weight, not a feature."),
         (["--drop", "bought"], "'bought' is dropped and used at once."),
+        (["--exposure", "amount"], "exposure needs a log link to be an offset, got 'amount' with"),
+        (["--tweedie-power", "2"], "tweedie_power must be a number in (1, 2), got 2.0."),
+        (["--threshold", "f2"], "--threshold: must be a number, f1, fpr=0.05 or cost=1,20, got"),
+        (["--threshold", "fpr=low"], "must be a number, f1, fpr=0.05 or cost=1,20, got 'fpr=low'"),
+        (["--threshold", "cost=1"], "threshold must be a number in [0, 1], 'f1', {'fpr': a rate"),
+        (["--class-weight", "even"], "'--class-weight'"),
+        (["--task", "regression", "--threshold", "f1"], "--threshold: is for classification, not"),
+        (
+            ["--task", "classification", "--objective", "mse"],
+            "--objective: is for regression, not for classification.",
+        ),
+        (["--objective", "mse", "--class-weight", "balanced"], "--class-weight: is for classific"),
+        (
+            ["--objective", "poisson", "--exposure", "amounts"],
+            "--exposure: the file has no column 'amounts'. Did you mean 'amount'?",
+        ),
+        (
+            ["--objective", "poisson", "--exposure", "bought"],
+            "--exposure: 'bought' is the target, the weight or a sensitive column as well.",
+        ),
         (["--output", "data.csv"], "'data.csv' is an input and would be replaced."),
     ],
 )

@@ -71,6 +71,8 @@ CATEGORICAL, NUMERIC, ORDINAL, DATES = range(4)
         {"sensitive": ["nowhere"]},
         {"n_rows": -1},
         {"target": 3},
+        {"exposure": 3},
+        {"exposure": "b"},
         (CATEGORICAL, {"mode": 2}),
         (CATEGORICAL, {"mode": -1}),
         (CATEGORICAL, {"counts": [1]}),
@@ -115,6 +117,15 @@ def test_roles_can_be_told_later():
     told = schema.with_roles(target="y", exposure="years")
     assert (told.target, told.weight, told.exposure) == ("y", None, "years")
     assert told.columns == schema.columns
+
+
+def test_exposure_is_no_feature():
+    schema = schema_of({"a": [1, 2, 3], "e": [1.0, 0.5, 1.0], "b": ["x", "y", "x"]}, exposure="e")
+    assert schema.names == ("a", "b")
+    assert schema.feature_names == ("b", "a")
+    assert Schema.from_json(schema.to_json()).exposure == "e"
+    # Nor need it vary, as a feature must.
+    assert schema_of({"a": [1, 2, 3], "e": [1.0, 1.0, 1.0]}, exposure="e").names == ("a",)
 
 
 def test_column_by_name():

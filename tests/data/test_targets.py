@@ -6,7 +6,12 @@ import pytest
 from sklearn.exceptions import DataConversionWarning
 
 from fcorr._core.errors import InvalidInputError
-from fcorr.data.targets import column_name, read_sample_weight, read_target
+from fcorr.data.targets import (
+    column_name,
+    read_outcomes,
+    read_sample_weight,
+    read_target,
+)
 
 
 @pytest.mark.parametrize("raw", [[0, 1, 1], [0.5, 1.5, 2.5], ["a", "b", "a"], [True, False, True]])
@@ -119,3 +124,15 @@ def test_weights_have_mean_one():
 def test_weights_refused(weight, message):
     with pytest.raises(InvalidInputError, match=f"sample_weight must .*{message}"):
         read_sample_weight(weight, 3)
+
+
+def test_messages_name_the_column():
+    y, weight = pd.Series([1.0, np.nan], name="claims"), pl.Series("w", [1.0, -1.0])
+    with pytest.raises(InvalidInputError, match=r"y \('claims'\) must not hold missing values"):
+        read_outcomes(y, None, np.ones(2))
+    with pytest.raises(InvalidInputError, match=r"sample_weight \('w'\) must be finite .*row 1"):
+        read_outcomes([1, 2], weight, np.ones(2))
+    text = read_outcomes(pd.Series(["a", "b"], name="job"), None, np.ones(2))
+    with pytest.raises(InvalidInputError, match=r"y \('job'\) must hold numbers, got .*'a'\. Con"):
+        text.numbers()
+    assert read_outcomes(pd.Series([1, 2], name="y"), None, np.ones(2)).label == "y"

@@ -232,7 +232,9 @@ def test_measurements_as_classes():
 
 
 def test_text_as_numbers():
-    with pytest.raises(InvalidInputError, match=r"y must hold numbers, .*use FCorrClassifier"):
+    with pytest.raises(
+        InvalidInputError, match=r"y \('job'\) must hold numbers, .*use FCorrClassifier"
+    ):
         FCorrRegressor(**SMALL).fit(X, X.job)
 
 
@@ -256,8 +258,12 @@ def test_missing_features_are_accepted(cls, missing):
 @pytest.mark.parametrize(
     ("eval_set", "message"),
     [
-        (X, r"eval_set must be one pair \(X, y\), got DataFrame\. Pass eval_set=\("),
-        ((X,), r"eval_set must be one pair \(X, y\)"),
+        (
+            X,
+            r"eval_set must be \(X, y\) or \(X, y, sample_weight\), got DataFrame\. Pass eval_set=",
+        ),
+        ((X,), r"eval_set must be \(X, y\) or \(X, y, sample_weight\)"),
+        ((X, np.zeros(200), np.full(200, -1)), "sample_weight must be finite and at least 0, got"),
         ((X[["sex", "job", "age"]], np.zeros(200)), "X must fit .*Column 'income' is missing"),
         ((X, np.zeros(199)), "same number of rows, got 200 and 199"),
         ((X, np.full(200, np.nan)), "y must not hold missing values, got 200 NaN"),
@@ -330,15 +336,40 @@ OPTIONS = [
     ("min_category_rows", 2.5, "an integer of at least 1, or 'auto'"),
     ("min_category_rows", "few", "an integer of at least 1, or 'auto'"),
     ("constant_columns", "drop", "'error' or 'keep'"),
+    ("invariance", "exact", "'adapt' or None"),
     ("engine", "gpu", "'auto' or 'compiled' or 'plain'"),
     ("verbose", -1, "True, False or an integer of at least 0"),
     ("device", "nope", r"one that torch can use here \(cpu.*\)"),
     ("device", None, r"one that torch can use here \(cpu.*\)"),
 ]
+THRESHOLD = r"a number in \[0, 1\], 'f1', \{'fpr': a rate in \[0, 1\]\} or \{'cost': \(of a false"
+OWN_OPTIONS = {
+    FCorrClassifier: [
+        ("class_weight", "even", "None, 'balanced' or a dict of classes and weights above 0"),
+        ("class_weight", {0: 0.0}, "a dict of classes and weights above 0"),
+        ("class_weight", {0: float("nan")}, "a dict of classes and weights above 0"),
+        ("class_weight", 2, "a dict of classes and weights above 0"),
+        ("threshold", 1.5, THRESHOLD),
+        ("threshold", None, THRESHOLD),
+        ("threshold", "best", THRESHOLD),
+        ("threshold", {"fpr": 2}, THRESHOLD),
+        ("threshold", {"cost": (1,)}, THRESHOLD),
+        ("threshold", {"cost": (0, 0)}, THRESHOLD),
+    ],
+    FCorrRegressor: [
+        ("objective", "poison", "'mse' or 'poisson' or 'gamma' or 'tweedie'"),
+        ("tweedie_power", 1, r"a number in \(1, 2\)"),
+        ("tweedie_power", 2.0, r"a number in \(1, 2\)"),
+        ("exposure", -1, "the name of a column, or its position where there are no names, or None"),
+        ("exposure", ["age"], "the name of a column"),
+    ],
+}
 
 
-@both
-@pytest.mark.parametrize(("name", "value", "rule"), OPTIONS)
+@pytest.mark.parametrize(
+    ("cls", "name", "value", "rule"),
+    [(cls, *option) for cls in ESTIMATORS for option in OPTIONS + OWN_OPTIONS[cls]],
+)
 def test_options(cls, name, value, rule):
     model = cls(**SMALL | {name: value})
     with pytest.raises(InvalidInputError) as caught:
@@ -350,9 +381,11 @@ def test_options(cls, name, value, rule):
         model.fit(X, Y[cls])
 
 
-def test_every_option_has_a_bad_value_above():
+@both
+def test_every_option_has_a_bad_value_above(cls):
+    checked = {name for name, *_ in OPTIONS + OWN_OPTIONS[cls]}
     checked_elsewhere = {"sensitive", "kinds", "random_state"}
-    assert {name for name, *_ in OPTIONS} == set(FCorrClassifier().get_params()) - checked_elsewhere
+    assert checked == set(cls().get_params()) - checked_elsewhere
 
 
 PREDICT = {

@@ -1,10 +1,13 @@
 """What CAR does to a fitted model, and what is read off it."""
 
+import itertools
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from fcorr import FCorrClassifier, FCorrRegressor
+from fcorr import FCorrClassifier, FCorrRegressor, load
 from fcorr.data import make_bank_fraud, make_claims, make_indirect_bias
 from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
 
@@ -145,3 +148,57 @@ def test_the_claims_table_fits():
     ).fit(X, y)
     assert model.n_features_in_ == 581
     assert np.isfinite(model.predict(X)).all()
+
+
+# Exact invariance
+
+
+def exact_table(n=600):
+    rng = np.random.default_rng(4)
+    sex, region = rng.choice(["f", "m"], n), rng.choice(list("abcd"), n)
+    age, income = rng.normal(40, 10, n), rng.lognormal(size=n)
+    X = pd.DataFrame({"sex": sex, "region": region, "age": age, "income": income})
+    effect = (sex == "m") + (region == "a") + (age - 40) / 10
+    return X, (effect + rng.normal(size=n) > 0.7).astype(int)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"residual": False},
+        {"n_layers": 3},
+        {"car": None},
+        {"car_form": "paper", "car": 1.0},
+        {"early_stopping": 1, "epochs": 12},
+        {"engine": "plain"},
+    ],
+    ids=str,
+)
+def test_adapted_models_do_not_change_by_one_bit(options, tmp_path):
+    X, y = exact_table()
+    settings = {"sensitive": ["sex", "region"], "head": (8,), "epochs": 6, "random_state": 0}
+    model = FCorrClassifier(**settings | {"invariance": "adapt"} | options).fit(X, y)
+    model.save(tmp_path / "model.safetensors")
+    for each in (model, load(tmp_path / "model.safetensors")):
+        expected = each.predict_proba(X)
+        assert np.std(expected[:, 1]) > 0.01  # it has learnt something from the other columns
+        for sex, region in itertools.product("fm", "abcd"):
+            assert np.array_equal(each.predict_proba(X.assign(sex=sex, region=region)), expected)
+    assert model.history_.epochs[-1].car in (None, 0.0)
+
+
+def test_without_adapting_a_trace_is_left():
+    X, y = exact_table()
+    settings = {"sensitive": "sex", "head": (8,), "epochs": 6, "random_state": 0}
+    model = FCorrClassifier(**settings, car=1.0).fit(X, y)
+    flipped = [model.predict_proba(X.assign(sex=sex)) for sex in "fm"]
+    assert np.abs(np.subtract(*flipped)).max() > 0
+
+
+def test_adapting_without_a_sensitive_column_changes_nothing():
+    X, y = exact_table()
+    settings = {"head": (8,), "epochs": 3, "random_state": 0}
+    plain = FCorrClassifier(**settings).fit(X, y)
+    adapted = FCorrClassifier(**settings, invariance="adapt").fit(X, y)
+    assert np.array_equal(plain.predict_proba(X), adapted.predict_proba(X))

@@ -1,11 +1,15 @@
-"""Actual over expected by group, and how sure it is."""
+"""Actual over expected by group and by probability, and how sure it is."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from fcorr._core.errors import InvalidInputError
-from fcorr.metrics import actual_over_expected, percentage_error
+from fcorr.metrics import (
+    actual_over_expected,
+    expected_calibration_error,
+    percentage_error,
+)
 
 
 def test_totals_and_ratio():
@@ -119,3 +123,31 @@ def test_amounts_are_refused_where_counts_are_asked_for():
 def test_bad_input(options, text):
     with pytest.raises(InvalidInputError, match=text):
         actual_over_expected([1, 2], [1, 2], **{"sensitive_features": ["a", "b"], **options})
+
+
+# Probabilities
+
+
+def test_calibration_error_against_a_sum_over_rows():
+    rng = np.random.default_rng(0)
+    probability = rng.permutation(np.repeat(np.arange(1, 10) / 10, 30))
+    y = (rng.random(270) < probability**2).astype(int)
+    weight = np.ones(270)
+    expected = sum(abs(np.sum(y[probability == p] - p)) for p in np.unique(probability)) / len(y)
+    measured = expected_calibration_error(y, probability, n_bins=9, sample_weight=weight)
+    assert measured == pytest.approx(expected, rel=1e-12)
+
+
+def test_calibration_error_of_the_truth_is_chance_alone():
+    rng = np.random.default_rng(1)
+    probability = rng.beta(2, 5, 20_000)
+    y = (rng.random(20_000) < probability).astype(int)
+    assert expected_calibration_error(y, probability) < 0.02
+    assert expected_calibration_error(y, probability / 2) > 0.1
+
+
+def test_calibration_error_wants_probabilities():
+    with pytest.raises(InvalidInputError, match=r"in \[0, 1\], got 1\.5 in row 1\. Pass predict_"):
+        expected_calibration_error([0, 1], [0.2, 1.5])
+    with pytest.raises(InvalidInputError, match="y_true must hold 0 and 1 only, got 3"):
+        expected_calibration_error([0, 3], [0.2, 0.5])

@@ -37,6 +37,8 @@ REGISTRY = {
     "false_negative_rate": Spec(DECISIONS),
     "roc_auc_score": Spec(("classes", "scores"), degree=0),
     "average_precision_score": Spec(("classes", "scores"), degree=0),
+    "expected_calibration_error": Spec(("classes", "probabilities")),
+    "choose_threshold": Spec(("classes", "scores"), degree=1),
     "gini_score": Spec(("amounts", "predicted"), degree=0),
     "normalized_gini_score": Spec(("amounts", "predicted"), degree=0),
     "lorenz_curve": Spec(("amounts", "predicted"), degree=0),
@@ -91,6 +93,7 @@ def make_table(seed: int = 0) -> Table:
     return {
         "classes": classes,
         "scores": scores,
+        "probabilities": np.clip(scores, 0, 1),
         "decisions": (scores > 0.6).astype(int),
         "amounts": amounts,
         "predicted": predicted,

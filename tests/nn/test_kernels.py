@@ -1,6 +1,11 @@
 """Compiled kernels against plain torch in float64, piece by piece and as a whole model."""
 
 import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +21,8 @@ pytest.importorskip("numba", reason="the kernels need numba: pip install 'fcorr[
 from scipy.special import ndtr
 from scipy.stats import norm as normal
 
-from fcorr.nn.kernels import arithmetic
-from fcorr.nn.kernels.attention import set_apart, terms_needed
+from fcorr.nn.kernels import arithmetic, compiling
+from fcorr.nn.kernels.attention import MAX_TERMS, set_apart, terms_needed
 from fcorr.nn.kernels.functions import Attention, EncoderLayer
 
 
@@ -69,15 +74,24 @@ def test_few_features_are_set_apart():
     n_apart, largest = set_apart(y, 0.0, math.sqrt(581), outlier)
     assert outlier[:n_apart].tolist() == [5, 100]
     assert largest == np.abs(np.delete(y, [5, 100])).max()
-    assert n_apart <= math.sqrt(581) / 4
+    assert n_apart <= math.sqrt(581) / 5
 
 
 def test_terms_keep_the_bound():
     for m, mean, root in ((1.0, 0.0, 5.0), (4.6, 0.0, 5.4), (4.0, 0.3, 5.4), (9.8, 0.0, 24.0)):
         n = terms_needed(m, mean, root)
         error = 2 * m * (1 + math.exp(mean * m / root)) * (m * m / root) ** n / math.factorial(n)
-        assert error <= 1e-7
-        assert n <= 38
+        assert error <= 5e-7
+        assert n % 4 == 0
+
+
+def test_no_row_needs_more_terms_than_there_are():
+    """A row that set_apart lets pass has (m + |z̄|) m/√p ≤ 5: whatever it holds, 40 terms do."""
+    for n_features in (17, 581, 100_000):
+        root = math.sqrt(n_features)
+        for mean in (0.0, 0.1, 1.0, 10.0, 1e3):
+            m = (math.sqrt(mean**2 + 4 * 5.0 * root) - mean) / 2
+            assert terms_needed(m, mean, root) <= MAX_TERMS
 
 
 @pytest.mark.parametrize("n_features", [5, 20])
@@ -252,3 +266,37 @@ def test_numba_absent(monkeypatch):
     assert resolve_engine("auto") == "plain"
     with pytest.raises(ImportError, match=r"needs numba: pip install 'fcorr\[fast\]'"):
         resolve_engine("compiled")
+
+
+# ----------------------------------------------------------------------------------- machine code
+
+
+def test_machine_code_is_kept_by_the_state_of_the_sources(tmp_path):
+    """Numba notices a change in a function's own file only; the folder's name notices the rest."""
+    package = tmp_path / "copied"
+    shutil.copytree(
+        Path(compiling.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    program = "import copied.compiling as c; print(c._folder().name)"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def folder():
+        run = [sys.executable, "-c", program]
+        return subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
+
+    before = folder().stdout
+    assert before == folder().stdout
+    assert before.strip() == compiling._folder().name
+    with (package / "attention.py").open("a") as file:
+        file.write("# changed\n")
+    assert before != folder().stdout
+
+
+def test_kernels_compile_where_nothing_can_be_written(monkeypatch, tmp_path):
+    def refuse(function=None, *, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(compiling, "njit", refuse)
+    assert compiling.compiled(abs) is abs

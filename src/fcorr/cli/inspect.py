@@ -11,6 +11,7 @@ from fcorr.cli._console import print_table
 
 if TYPE_CHECKING:
     from fcorr.data.descriptions import Column
+    from fcorr.estimators import FCorrClassifier, FCorrRegressor
 
 _SHOWN_CATEGORIES = 6
 
@@ -48,8 +49,7 @@ def inspect(
             f"form {estimator.car_form!r}"
         ),
     }
-    if "classes" in header["target"]:
-        facts["classes"] = ", ".join(str(label) for label in header["target"]["classes"])
+    facts |= _target_facts(estimator)
     width = max(len(name) for name in facts)
     for name, value in facts.items():
         typer.echo(f"{name:<{width}}  {value}")
@@ -71,6 +71,41 @@ def inspect(
             for name, value in significance.items()
         ],
     )
+
+
+def _target_facts(estimator: "FCorrClassifier | FCorrRegressor") -> dict[str, str]:
+    """Tell what is particular to classes, or to a number."""
+    from fcorr.estimators import FCorrClassifier
+
+    schema = estimator.schema_
+    roles = {"weight": schema.weight, "exposure": schema.exposure}
+    facts = {role: name for role, name in roles.items() if name}
+    if isinstance(estimator, FCorrClassifier):
+        facts["classes"] = ", ".join(str(label) for label in estimator.classes_)
+        if estimator.class_weight is not None:
+            weights = ", ".join(f"{weight:.4g}" for weight in estimator.class_weight_)
+            facts["class weights"] = weights
+        if estimator.threshold_ is not None:
+            is_rule = not isinstance(estimator.threshold, int | float)
+            rule = f", chosen by {_rule(estimator.threshold)}" if is_rule else ""
+            facts["threshold"] = f"{estimator.threshold_:.4g}{rule}"
+        unit = "on the logit" + ("s" if len(estimator.balance_) > 1 else "")
+    else:
+        power = f", power {estimator.tweedie_power:g}"
+        facts["objective"] = estimator.objective_ + power * (estimator.objective_ == "tweedie")
+        is_log = estimator.objective_ != "mse"
+        unit = "on the log scale" if is_log else f"times {estimator.target_scale_:.4g}"
+    facts["balance"] = ", ".join(f"{shift:+.4g}" for shift in estimator.balance_) + f" {unit}"
+    return facts
+
+
+def _rule(threshold: Any) -> str:
+    """Write a threshold's rule as the option of `fcorr train`."""
+    if isinstance(threshold, str):
+        return threshold
+    ((name, setting),) = threshold.items()
+    numbers = setting if isinstance(setting, Sequence) else [setting]
+    return f"{name}={','.join(f'{number:g}' for number in numbers)}"
 
 
 def _describe(column: "Column", feature: str) -> str:

@@ -33,10 +33,17 @@ def predict(
             "not know, such as a key."
         ),
     ] = None,
+    rate: Annotated[
+        bool,
+        typer.Option(
+            "--rate", help="Write the rate per unit of exposure, which needs no exposure."
+        ),
+    ] = False,
 ) -> None:
     """Score a file with a trained model.
 
-    Writes the prediction of each row and, for classes, the probability of each class.
+    Writes the prediction of each row, for its exposure where the model knows one, and, for
+    classes, the probability of each class.
     """
     import pyarrow as pa
 
@@ -56,10 +63,14 @@ def predict(
     check_columns(keep or [], table.column_names, "--keep")
     columns: dict[str, Any] = {}
     if isinstance(estimator, FCorrClassifier):
+        if rate:
+            raise typer.BadParameter("the model predicts classes.", param_hint="--rate")
         probabilities = estimator.predict_proba(table)
-        columns["prediction"] = pa.array(estimator.classes_[probabilities.argmax(axis=1)])
+        columns["prediction"] = pa.array(estimator._decide(probabilities))
         for label, values in zip(estimator.classes_, probabilities.T, strict=True):
             columns[f"probability_{label}"] = pa.array(values)
+    elif rate:
+        columns["rate"] = pa.array(estimator.predict_rate(table))
     else:
         columns["prediction"] = pa.array(estimator.predict(table))
     kept = keep or _unknown_columns(table.column_names, estimator.schema_)

@@ -23,6 +23,21 @@ class Task(StrEnum):
     regression = "regression"
 
 
+class ObjectiveName(StrEnum):
+    """What a regression minimises."""
+
+    mse = "mse"
+    poisson = "poisson"
+    gamma = "gamma"
+    tweedie = "tweedie"
+
+
+class ClassWeight(StrEnum):
+    """How classes are weighted."""
+
+    balanced = "balanced"
+
+
 class CarForm(StrEnum):
     """Form of the regulariser."""
 
@@ -43,6 +58,28 @@ def train(
     ] = None,
     task: Annotated[Task, typer.Option(help="What to predict.")] = Task.auto,
     weight: Annotated[str | None, typer.Option(help="Column of sample weights.")] = None,
+    objective: Annotated[
+        ObjectiveName | None,
+        typer.Option(help="What a regression minimises; by default mse. The others: log link."),
+    ] = None,
+    exposure: Annotated[
+        str | None,
+        typer.Option(help="Column of exposures, such as years at risk; needs a log link."),
+    ] = None,
+    tweedie_power: Annotated[
+        float | None, typer.Option(help="Power of the Tweedie objective; by default 1.5.")
+    ] = None,
+    class_weight: Annotated[
+        ClassWeight | None, typer.Option(help="Make all classes weigh the same in the loss.")
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|f1|fpr=RATE|cost=FP,FN",
+            help="Probability from which on the second of two classes is predicted, or the rule "
+            "that chooses it on the training data; by default 0.5.",
+        ),
+    ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="Column to leave out, such as a key.")
     ] = None,
@@ -72,9 +109,13 @@ def train(
     car_form: Annotated[CarForm, typer.Option(help="Form of the regulariser.")] = CarForm.sensitive,
     head: Annotated[str, typer.Option(help="Sizes of the head's hidden layers.")] = "128,128",
     layers: Annotated[int, typer.Option(help="Encoder layers.", min=1)] = 1,
-    residual: Annotated[
-        bool, typer.Option("--residual", help="Residual round the attention.")
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Make the model exactly invariant to flips (invariance='adapt')."
+        ),
     ] = False,
+    residual: Annotated[bool, typer.Option(help="Residual round the attention.")] = True,
     epochs: Annotated[int, typer.Option(help="Passes over the data.", min=1)] = 20,
     batch_size: Annotated[
         int | None, typer.Option(help="Rows per step; by default chosen by the data.", min=1)
@@ -101,6 +142,7 @@ def train(
         "car_form": car_form.value,
         "head": _parse_sizes(head),
         "n_layers": layers,
+        "invariance": "adapt" if exact else None,
         "residual": residual,
         "epochs": epochs,
         "batch_size": batch_size or "auto",
@@ -111,44 +153,56 @@ def train(
         "device": device,
         "verbose": not quiet,
     }
+    regression = _given(
+        objective=objective and objective.value, exposure=exposure, tweedie_power=tweedie_power
+    )
+    classification = _given(
+        class_weight=class_weight and class_weight.value,
+        threshold=None if threshold is None else _parse_threshold(threshold),
+    )
+    task = _settle_task(task, regression, classification)
     check_output(output, data, validation)
-    _check_arguments(parameters)
+    _check_arguments(parameters, regression, classification)
     from fcorr.data.files import read_file
 
     table = read_file(data)
     check_columns([target], table.column_names, "--target")
     check_columns(sensitive or [], table.column_names, "--sensitive")
     check_columns([weight] if weight else [], table.column_names, "--weight")
+    check_columns([exposure] if exposure else [], table.column_names, "--exposure")
     check_columns(drop or [], table.column_names, "--drop")
     check_columns(parameters["kinds"] or [], table.column_names, "--kind")
-    _check_roles(target, weight, sensitive or [], drop or [])
-    without = [target, *([weight] if weight else []), *(drop or [])]
-    X, y = table.drop_columns(without), table[target]
+    _check_roles(target, weight, exposure, sensitive or [], drop or [])
+    outcomes = [target, *([weight] if weight else [])]
+    X = table.drop_columns([*outcomes, *(drop or [])])
     eval_set = None
     if validation is not None:
         held_out = read_file(validation, text=_text_columns(table))
-        check_columns([target], held_out.column_names, "--validation")
-        eval_set = (held_out, held_out[target])
+        check_columns(outcomes, held_out.column_names, "--validation")
+        eval_set = (held_out, *(_column(held_out, name) for name in outcomes))
     if task is Task.auto:
-        task = _guess_task(y)
+        task = _guess_task(table[target])
         typer.echo(f"task: {task} (guessed from {target!r}; --task sets it)")
 
     from fcorr.estimators import FCorrClassifier, FCorrRegressor
 
-    cls = FCorrClassifier if task is Task.classification else FCorrRegressor
-    start = time.perf_counter()
     parameters["kinds"] = _read_orders(parameters["kinds"], table)
-    model = cls(**parameters)
-    model.fit(X, y, sample_weight=table[weight] if weight else None, eval_set=eval_set)
+    model: FCorrClassifier | FCorrRegressor
+    if task is Task.classification:
+        model = FCorrClassifier(**parameters, **classification)
+    else:
+        model = FCorrRegressor(**parameters, **regression)
+    start = time.perf_counter()
+    sample_weight = _column(table, weight) if weight else None
+    model.fit(X, _column(table, target), sample_weight, eval_set)
     seconds = time.perf_counter() - start
-    model.schema_ = model.schema_.with_roles(target=target, weight=weight)
     model.save(output)
     last = model.history_.epochs[-1]
     car_part = (
         "" if last.car is None else f", CAR {last.car:.2e} at λ {model.history_.car_weight:g}"
     )
     typer.echo(
-        f"{cls.__name__}: {table.num_rows} rows, {model.n_features_in_} features, "
+        f"{type(model).__name__}: {table.num_rows} rows, {len(model.schema_.names)} features, "
         f"{model.model_.n_parameters} parameters, {seconds:.1f} s, loss {last.loss:.4f}{car_part}"
     )
     typer.echo(f"wrote {output}")
@@ -160,23 +214,58 @@ def _text_columns(table: "pa.Table") -> list[str]:
     return [field.name for field in table.schema if pat.is_string(field.type)]
 
 
-def _check_arguments(parameters: dict[str, Any]) -> None:
+def _column(table: "pa.Table", name: str) -> Any:
+    """Take a column with its name, which messages and the schema then know."""
+    import narwhals.stable.v2 as nw
+
+    return nw.from_native(table[name], series_only=True).alias(name)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _settle_task(task: Task, regression: dict[str, Any], classification: dict[str, Any]) -> Task:
+    """Let options that only one task has settle the task; refuse those of another."""
+    foreign = {Task.classification: regression, Task.regression: classification}.get(task)
+    if task is Task.auto and regression:
+        task, foreign = Task.regression, classification
+    elif task is Task.auto and classification:
+        task = Task.classification
+    if foreign:
+        option = f"--{next(iter(foreign))}".replace("_", "-")
+        other = Task.regression if task is Task.classification else Task.classification
+        raise typer.BadParameter(f"is for {other}, not for {task}.", param_hint=option)
+    return task
+
+
+def _check_arguments(
+    parameters: dict[str, Any], regression: dict[str, Any], classification: dict[str, Any]
+) -> None:
     """Refuse a value that the estimators would refuse: here it is bad usage."""
     from fcorr._core.errors import InvalidInputError
-    from fcorr.estimators import FCorrClassifier
+    from fcorr.estimators import FCorrClassifier, FCorrRegressor
     from fcorr.estimators.options import check_device, check_options
 
     try:
-        check_options(FCorrClassifier(**parameters).get_params(deep=False))
+        check_options(FCorrClassifier(**parameters, **classification).get_params(deep=False))
+        check_options(FCorrRegressor(**parameters, **regression).get_params(deep=False))
         check_device(parameters["device"])
     except InvalidInputError as error:
         raise typer.BadParameter(str(error)) from None
 
 
-def _check_roles(target: str, weight: str | None, sensitive: list[str], drop: list[str]) -> None:
+def _check_roles(
+    target: str, weight: str | None, exposure: str | None, sensitive: list[str], drop: list[str]
+) -> None:
     """Refuse a column that is asked to be two things at once."""
+    if exposure in (target, weight, *sensitive) and exposure is not None:
+        raise typer.BadParameter(
+            f"{exposure!r} is the target, the weight or a sensitive column as well.",
+            param_hint="--exposure",
+        )
     for name in drop:
-        if name in (target, weight, *sensitive):
+        if name in (target, weight, exposure, *sensitive):
             raise typer.BadParameter(f"{name!r} is dropped and used at once.", param_hint="--drop")
     for name in sensitive:
         if name in (target, weight):
@@ -240,6 +329,20 @@ def _parse_car(text: str) -> float | str | None:
     except ValueError:
         raise typer.BadParameter(
             f"must be a number, 'paper' or 'none', got {text!r}.", param_hint="--car"
+        ) from None
+
+
+def _parse_threshold(text: str) -> float | str | dict[str, Any]:
+    rule, _, setting = text.partition("=")
+    try:
+        if rule == "fpr":
+            return {"fpr": float(setting)}
+        if rule == "cost":
+            return {"cost": tuple(float(cost) for cost in setting.split(","))}
+        return text if text == "f1" else float(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"must be a number, f1, fpr=0.05 or cost=1,20, got {text!r}.", param_hint="--threshold"
         ) from None
 
 

@@ -13,6 +13,7 @@ from fcorr._core.errors import InvalidInputError, enumerate_some, near_match
 from fcorr.data.columns import ColumnError, to_numbers
 from fcorr.data.dates import to_timestamps
 from fcorr.data.descriptions import CategoricalColumn, Column, DatetimeColumn, OrdinalColumn
+from fcorr.data.exposures import read_exposure
 from fcorr.data.matching import UNSEEN, match_categories
 from fcorr.data.schema import Schema
 from fcorr.data.tables import Table, read_table
@@ -95,13 +96,15 @@ def compare(schema: Schema, X: Any) -> SchemaDiff:
     table = X if isinstance(X, Table) else read_table(X)
     if not table.named and len(table.names) == len(schema.names):
         table = table.renamed(schema.names)
-    strangers = [name for name in table.names if name not in schema.names]
+    strangers = [name for name in table.names if name not in (*schema.names, schema.exposure)]
     found: list[Difference] = []
     for column in schema.columns:
         if column.name in table.columns:
             found += _compare_column(column, table.columns[column.name])
         else:
             found.append(_missing_column(column.name, schema, table, strangers))
+    if schema.exposure is not None:
+        found += _compare_exposure(schema.exposure, schema, table, strangers)
     found += [
         Difference(name, "extra column", f"Column {name!r} is not in the training table: ignored")
         for name in strangers
@@ -111,10 +114,25 @@ def compare(schema: Schema, X: Any) -> SchemaDiff:
 
 def _missing_column(name: str, schema: Schema, table: Table, strangers: list[str]) -> Difference:
     role = " (sensitive)" if name in schema.sensitive else ""
+    remedy = f"X has {enumerate_some(table.names)}. Add or rename the column"
+    if name == schema.exposure:
+        role = " (exposure)"
+        remedy += ", or ask for the rate per unit of exposure with predict_rate"
     match = near_match(name, strangers).strip()
     text = f"Column {name!r}{role} is missing" + (f" ({match})" if match else "")
-    remedy = f"X has {enumerate_some(table.names)}. Add or rename the column."
-    return Difference(name, "missing column", text, remedy=remedy)
+    return Difference(name, "missing column", text, remedy=f"{remedy}.")
+
+
+def _compare_exposure(
+    name: str, schema: Schema, table: Table, strangers: list[str]
+) -> list[Difference]:
+    if name not in table.columns:
+        return [_missing_column(name, schema, table, strangers)]
+    try:
+        read_exposure(table, name)
+    except ColumnError as error:
+        return [Difference(name, "other values", error.problem, remedy=error.remedy)]
+    return []
 
 
 def _compare_column(column: Column, values: pa.ChunkedArray) -> list[Difference]:

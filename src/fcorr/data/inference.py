@@ -1,6 +1,6 @@
 """From a training table to its schema."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from fcorr._core.errors import InvalidInputError
@@ -69,7 +69,8 @@ def infer_schema(
     constant_columns : {"error", "keep"}
         What to do about a column that takes one value only.
     target, weight, exposure : str, optional
-        Names of the columns with these roles, to keep with the schema.
+        Names of the columns with these roles, to keep with the schema. The exposure may be a
+        column of the table; it is no feature.
 
     Returns
     -------
@@ -91,6 +92,9 @@ def infer_schema(
     """
     sensitive_names = resolve_columns(table, sensitive, "sensitive")
     found = find_kinds(table, kinds, sensitive_names)
+    if exposure is not None and exposure in found:
+        _check_exposure(exposure, found, sensitive_names)
+        del found[exposure]
     rare_below = min(10, table.n_rows / 1000) if min_category_rows == "auto" else min_category_rows
 
     def describe(name: str, kind: Kind) -> Column:
@@ -119,6 +123,19 @@ def infer_schema(
     if constant_columns == "error":
         _refuse_constant(schema)
     return schema
+
+
+def _check_exposure(exposure: str, columns: Collection[str], sensitive: Collection[str]) -> None:
+    if exposure in sensitive:
+        raise InvalidInputError(
+            f"The exposure must be no feature, got {exposure!r} as exposure and as sensitive "
+            "column. Leave it out of `sensitive`."
+        )
+    if len(columns) == 1:
+        raise InvalidInputError(
+            f"X must have a feature beside the exposure, got the column {exposure!r} alone. "
+            "Add the features."
+        )
 
 
 def _check_feature_names(schema: Schema) -> None:

@@ -25,7 +25,7 @@ class Schema:
     Attributes
     ----------
     columns : tuple of columns
-        One description per column of the table, in the table's order.
+        One description per column of the table but the exposure, in the table's order.
     sensitive : tuple of str
         Names of the sensitive columns, which are all categorical.
     n_rows : int
@@ -46,7 +46,7 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the table's columns."""
+        """Names of the columns that features come from."""
         return tuple(self._by_name)
 
     @cached_property
@@ -169,6 +169,7 @@ class Schema:
             and len(set(self.sensitive)) == len(self.sensitive)
             and codes.issuperset(self.sensitive)
             and all(role is None or isinstance(role, str) for role in roles)
+            and self.exposure not in self._by_name
             and are_counts(self.n_rows)
             and all(column.is_possible() for column in self.columns)
         )

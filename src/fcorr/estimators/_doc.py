@@ -15,13 +15,19 @@ _PARAMETERS = """sensitive : str or list of str, optional
         ``"sensitive"``: gradient into the sensitive embedding only, the form that converges best.
         ``"paper"``: the paper's input augmentation. ``"cda"``: the definition by counterfactual
         data augmentation, the slowest. See :mod:`fcorr.nn.car`.
+    invariance : {"adapt"} or None, default=None
+        ``"adapt"``: in the last quarter of the epochs the sensitive features are embedded as one
+        number each, the mean over the training rows, and the rest of the model adapts to it. No
+        flip of them then changes a prediction, not by one bit, whatever the row. ``None``: ``car``
+        alone sets how close the model comes to that.
     head : tuple of int, default=(128, 128)
         Sizes of the hidden layers of the prediction head.
     n_layers : int, default=1
         Number of encoder layers. The paper recommends one: only the first attention matrix reads
         as feature dependencies.
-    residual : bool, default=False
-        Residual connection round the attention, the paper's variant "+ Res".
+    residual : bool, default=True
+        Residual connection round the attention, the paper's variant "+ Res": the head sees each
+        feature's own number beside what the attention made of all. The paper's model has none.
     numeric_embedding : {"spline", "paper"}, default="spline"
         How a number becomes a number: a piecewise-linear shape function with knots learnt from
         the training table, or the paper's two element-wise linear layers.

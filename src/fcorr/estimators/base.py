@@ -17,12 +17,14 @@ from torch import Tensor
 from fcorr._core.errors import InvalidInputError
 from fcorr._core.randomness import RandomState, draw_seed
 from fcorr.data.describing import CategoricalMissing, NumericMissing
+from fcorr.data.differences import compare
 from fcorr.data.encoding import EncodedTable, encode
+from fcorr.data.exposures import read_exposure
 from fcorr.data.inference import ConstantColumns, MinCategoryRows, infer_schema
 from fcorr.data.kinds import Kinds
 from fcorr.data.schema import Schema
-from fcorr.data.tables import Table, read_table
-from fcorr.data.targets import column_name, read_sample_weight, read_target
+from fcorr.data.tables import Table, read_table, resolve_columns
+from fcorr.data.targets import Outcomes, column_name, read_outcomes
 from fcorr.estimators.matrix import FeatureMatrix
 from fcorr.estimators.options import check_device, check_options
 from fcorr.nn.attention import mean_attention_scores
@@ -32,21 +34,30 @@ from fcorr.training.history import History
 from fcorr.training.knots import choose_knots
 from fcorr.training.loop import Pace, locate_rows, map_rows, train
 from fcorr.training.losses import Loss
-from fcorr.training.objective import CarForm, CarWeight, Objective, Rows
+from fcorr.training.objective import CarForm, CarWeight, Invariance, Objective, Rows
 from fcorr.training.progress import make_progress
 from fcorr.training.workers import start_workers
 
 Columns = str | int | Sequence[str | int] | None
+EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
 
 _FEW_FEATURES = 3  # LayerNorm takes away location and scale: of two numbers a sign is left
+_COLLAPSED_SHARE = 0.25  # of the epochs, in which the model adapts to a collapsed embedding
 _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
 
 
 class BaseFCorr(ABC, BaseEstimator):
-    """Base of :class:`FCorrClassifier` and :class:`FCorrRegressor`; not for direct use."""
+    """Base of :class:`FCorrClassifier` and :class:`FCorrRegressor`; not for direct use.
+
+    NOTE[DIFF]: the residual round the attention is on by default; the paper's model has none.
+    """
+
+    exposure: str | int | None = None
+    """Column of exposures; an argument of the estimators that have a log link."""
 
     schema_: Schema
     model_: FCorrTransformer
+    balance_: NDArray[np.float64]
     history_: History
     significance_: NDArray[np.float64]
     seed_: int
@@ -58,9 +69,10 @@ class BaseFCorr(ABC, BaseEstimator):
         sensitive: Columns = None,
         car: CarWeight = 1e6,
         car_form: CarForm = "sensitive",
+        invariance: Invariance = None,
         head: Sequence[int] = (128, 128),
         n_layers: int = 1,
-        residual: bool = False,
+        residual: bool = True,
         numeric_embedding: NumericEmbeddingName = "spline",
         n_knots: int = 64,
         dropout: float = 0.1,
@@ -82,6 +94,7 @@ class BaseFCorr(ABC, BaseEstimator):
         self.sensitive = sensitive
         self.car = car
         self.car_form = car_form
+        self.invariance = invariance
         self.head = head
         self.n_layers = n_layers
         self.residual = residual
@@ -106,12 +119,23 @@ class BaseFCorr(ABC, BaseEstimator):
     # What the two estimators differ in.
 
     @abstractmethod
-    def _learn_target(self, y: NDArray[Any]) -> None:
+    def _learn_target(self, outcomes: Outcomes) -> None:
         """Learn what maps y to the model's target, and set it as fitted attributes."""
 
     @abstractmethod
-    def _encode_target(self, y: NDArray[Any]) -> Tensor:
-        """Map y to the model's target."""
+    def _encode_target(self, outcomes: Outcomes) -> Tensor:
+        """Map y, and the exposure where it counts, to the model's target."""
+
+    def _loss_weight(self, outcomes: Outcomes) -> NDArray[np.float64]:
+        """Return the weight of each row in the loss, of mean 1."""
+        return outcomes.weight
+
+    @abstractmethod
+    def _balance(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
+        """Return the shift of each output that makes predicted totals those of y."""
+
+    def _learn_decision(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> None:
+        """Learn what maps balanced outputs to decisions, where there are decisions."""
 
     @abstractmethod
     def _n_outputs(self) -> int:
@@ -123,7 +147,7 @@ class BaseFCorr(ABC, BaseEstimator):
 
     @abstractmethod
     def _target_state(self) -> dict[str, Any]:
-        """Return what :meth:`_learn_target` learnt, as plain data for a model file."""
+        """Return what was learnt about y, as plain data for a model file."""
 
     @abstractmethod
     def _restore_target(self, state: dict[str, Any]) -> None:
@@ -136,9 +160,12 @@ class BaseFCorr(ABC, BaseEstimator):
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        eval_set: tuple[Any, ArrayLike] | None = None,
+        eval_set: EvalSet | None = None,
     ) -> Self:
         """Fit the model.
+
+        When training is over, a constant is added to the outputs so that the predictions for X,
+        weighted, sum to what y does: see ``balance_``.
 
         Parameters
         ----------
@@ -148,8 +175,8 @@ class BaseFCorr(ABC, BaseEstimator):
         y : array-like of shape (n_rows,)
             Target.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row.
-        eval_set : tuple (X, y), optional
+            Weight of each row: in the loss, and in every total and threshold that is learnt.
+        eval_set : tuple (X, y) or (X, y, sample_weight), optional
             Rows to measure after every epoch; with ``early_stopping`` they decide when to stop.
 
         Returns
@@ -175,13 +202,15 @@ class BaseFCorr(ABC, BaseEstimator):
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
-        eval_set: tuple[Any, ArrayLike] | None,
+        eval_set: EvalSet | None,
     ) -> None:
         device = check_device(self.device)
         table = read_table(X)
-        target = read_target(y, table.n_rows)
-        weight = read_sample_weight(sample_weight, table.n_rows)
-        self._learn_target(target)
+        exposure = None
+        if self.exposure is not None:
+            (exposure,) = resolve_columns(table, [self.exposure], "exposure")
+        outcomes = read_outcomes(y, sample_weight, _exposures(table, exposure))
+        self._learn_target(outcomes)
         self.schema_ = infer_schema(
             table,
             sensitive=_as_columns(self.sensitive),
@@ -192,6 +221,7 @@ class BaseFCorr(ABC, BaseEstimator):
             constant_columns=self.constant_columns,
             target=column_name(y),
             weight=column_name(sample_weight),
+            exposure=exposure,
         )
         self._name_features(table)
         self._warn_of_few_features()
@@ -200,7 +230,7 @@ class BaseFCorr(ABC, BaseEstimator):
         encoded = encode(table, self.schema_)
         knots = choose_knots(encoded.numbers, self.n_knots)
         self.model_ = self._build_model(knots, generator).to(device)
-        rows = self._rows(encoded, target, weight, device)
+        rows = self._rows(encoded, outcomes, device)
         validation = self._validation_rows(eval_set, device)
         if self.early_stopping and validation is None:
             rows, validation = self._split(rows, generator)
@@ -216,6 +246,7 @@ class BaseFCorr(ABC, BaseEstimator):
             batch_size=self._batch_size(len(rows)),
             learning_rate=self.learning_rate,
             patience=self._patience(),
+            collapsed_epochs=self._collapsed_epochs(),
         )
         with (
             start_workers(min(pace.batch_size, len(rows)) * self._n_features()) as workers,
@@ -232,6 +263,11 @@ class BaseFCorr(ABC, BaseEstimator):
                 progress=progress,
             )
         self.history_.engine = resolve_engine(self.engine)
+        # On all rows of X, also on those that early stopping set aside: it is their totals that
+        # must agree, and one constant per output is not overfitted.
+        outputs = self._raw_outputs(encoded)
+        self.balance_ = self._balance(outputs, outcomes)
+        self._learn_decision(outputs + self.balance_, outcomes)
         self.significance_ = self._mean_attention(encoded).diagonal().copy()
 
     def _name_features(self, table: Table) -> None:
@@ -272,8 +308,7 @@ class BaseFCorr(ABC, BaseEstimator):
     def _rows(
         self,
         encoded: EncodedTable,
-        target: NDArray[Any],
-        weight: NDArray[np.float64],
+        outcomes: Outcomes,
         device: torch.device,
     ) -> Rows:
         codes, numbers = _tensors(encoded, device)
@@ -282,26 +317,25 @@ class BaseFCorr(ABC, BaseEstimator):
         return Rows(
             codes,
             located,
-            self._encode_target(target).to(device),
-            torch.from_numpy(weight).to(device, torch.float32),
+            self._encode_target(outcomes).to(device),
+            torch.from_numpy(self._loss_weight(outcomes)).to(device, torch.float32),
         )
 
-    def _validation_rows(
-        self, eval_set: tuple[Any, ArrayLike] | None, device: torch.device
-    ) -> Rows | None:
+    def _validation_rows(self, eval_set: EvalSet | None, device: torch.device) -> Rows | None:
         if eval_set is None:
             return None
         if isinstance(eval_set, list) and len(eval_set) == 1:
             eval_set = eval_set[0]  # LightGBM takes a list of pairs; one of them is what we use
-        if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
+        if not isinstance(eval_set, tuple | list) or len(eval_set) not in (2, 3):
             raise InvalidInputError(
-                f"eval_set must be one pair (X, y), got {type(eval_set).__name__}. "
+                f"eval_set must be (X, y) or (X, y, sample_weight), got {type(eval_set).__name__}. "
                 "Pass eval_set=(X_validation, y_validation)."
             )
-        table = self._read_known_table(eval_set[0])
-        target = read_target(eval_set[1], table.n_rows)
-        weight = read_sample_weight(None, table.n_rows)
-        return self._rows(encode(table, self.schema_), target, weight, device)
+        X, y, *weights = eval_set
+        table = self._read_known_table(X)
+        encoded = encode(table, self.schema_)
+        outcomes = read_outcomes(y, weights[0] if weights else None, self._read_exposure(table))
+        return self._rows(encoded, outcomes, device)
 
     def _split(self, rows: Rows, generator: torch.Generator) -> tuple[Rows, Rows]:
         """Set a share of the rows aside for validation."""
@@ -320,6 +354,11 @@ class BaseFCorr(ABC, BaseEstimator):
             return int(self.batch_size)
         return int(min(2048, max(32, 2 ** round(math.log2(n_rows / 64)))))
 
+    def _collapsed_epochs(self) -> int:
+        if self.invariance is None or not self.schema_.n_sensitive:
+            return 0
+        return max(1, round(_COLLAPSED_SHARE * self.epochs))
+
     def _patience(self) -> int | None:
         if not self.early_stopping:
             return None
@@ -330,11 +369,14 @@ class BaseFCorr(ABC, BaseEstimator):
 
     def _read_known_table(self, X: Any) -> Table:
         """Read a table for a fitted model: by name where both have names, else by position."""
+        check_is_fitted(self, "model_")
         table = read_table(X)
         fitted_with_names = hasattr(self, "feature_names_in_")
         if table.named and fitted_with_names:
             return table
-        if len(table.names) != self.n_features_in_:
+        # The exposure may be left out: only predict asks for it.
+        names = {len(columns): columns for columns in (self.schema_.names, self._input_names)}
+        if len(table.names) not in names:
             raise InvalidInputError(
                 f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input. Pass the columns it was trained on."
@@ -352,12 +394,27 @@ class BaseFCorr(ABC, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        return table.renamed(self.schema_.names)
+        return table.renamed(names[len(table.names)])
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
-        """Compute the model's outputs, ``(n_rows, n_outputs)``."""
-        check_is_fitted(self, "model_")
-        encoded = encode(self._read_known_table(X), self.schema_)
+    @property
+    def _input_names(self) -> tuple[str, ...]:
+        """Names of all columns of the training table, features or not."""
+        if hasattr(self, "feature_names_in_"):
+            return tuple(self.feature_names_in_.tolist())
+        return tuple(f"x{i}" for i in range(self.n_features_in_))
+
+    def _read_exposure(self, table: Table) -> NDArray[np.float64]:
+        """Return the exposures of a table for a fitted model."""
+        name = self.schema_.exposure
+        if name is not None and name not in table.columns:
+            raise compare(self.schema_, table).to_error()
+        return _exposures(table, name)
+
+    def _outputs(self, table: Table) -> NDArray[np.float64]:
+        """Compute the model's balanced outputs, ``(n_rows, n_outputs)``."""
+        return self._raw_outputs(encode(table, self.schema_)) + self.balance_
+
+    def _raw_outputs(self, encoded: EncodedTable) -> NDArray[np.float64]:
         return torch.cat(list(self._map(encoded, self.model_))).cpu().double().numpy()
 
     def _map(self, encoded: EncodedTable, function: Callable[..., Tensor]) -> Iterator[Tensor]:
@@ -387,7 +444,6 @@ class BaseFCorr(ABC, BaseEstimator):
         FeatureMatrix
             The matrix, with the features' names.
         """
-        check_is_fitted(self, "model_")
         encoded = encode(self._read_known_table(X), self.schema_)
         return FeatureMatrix(self.schema_.feature_names, self._mean_attention(encoded))
 
@@ -436,6 +492,10 @@ def _as_columns(columns: Columns) -> Sequence[str | int]:
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         return [columns]
     return list(columns)
+
+
+def _exposures(table: Table, name: str | None) -> NDArray[np.float64]:
+    return np.ones(table.n_rows) if name is None else read_exposure(table, name)
 
 
 def _tensors(encoded: EncodedTable, device: torch.device) -> tuple[Tensor, Tensor]:

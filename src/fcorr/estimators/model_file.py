@@ -41,7 +41,9 @@ def save_model(estimator: BaseFCorr, path: str | os.PathLike[str]) -> None:
         "parameters": _plain_parameters(estimator),
         "schema": estimator.schema_.to_dict(),
         "named": hasattr(estimator, "feature_names_in_"),
+        "columns": list(estimator._input_names),
         "target": estimator._target_state(),
+        "balance": estimator.balance_.tolist(),
         "seed": estimator.seed_,
         "history": asdict(estimator.history_),
     }
@@ -64,9 +66,11 @@ def _plain_parameters(estimator: BaseFCorr) -> dict[str, Any]:
     parameters["numeric_embedding"] = "spline" if is_spline else "paper"
     check_options(parameters)  # or load would refuse them
     # JSON has no integers as keys: columns without names go by the names they were given.
-    names = dict(enumerate(estimator.schema_.names))
+    names = dict(enumerate(estimator._input_names))
     kinds = parameters["kinds"]
     parameters["kinds"] = kinds and {names.get(column, column): kinds[column] for column in kinds}
+    if isinstance(parameters.get("class_weight"), Mapping):
+        parameters["class_weight"] = list(parameters["class_weight"].items())  # classes are no text
     return {name: _plain(value) for name, value in parameters.items()}
 
 
@@ -164,14 +168,25 @@ def _restore(
     parameters = header["parameters"]
     parameters["head"] = tuple(parameters["head"])
     parameters["device"] = "cpu"
+    if isinstance(parameters.get("class_weight"), list):
+        parameters["class_weight"] = dict(parameters["class_weight"])
+    if isinstance(parameters.get("threshold"), dict) and "cost" in parameters["threshold"]:
+        parameters["threshold"] = {"cost": tuple(parameters["threshold"]["cost"])}
     check_options(parameters)
     estimator = _ESTIMATORS[header["estimator"]](**parameters)
     schema = Schema.from_dict(header["schema"])
     estimator.schema_ = schema
-    estimator.n_features_in_ = len(schema.names)
+    columns = header["columns"]
+    estimator.n_features_in_ = len(columns)
     if header["named"]:
-        estimator.feature_names_in_ = np.asarray(schema.names, dtype=object)
+        estimator.feature_names_in_ = np.asarray(columns, dtype=object)
+    if tuple(n for n in estimator._input_names if n != schema.exposure) != schema.names:
+        raise ValueError(f"the table has columns {columns}, the schema {schema.names}")
     estimator._restore_target(header["target"])
+    estimator.balance_ = np.array(header["balance"], dtype=np.float64)
+    is_shift = estimator.balance_.shape == (estimator._n_outputs(),)
+    if not is_shift or not np.isfinite(estimator.balance_).all():
+        raise ValueError(f"balance is {estimator.balance_}")
     estimator.seed_ = header["seed"]
     epochs = [EpochRecord(**record) for record in header["history"].pop("epochs")]
     estimator.history_ = History(**header["history"], epochs=epochs)

@@ -2,13 +2,14 @@
 
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
 from fcorr._core.errors import InvalidInputError
 from fcorr.data.kinds import parse_kinds
+from fcorr.metrics.thresholds import RULES, is_threshold_rule
 
 _Rule = tuple[str, Callable[[Any], bool]]
 
@@ -31,6 +32,17 @@ def _sizes(value: object) -> bool:
     return isinstance(value, tuple | list) and all(_is_integer(size, 1) for size in value)
 
 
+def _is_class_weight(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(_is_number(weight) and weight > 0 for weight in value.values())
+    return value is None or value == "balanced"
+
+
+def _is_threshold(value: object) -> bool:
+    is_number = _is_number(value) and 0 <= value <= 1  # type: ignore[operator]
+    return is_number or is_threshold_rule(value)
+
+
 def _choice(*options: str) -> _Rule:
     return " or ".join(repr(option) for option in options), lambda v: v in options
 
@@ -43,6 +55,7 @@ _RULES: dict[str, _Rule] = {
     "car_form": _choice("sensitive", "paper", "cda"),
     "head": ("a tuple of hidden-layer sizes of at least 1, such as (128, 128)", _sizes),
     "n_layers": ("an integer of at least 1", lambda v: _is_integer(v, 1)),
+    "invariance": ("'adapt' or None", lambda v: v is None or v == "adapt"),
     "residual": ("True or False", _is_boolean),
     "numeric_embedding": _choice("spline", "paper"),
     "n_knots": ("an integer of at least 2", lambda v: _is_integer(v, 2)),
@@ -66,6 +79,17 @@ _RULES: dict[str, _Rule] = {
     ),
     "constant_columns": _choice("error", "keep"),
     "engine": _choice("auto", "compiled", "plain"),
+    "objective": _choice("mse", "poisson", "gamma", "tweedie"),
+    "tweedie_power": ("a number in (1, 2)", lambda v: _is_number(v) and 1 < v < 2),
+    "exposure": (
+        "the name of a column, or its position where there are no names, or None",
+        lambda v: v is None or isinstance(v, str) or _is_integer(v, 0),
+    ),
+    "class_weight": (
+        "None, 'balanced' or a dict of classes and weights above 0",
+        _is_class_weight,
+    ),
+    "threshold": (f"a number in [0, 1], {RULES}", _is_threshold),
     "verbose": (
         "True, False or an integer of at least 0",
         lambda v: _is_boolean(v) or _is_integer(v, 0),
@@ -76,11 +100,19 @@ _RULES: dict[str, _Rule] = {
 def check_options(parameters: dict[str, Any]) -> None:
     """Raise an :class:`InvalidInputError` for the first argument that breaks its rule."""
     for name, (rule, holds) in _RULES.items():
+        if name not in parameters:
+            continue  # an argument of the other estimator
         value = parameters[name]
         is_array = hasattr(value, "shape") and value.shape != ()
         if is_array or not holds(value):
             raise InvalidInputError(f"{name} must be {rule}, got {value!r}.")
     parse_kinds(parameters["kinds"])
+    exposure = parameters.get("exposure")
+    if exposure is not None and parameters["objective"] == "mse":
+        raise InvalidInputError(
+            f"exposure needs a log link to be an offset, got {exposure!r} with objective='mse'. "
+            "Use objective='poisson' for counts, 'tweedie' or 'gamma' for amounts."
+        )
 
 
 def check_device(device: str | torch.device) -> torch.device:

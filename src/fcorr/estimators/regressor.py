@@ -1,6 +1,7 @@
 """The regressor."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -8,28 +9,61 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from torch import Tensor
 
-from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr._core.errors import InvalidInputError
+from fcorr._core.randomness import RandomState
+from fcorr.data.describing import CategoricalMissing, NumericMissing
+from fcorr.data.inference import ConstantColumns, MinCategoryRows
+from fcorr.data.kinds import Kinds
+from fcorr.data.targets import Outcomes
 from fcorr.estimators._doc import with_shared_parameters
-from fcorr.estimators.base import BaseFCorr
-from fcorr.training.losses import Loss, squared_error
+from fcorr.estimators.balance import log_shift, mean_shift
+from fcorr.estimators.base import BaseFCorr, Columns
+from fcorr.nn.engine import EngineName
+from fcorr.nn.fcorr import NumericEmbeddingName
+from fcorr.training.losses import Loss, gamma_loss, poisson_loss, squared_error, tweedie_loss
+from fcorr.training.objective import CarForm, CarWeight, Invariance
+
+ObjectiveName = Literal["mse", "poisson", "gamma", "tweedie"]
 
 
 @with_shared_parameters
 class FCorrRegressor(RegressorMixin, BaseFCorr):
-    """FCorrTransformer with CAR for a number, trained on squared error.
+    """FCorrTransformer with CAR for a number: a mean, a count or an amount.
 
     See :class:`FCorrClassifier` for what the model is and what its invariance means.
 
     Parameters
     ----------
+    objective : {"mse", "poisson", "gamma", "tweedie"}, default="mse"
+        What is minimised. ``"mse"``: squared error. The others have a log link, so that effects
+        multiply: ``"poisson"`` for counts (y is the count, not the rate), ``"gamma"`` for positive
+        amounts such as claim severities, ``"tweedie"`` for amounts that are often 0, such as pure
+        premiums.
+    tweedie_power : float, default=1.5
+        How the variance grows with the mean for ``"tweedie"``, in (1, 2).
+    exposure : str, int or None, default=None
+        Column of X with each row's exposure, such as years at risk, all positive; for an array
+        without column names, its position. It is no feature but an offset: the expectation is
+        proportional to it. Needs a log link.
     {parameters}
 
     Attributes
     ----------
-    target_mean_, target_scale_ : float
-        Mean and deviation of the training target, which the network learns in these units.
+    objective_ : str
+        The objective of the fit.
+    base_ : float
+        Weighted mean of y in training or, with a log link, logarithm of the rate: of weighted y
+        over weighted exposure.
+    target_scale_ : float
+        Unit in which the network learns y: its weighted deviation or, with a log link, mean.
+    balance_ : ndarray of shape (1,)
+        Constant added to the network's output η when training is over. The prediction is ``base_ +
+        target_scale_·(η + balance_)`` or, with a log link, ``exposure·exp(base_ + η + balance_)``,
+        and the balance is such that predictions, weighted, sum to the observed total over all rows
+        passed to ``fit``, also those that early stopping set aside.
     history_ : History
-        Losses of every epoch, and the λ that was used.
+        Losses of every epoch, and the λ that was used. With a log link the loss is half the unit
+        deviance of y in units of its mean, up to a constant.
     schema_ : Schema
         What the training table looked like.
     model_ : FCorrTransformer
@@ -42,18 +76,92 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
     Examples
     --------
     >>> import numpy as np
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(1_000, 4))
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(1_000, 4))
     >>> y = np.abs(X[:, 0]) + X[:, 1] * X[:, 2]
     >>> model = FCorrRegressor(epochs=40, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
+
+    Claim counts of policies with different times at risk:
+
+    >>> X[:, 3] = years = rng.uniform(0.1, 1, 1_000)
+    >>> claims = rng.poisson(years * np.exp(X[:, 0] - 1))
+    >>> model = FCorrRegressor(objective="poisson", exposure=3, epochs=5, random_state=0)
+    >>> expected = model.fit(X, claims).predict(X)
+    >>> bool(np.isclose(expected.sum(), claims.sum()))
+    True
+    >>> np.allclose(expected, years * model.predict_rate(X[:, :3]))
+    True
     """
 
-    target_mean_: float
+    objective_: ObjectiveName
+    base_: float
     target_scale_: float
 
+    def __init__(
+        self,
+        *,
+        objective: ObjectiveName = "mse",
+        tweedie_power: float = 1.5,
+        exposure: str | int | None = None,
+        sensitive: Columns = None,
+        car: CarWeight = 1e6,
+        car_form: CarForm = "sensitive",
+        invariance: Invariance = None,
+        head: Sequence[int] = (128, 128),
+        n_layers: int = 1,
+        residual: bool = True,
+        numeric_embedding: NumericEmbeddingName = "spline",
+        n_knots: int = 64,
+        dropout: float = 0.1,
+        epochs: int = 20,
+        batch_size: int | Literal["auto"] = "auto",
+        learning_rate: float = 0.02,
+        early_stopping: bool | int = False,
+        validation_fraction: float = 0.1,
+        kinds: Kinds | None = None,
+        min_category_rows: MinCategoryRows = "auto",
+        missing_categorical: CategoricalMissing = "category",
+        missing_numeric: NumericMissing = "mean",
+        constant_columns: ConstantColumns = "error",
+        random_state: RandomState = None,
+        device: str = "cpu",
+        engine: EngineName = "auto",
+        verbose: bool | int = False,
+    ) -> None:
+        super().__init__(
+            sensitive=sensitive,
+            car=car,
+            car_form=car_form,
+            invariance=invariance,
+            head=head,
+            n_layers=n_layers,
+            residual=residual,
+            numeric_embedding=numeric_embedding,
+            n_knots=n_knots,
+            dropout=dropout,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            kinds=kinds,
+            min_category_rows=min_category_rows,
+            missing_categorical=missing_categorical,
+            missing_numeric=missing_numeric,
+            constant_columns=constant_columns,
+            random_state=random_state,
+            device=device,
+            engine=engine,
+            verbose=verbose,
+        )
+        self.objective = objective
+        self.tweedie_power = tweedie_power
+        self.exposure = exposure
+
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row.
+        """Predict the target of each row, for its exposure where the model knows one.
 
         Parameters
         ----------
@@ -65,43 +173,128 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         ndarray of shape (n_rows,)
             Predictions, in the unit of y.
         """
-        return self._outputs(X)[:, 0] * self.target_scale_ + self.target_mean_
+        table = self._read_known_table(X)
+        exposure = self._read_exposure(table)
+        return exposure * self._to_rate(self._outputs(table))
 
-    def _learn_target(self, y: NDArray[Any]) -> None:
-        numbers = _to_float(y)
-        self.target_mean_ = float(numbers.mean())
+    def predict_rate(self, X: Any) -> NDArray[np.float64]:
+        """Predict the target of each row per unit of exposure.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features)
+            Rows to score; the column of exposures may be left out.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Rates; without an exposure they are the predictions.
+        """
+        return self._to_rate(self._outputs(self._read_known_table(X)))
+
+    def _to_rate(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.objective_ == "mse":
+            return self.base_ + self.target_scale_ * outputs[:, 0]
+        return np.exp(self.base_ + outputs[:, 0])
+
+    def _learn_target(self, outcomes: Outcomes) -> None:
+        self.objective_ = self.objective
+        y, weight = self._read_numbers(outcomes), outcomes.weight
         with np.errstate(over="ignore", invalid="ignore"):
-            self.target_scale_ = float(numbers.std()) or 1.0
-        if not np.isfinite(self.target_scale_):
+            mean = float(np.average(y, weights=weight))
+            deviation = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
+        if not np.isfinite(deviation):
             raise InvalidInputError(
-                "y must have a finite standard deviation, got values up to "
-                f"{np.abs(numbers).max():.1e}. Rescale y, for example to millions."
+                f"{outcomes.label} must have a finite standard deviation, got values up to "
+                f"{np.abs(y).max():.1e}. Rescale y, for example to millions."
             )
+        if self.objective_ == "mse":
+            self.base_, self.target_scale_ = mean, deviation or 1.0
+            return
+        if mean == 0:
+            raise InvalidInputError(
+                f"{outcomes.label} must have a positive total for objective={self.objective_!r}, "
+                "got 0 in every row that has a weight. Check the filter that made the training "
+                "table."
+            )
+        mean_exposure = float(np.average(outcomes.exposure, weights=weight))
+        self.base_, self.target_scale_ = float(np.log(mean) - np.log(mean_exposure)), mean
 
-    def _encode_target(self, y: NDArray[Any]) -> Tensor:
-        # The network learns a target of mean 0 and deviation 1, whatever the currency.
-        standardised = (_to_float(y) - self.target_mean_) / self.target_scale_
-        return torch.from_numpy(standardised.astype(np.float32))
+    def _read_numbers(self, outcomes: Outcomes) -> NDArray[np.float64]:
+        """Return y as numbers that the objective can take."""
+        y = outcomes.numbers()
+        if self.objective_ != "mse":
+            _check_range(y, outcomes.label, self.objective_)
+        return y
+
+    def _encode_target(self, outcomes: Outcomes) -> Tensor:
+        # The network learns in units of the deviation or the mean, whatever the currency.
+        y = self._read_numbers(outcomes)
+        if self.objective_ == "mse":
+            standardised = (y - self.base_) / self.target_scale_
+            return torch.from_numpy(standardised.astype(np.float32))
+        offset = np.log(outcomes.exposure) + self.base_ - np.log(self.target_scale_)
+        columns = np.column_stack([y / self.target_scale_, offset])
+        return torch.from_numpy(columns.astype(np.float32))
+
+    def _balance(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
+        y, output = outcomes.numbers(), outputs[:, 0]
+        if self.objective_ == "mse":
+            standardised = (y - self.base_) / self.target_scale_
+            return np.array([mean_shift(output, standardised, outcomes.weight)])
+        log_means = np.log(outcomes.exposure) + self.base_ + output
+        return np.array([log_shift(log_means, y, outcomes.weight)])
 
     def _n_outputs(self) -> int:
         return 1
 
     def _loss(self) -> Loss:
-        return squared_error
+        losses: dict[ObjectiveName, Loss] = {
+            "mse": squared_error,
+            "poisson": poisson_loss,
+            "gamma": gamma_loss,
+            "tweedie": tweedie_loss(float(self.tweedie_power)),
+        }
+        return losses[self.objective_]
 
     def _target_state(self) -> dict[str, Any]:
-        return {"mean": self.target_mean_, "scale": self.target_scale_}
+        return {"objective": self.objective_, "base": self.base_, "scale": self.target_scale_}
 
     def _restore_target(self, state: dict[str, Any]) -> None:
-        self.target_mean_ = float(state["mean"])
+        if state["objective"] not in ("mse", *_RANGES):
+            raise ValueError(f"objective is {state['objective']!r}")
+        self.objective_ = state["objective"]
+        self.base_ = float(state["base"])
         self.target_scale_ = float(state["scale"])
 
 
-def _to_float(y: NDArray[Any]) -> NDArray[np.float64]:
-    try:
-        return y.astype(np.float64)
-    except (ValueError, TypeError) as error:
+_RANGES: dict[ObjectiveName, tuple[str, Callable[[NDArray[np.float64]], NDArray[Any]], str]] = {
+    "poisson": (
+        "at least 0",
+        lambda y: y >= 0,
+        "Counts are not negative: correct or drop these rows.",
+    ),
+    "gamma": (
+        "above 0",
+        lambda y: y > 0,
+        "Leave out rows without an amount, or use objective='tweedie'.",
+    ),
+    "tweedie": (
+        "at least 0",
+        lambda y: y >= 0,
+        "Check the sign, and claims that were recovered; set such rows to 0 or drop them.",
+    ),
+}
+
+
+def _check_range(y: NDArray[np.float64], label: str, objective: ObjectiveName) -> None:
+    """Refuse values that an objective's distribution cannot take."""
+    rule, holds, remedy = _RANGES[objective]
+    wrong = ~holds(y)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        more = f" and {wrong.sum() - 1} more" if wrong.sum() > 1 else ""
         raise InvalidInputError(
-            f"y must hold numbers, got {y.dtype} such as {enumerate_some(y[:1])}. "
-            "Convert it, or use FCorrClassifier for classes."
-        ) from error
+            f"{label} must be {rule} for objective={objective!r}, got {y[row]:g} in row {row}"
+            f"{more}. {remedy}"
+        )

@@ -1,15 +1,20 @@
 """Metrics: numpy in, numbers out. No torch is imported.
 
 How good the predictions are (`performance`; for insurance also `deviance`, `lorenz` and `lift`),
-whether groups fare alike (`group`) and bring what was expected of them (`calibration`), whether a
-flip of the sensitive column changes anything (`counterfactual`), and how sure all of that is
-(`intervals`).
+whether groups fare alike (`group`), whether groups and probabilities bring what was expected of
+them (`calibration`), from which score on to decide (`thresholds`), whether a flip of the sensitive
+column changes anything (`counterfactual`), and how sure all of that is (`intervals`).
 
 A name that ends in ``_score`` is better the higher it is; one in ``_error``, ``_deviance``,
 ``_rate``, ``_difference`` or ``_gap`` is better the closer it is to 0.
 """
 
-from fcorr.metrics.calibration import ActualExpected, ActualExpectedTable, actual_over_expected
+from fcorr.metrics.calibration import (
+    ActualExpected,
+    ActualExpectedTable,
+    actual_over_expected,
+    expected_calibration_error,
+)
 from fcorr.metrics.counterfactual import (
     FlippedScores,
     auprc_gap,
@@ -52,6 +57,7 @@ from fcorr.metrics.performance import (
     roc_auc_score,
     root_mean_squared_error,
 )
+from fcorr.metrics.thresholds import choose_threshold
 
 __all__ = [
     "ActualExpected",
@@ -71,11 +77,13 @@ __all__ = [
     "average_individual_fairness",
     "average_precision_score",
     "bootstrap_interval",
+    "choose_threshold",
     "decisions_flipped",
     "demographic_parity_difference",
     "double_lift_table",
     "equal_opportunity_difference",
     "equalized_odds_difference",
+    "expected_calibration_error",
     "f1_gap",
     "f1_score",
     "false_negative_rate",

@@ -1,4 +1,4 @@
-"""Actual over expected: whether what was predicted for a group is what came about."""
+"""Calibration: whether what was predicted is what came about, by group and by prediction."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -12,14 +12,22 @@ from fcorr._core.errors import InvalidInputError
 from fcorr._core.randomness import RandomState, draw_seed
 from fcorr.metrics._labels import encode_labels
 from fcorr.metrics._validation import (
+    TO_CLASSES,
     FloatArray,
     as_amounts,
+    as_binary,
     check_option,
     check_same_length,
 )
 from fcorr.metrics.intervals import bootstrap_interval, check_confidence
+from fcorr.metrics.lift import lift_table
 
-__all__ = ["ActualExpected", "ActualExpectedTable", "actual_over_expected"]
+__all__ = [
+    "ActualExpected",
+    "ActualExpectedTable",
+    "actual_over_expected",
+    "expected_calibration_error",
+]
 
 
 @dataclass(frozen=True)
@@ -153,6 +161,60 @@ def actual_over_expected(
         row = (len(y), float(w.sum()), actual, expected, ratio, low, high)
         rows.append(ActualExpected(group, *row))
     return ActualExpectedTable(tuple(rows), confidence)
+
+
+def expected_calibration_error(
+    y_true: npt.ArrayLike,
+    y_prob: npt.ArrayLike,
+    *,
+    n_bins: int = 10,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Mean distance between predicted probability and observed share, over bins of equal weight.
+
+    0 means that of the rows with a predicted probability of 30 %, 30 % are positive, and so on;
+    lower is better. Chance alone leaves about ``√(p·(1 − p)·n_bins/n)`` in n rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The classes, 0 or 1.
+    y_prob : array-like of shape (n,)
+        The predicted probabilities of class 1.
+    n_bins : int, default=10
+        How many bins to make, as `lift_table` does: of about equal weight, equal predictions
+        together.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts; once when left out.
+
+    Returns
+    -------
+    float
+        The error, in [0, 1].
+
+    See Also
+    --------
+    lift_table : The bins themselves, which drawn are a reliability diagram.
+
+    Examples
+    --------
+    >>> expected_calibration_error([0, 0, 0, 1], [0.25, 0.25, 0.25, 0.25])
+    0.0
+    >>> expected_calibration_error([0, 0, 1, 1], [0.25, 0.25, 0.5, 0.5], n_bins=2)
+    0.375
+    """
+    truth = as_binary(y_true, "y_true", TO_CLASSES)
+    truth, probability, weight = as_amounts(truth, y_prob, sample_weight)
+    is_wrong = (probability < 0) | (probability > 1)
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        raise InvalidInputError(
+            f"y_prob must hold probabilities in [0, 1], got {probability[row]:g} in row {row}. "
+            "Pass predict_proba(X)[:, 1], not a score on another scale."
+        )
+    rows = lift_table(truth, probability, n_bins=n_bins, sample_weight=weight).rows
+    total = sum(row.weight for row in rows)
+    return sum(row.weight * abs(row.predicted - row.actual) for row in rows) / total
 
 
 def _ratio(y_true: FloatArray, y_pred: FloatArray, sample_weight: FloatArray) -> float:

@@ -70,6 +70,22 @@ class CategoricalEmbedding(nn.Module):
         table = self.table() if table is None else table
         return table[self.offsets[feature] : self.offsets[feature + 1]]
 
+    @torch.no_grad()
+    def collapse(self, feature: int, shares: Tensor) -> None:
+        """Embed all categories of a feature as one number: their mean, weighted by ``shares``.
+
+        The weights of its categories become 0 and its bias that number, so that the table gives
+        ``bias + 0`` for each of them: the same bits, in any precision and after any copy.
+        """
+        mean = (self.categories(feature).double() * shares).sum() / shares.sum()
+        self.cat_linear.bias[feature] = mean
+        self.hold_collapsed(feature)
+
+    @torch.no_grad()
+    def hold_collapsed(self, feature: int) -> None:
+        """Undo what a training step did to the weights of a collapsed feature's categories."""
+        self.cat_linear.weight[self.offsets[feature] : self.offsets[feature + 1]] = 0
+
     def forward(self, x_cat: Tensor) -> Tensor:
         """Look the codes up in the table."""
         return Lookup.apply(self.table(), x_cat + self.offsets[:-1])

@@ -251,7 +251,9 @@ class FCorrTransformer(nn.Module):
         from fcorr.nn.kernels.functions import Embedding
 
         spline = cast(SplineEmbedding, self.numeric)
-        missing = located.new_empty(0) if self.missing is None else self.missing
+        missing = self.missing
+        if missing is None:
+            missing = nn.Parameter(located.new_full((located.shape[1],), torch.nan), False)
         return Embedding.apply(
             self.categorical.table(),
             spline.steps,

@@ -28,12 +28,17 @@ _MOST_SLICES = 8
 
 @dataclass(frozen=True)
 class Pace:
-    """How long and how fast to train; ``patience`` counts epochs without a better validation."""
+    """How long and how fast to train.
+
+    ``patience`` counts epochs without a better validation. In the last ``collapsed_epochs`` the
+    sensitive features are embedded as one number each, and the rest of the model adapts to it.
+    """
 
     epochs: int
     batch_size: int
     learning_rate: float
     patience: int | None = None
+    collapsed_epochs: int = 0
 
 
 def train(
@@ -50,6 +55,8 @@ def train(
 
     With ``pace.patience`` the weights of the epoch with the smallest loss plus λ times CAR on the
     validation rows are restored, and training ends when that many epochs brought no smaller one.
+    If the sensitive features are yet to be collapsed, they are then, and training goes on from
+    those weights until it is so again.
 
     Parameters
     ----------
@@ -80,13 +87,18 @@ def train(
         some = torch.randperm(len(rows), generator=generator)[: pace.batch_size]
         objective.settle_weight(rows.take(some.to(rows.target.device)))
     gradients = SlicedGradients(objective, rows, pace.batch_size, workers, generator)
+    collapse_after = pace.epochs - pace.collapsed_epochs
     for epoch in range(1, pace.epochs + 1):
+        if epoch > collapse_after and not objective.collapsed:
+            objective.collapse(rows)
+            best = _BestWeights(model)
         model.train()
         sums = torch.zeros(2)
         order = torch.randperm(len(rows), generator=generator).to(rows.target.device)
         for chosen in order.split(pace.batch_size):
             sums += len(chosen) * gradients.compute(chosen)
             optimizer.step()
+            objective.hold_collapsed()
             schedule.step()
         loss, car_loss = (sums / len(rows)).tolist()
         _refuse_divergence(loss, epoch, pace)
@@ -103,7 +115,10 @@ def train(
         history.epochs.append(record)
         progress.report(record)
         if pace.patience is not None and best.stale_for(epoch, validation_total) >= pace.patience:
-            break
+            if objective.collapsed or not pace.collapsed_epochs:
+                break
+            best.restore()
+            collapse_after = epoch
     if pace.patience is not None:
         history.best_epoch = best.restore()
     history.car_weight = objective.car_weight

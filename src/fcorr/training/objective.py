@@ -13,6 +13,7 @@ from fcorr.training.losses import Loss
 
 CarForm = Literal["sensitive", "paper", "cda"]
 CarWeight = float | Literal["paper"] | None
+Invariance = Literal["adapt"] | None
 
 
 @dataclass(frozen=True)
@@ -65,19 +66,33 @@ class Objective:
         self.loss = loss
         self.sensitive = tuple(sensitive)
         self.car_form = car_form
+        self.collapsed = False
         self.has_car = bool(self.sensitive) and car is not None and car != 0
         self.car_weight = float(car) if self.has_car and not isinstance(car, str) else None  # type: ignore[arg-type]
 
     def __call__(self, batch: Rows) -> tuple[Tensor, Tensor, Tensor]:
         """Return the total, the performance loss and CAR, each a scalar."""
         e_BF = self.model.embed_located(batch.x_cat, batch.x_num)
-        if not self.has_car:
+        if not self.has_car or self.collapsed:  # CAR of a collapsed embedding is 0
             performance = self._performance(self.model.decode(self.model.encode(e_BF)), batch)
             return performance, performance, torch.zeros_like(performance)
         if self.car_weight is None:
             raise RuntimeError("The paper's weight must be settled before the first step.")
         performance, car = self._losses(e_BF, batch)
         return performance + self.car_weight * car, performance, car
+
+    def collapse(self, rows: Rows) -> None:
+        """Embed every category of each sensitive feature alike, at the mean over the rows."""
+        for sigma in self.sensitive:
+            n_categories = self.model.cat_cardinalities[sigma]
+            counts = torch.bincount(rows.x_cat[:, sigma], minlength=n_categories)
+            self.model.categorical.collapse(sigma, counts.double())
+        self.collapsed = True
+
+    def hold_collapsed(self) -> None:
+        """Keep it so after a step of the optimiser."""
+        for sigma in self.sensitive if self.collapsed else ():
+            self.model.categorical.hold_collapsed(sigma)
 
     @property
     def needs_weight(self) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fcorr._core import folders
 from fcorr._core.errors import InvalidInputError
 from fcorr.data import (
     fetch_baf,
@@ -14,7 +15,6 @@ from fcorr.data import (
     load_bemtpl97,
     load_fremtpl2,
 )
-from fcorr.data.datasets import _folder
 from fcorr.data.datasets._folder import data_folder
 
 FIRST_FILES = {
@@ -36,7 +36,7 @@ def test_argument_then_variable_then_cache(monkeypatch, tmp_path):
     assert data_folder() == tmp_path / "variable"
     monkeypatch.setenv("FCORR_DATA", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(_folder.sys, "platform", "linux")
+    monkeypatch.setattr(folders.sys, "platform", "linux")
     assert data_folder() == tmp_path / "cache" / "fcorr"
 
 
@@ -54,7 +54,7 @@ def test_user_cache(monkeypatch, tmp_path, platform, variable, expected):
         monkeypatch.delenv(name, raising=False)
     if variable:
         monkeypatch.setenv(variable, str(tmp_path / "chosen"))
-    monkeypatch.setattr(_folder.sys, "platform", platform)
+    monkeypatch.setattr(folders.sys, "platform", platform)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     assert data_folder() == tmp_path / expected
 

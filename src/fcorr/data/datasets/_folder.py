@@ -1,13 +1,13 @@
 """Where data sets lie, and what is said when one does not."""
 
 import os
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr._core.folders import user_cache
 
 DataHome = str | os.PathLike[str] | None
 VARIABLE = "FCORR_DATA"
@@ -22,15 +22,7 @@ def data_folder(data_home: DataHome = None) -> Path:
     'my_data'
     """
     chosen = data_home if data_home is not None else os.environ.get(VARIABLE)
-    return Path(chosen).expanduser() if chosen else _user_cache() / "fcorr"
-
-
-def _user_cache() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(chosen).expanduser() if chosen else user_cache()
 
 
 def find_file(

@@ -4,31 +4,12 @@ The C library's are called for one number at a time, which would take most of a 
 """
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
-
-
-def compiled(function: Kernel) -> Kernel:
-    """Compile for speed, and keep the machine code on disk.
-
-    Sums may be reordered, so that they run in several lanes. Infinite and missing numbers keep
-    their meaning. A division by zero raises nothing: a check in every lane would undo the gain.
-    """
-    fast = {"reassoc", "contract", "arcp", "nsz"}
-    return njit(fastmath=fast, error_model="numpy", nogil=True, cache=True)(function)  # type: ignore[return-value]
-
-
-def compiled_in_order(function: Kernel) -> Kernel:
-    """Compile functions in which the order of the operations is the point."""
-    return njit(fastmath={"contract"}, error_model="numpy", nogil=True, cache=True)(function)  # type: ignore[return-value]
-
+from fcorr.nn.kernels.compiling import compiled, compiled_in_order
 
 _LOG2_E = 1 / math.log(2)
 _LN2_HIGH = 0.693359375  # few enough bits that its small multiples are exact

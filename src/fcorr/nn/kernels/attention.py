@@ -3,7 +3,7 @@ r"""Attention of one row of features, in double precision: values and gradients.
 The same series as :mod:`fcorr.nn.series`, and its bound. Double precision leaves rounding no part
 in the error, and a row is served whatever it holds: the few features that lie too far out for the
 series are set apart and summed one by one, as keys and as queries. With unit variance there are at
-most √p/4 of them, by Chebyshev's inequality, so a row costs O(p·(K + √p/4)) at the very worst.
+most √p/5 of them, by Chebyshev's inequality, so a row costs O(p·(K + √p/5)) at the very worst.
 
 Notation: y = z − z̄, s = y/√p, e_ij = exp(z_i y_j/√p), N_i = Σ_j e_ij, and P, Q the same sums with
 y_j and y_j² in them. μ = P/N is the attention output less z̄, and Q/N − μ² its slope by the query.
@@ -14,28 +14,51 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr.nn.kernels.arithmetic import compiled, exp
+from fcorr.nn.kernels.arithmetic import exp
+from fcorr.nn.kernels.compiling import compiled, compiled_without_nan
 
 MAX_TERMS = 40
 _FEW_FEATURES = 16  # up to here p² exponentials cost less than a series
-_LARGEST_EXPONENT = 4.0  # features beyond it are set apart: they are few, and terms are saved
+_LARGEST_EXPONENT = 5.0  # features beyond it are set apart: they are few, and terms are saved
 _TOO_LARGE = 600.0  # an exponent that double precision cannot hold without a shift
-_TOLERANCE = 1e-7
-_FACTORIAL = tuple(1 / math.factorial(n) for n in range(MAX_TERMS + 1))
+_TOLERANCE = 5e-7
+_FACTORIAL = tuple(1 / math.factorial(n) for n in range(MAX_TERMS))
 
 Floats = NDArray[np.float64]
 
 
 @compiled
 def terms_needed(m: float, z_mean: float, root: float) -> int:
-    """Return the number of terms that keep the error of μ below 1e-7; m bounds |y|."""
+    """Return the number of terms that keep the error of μ below 5e-7; m bounds |y|.
+
+    It is a multiple of four: series are evaluated four terms at a time. More than MAX_TERMS means
+    that no such number was found.
+    """
     x = m * m / root
     error = 2 * m * (1 + math.exp(abs(z_mean) * m / root))
     n = 0
-    while error > _TOLERANCE or n < 4:
+    while (error > _TOLERANCE or n % 4 or n == 0) and n <= MAX_TERMS:
         n += 1
         error *= x / n
     return n
+
+
+@compiled_without_nan
+def largest_size(x: Floats) -> float:
+    """Return the largest |x|."""
+    largest = 0.0
+    for j in range(len(x)):
+        largest = max(largest, abs(x[j]))
+    return largest
+
+
+@compiled_without_nan
+def largest_product(t: float, x: Floats) -> float:
+    """Return the largest t·x."""
+    largest = -np.inf
+    for j in range(len(x)):
+        largest = max(largest, t * x[j])
+    return largest
 
 
 @compiled
@@ -49,10 +72,9 @@ def set_apart(
     n = len(y)
     if n <= _FEW_FEATURES:
         return -1, 0.0
-    largest = 0.0
-    for j in range(n):
-        largest = max(largest, abs(y[j]))
+    largest = largest_size(y)
     shift = abs(z_mean)
+    # A row with NaN has a mean of NaN, and is left to the softmax here.
     if not (largest + shift) * largest / root <= _TOO_LARGE:
         return -1, 0.0
     limit = (math.sqrt(shift * shift + 4 * _LARGEST_EXPONENT * root) - shift) / 2
@@ -73,16 +95,48 @@ def set_apart(
 
 
 @compiled
+def make_work(n: int) -> Floats:
+    """Allocate four rows of scratch, more than 512 bytes apart.
+
+    A loop that stores to one array and adds up another runs in lanes only if the two lie a few
+    lanes apart, which it checks as it starts; the order of the sum, and so its last digits, would
+    depend on where the allocator put them. Here it does not.
+    """
+    return np.empty((4, n + 64))
+
+
+@compiled
 def moments(weight: Floats, x: Floats, n_terms: int, power: Floats, moment: Floats) -> None:
-    """Compute ``moment[n] = Σ_j weight_j x_j^n`` for n < n_terms; ``power`` is scratch."""
+    """Compute ``moment[n] = Σ_j weight_j x_j^n`` for n < n_terms, rounded up to a multiple of four.
+
+    ``power`` and ``x`` are two rows of :func:`make_work`. Four moments at a time: the arrays are
+    walked through a quarter as often.
+    """
     for j in range(len(x)):
         power[j] = weight[j]
-    for n in range(n_terms):
-        total = 0.0
+    for n in range(0, n_terms, 4):
+        m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
         for j in range(len(x)):
-            total += power[j]
-            power[j] *= x[j]
-        moment[n] = total
+            square = x[j] * x[j]
+            even = power[j] * square
+            m0 += power[j]
+            m1 += power[j] * x[j]
+            m2 += even
+            m3 += even * x[j]
+            power[j] = even * square
+        moment[n], moment[n + 1], moment[n + 2], moment[n + 3] = m0, m1, m2, m3
+
+
+@compiled
+def polynomial(coefficient: Floats, n_terms: int, x: Floats, out: Floats) -> None:
+    """Evaluate ``Σ_n coefficient[n] x^n``, n < n_terms, a multiple of four."""
+    for i in range(len(x)):
+        out[i] = 0.0
+    for n in range(n_terms - 4, -1, -4):
+        c0, c1 = coefficient[n], coefficient[n + 1]
+        c2, c3 = coefficient[n + 2], coefficient[n + 3]
+        for i in range(len(x)):
+            out[i] = (((out[i] * x[i] + c3) * x[i] + c2) * x[i] + c1) * x[i] + c0
 
 
 @compiled
@@ -102,16 +156,17 @@ def partition(
     """Compute N, P and, with ``slopes``, Q of every feature, all three times e^{−shift}.
 
     Returns the number of features set apart (−1: plain softmax) and the number of terms. ``work``
-    is ``(4, p)``: it keeps y and the weights of the features in the series, for the gradient.
+    comes from :func:`make_work`; it keeps y and the weights of the features in the series, for the
+    gradient.
     """
     n = len(z)
     n_apart, largest = set_apart(y, z_mean, root, outlier)
-    if n_apart < 0:
+    n_terms = terms_needed(largest, z_mean, root)
+    if n_apart < 0 or n_terms > MAX_TERMS:
         for i in range(n):
             N[i], P[i], Q[i], shift[i] = _query(z[i] / root, y)
         return -1, 0
-    n_terms = terms_needed(largest, z_mean, root)
-    inner, weight, s, power = work[0], work[1], work[2], work[3]
+    inner, weight, s, power = work[0][:n], work[1][:n], work[2][:n], work[3][:n]
     tilt = z_mean / root
     for j in range(n):
         inner[j] = y[j]
@@ -119,33 +174,24 @@ def partition(
     for k in range(n_apart):
         inner[outlier[k]] = 0.0
         weight[outlier[k]] = 0.0
-    moment = np.empty(MAX_TERMS + 3)
-    moments(weight, inner, n_terms + 2, power, moment)
-    last = n_terms - 1
-    a0, a1, a2 = moment[last], moment[last + 1], moment[last + 2]
-    f = _FACTORIAL[last]
     for i in range(n):
         s[i] = inner[i] / root
         shift[i] = 0.0
-        N[i] = a0 * f
-        P[i] = a1 * f
+    moment = np.empty(MAX_TERMS + 4)
+    coefficient = np.empty(MAX_TERMS)
+    moments(weight, inner, n_terms + 2, power, moment)
+    for k in range(n_terms):
+        coefficient[k] = moment[k] * _FACTORIAL[k]
+    polynomial(coefficient, n_terms, s, N)
+    for k in range(n_terms):
+        coefficient[k] = moment[k + 1] * _FACTORIAL[k]
+    polynomial(coefficient, n_terms, s, P)
     if slopes:
-        for i in range(n):
-            Q[i] = a2 * f
-    for k in range(n_terms - 2, -1, -1):
-        f = _FACTORIAL[k]
-        a0, a1, a2 = moment[k] * f, moment[k + 1] * f, moment[k + 2] * f
-        if slopes:
-            for i in range(n):
-                N[i] = N[i] * s[i] + a0
-                P[i] = P[i] * s[i] + a1
-                Q[i] = Q[i] * s[i] + a2
-        else:
-            for i in range(n):
-                N[i] = N[i] * s[i] + a0
-                P[i] = P[i] * s[i] + a1
+        for k in range(n_terms):
+            coefficient[k] = moment[k + 2] * _FACTORIAL[k]
+        polynomial(coefficient, n_terms, s, Q)
     for k in range(n_apart):
-        _add_key(z, y[outlier[k]] / root, y[outlier[k]], N, P, Q)
+        _add_key(z, y[outlier[k]] / root, y[outlier[k]], slopes, N, P, Q)
     for k in range(n_apart):
         i = outlier[k]
         N[i], P[i], Q[i], _ = _query(z[i] / root, y)
@@ -153,20 +199,26 @@ def partition(
 
 
 @compiled
-def _add_key(z: Floats, t: float, y_key: float, N: Floats, P: Floats, Q: Floats) -> None:
-    for i in range(len(z)):
-        e = exp(z[i] * t)
-        N[i] += e
-        P[i] += e * y_key
-        Q[i] += e * y_key * y_key
+def _add_key(
+    z: Floats, t: float, y_key: float, slopes: bool, N: Floats, P: Floats, Q: Floats
+) -> None:
+    if slopes:
+        for i in range(len(z)):
+            e = exp(z[i] * t)
+            N[i] += e
+            P[i] += e * y_key
+            Q[i] += e * y_key * y_key
+    else:
+        for i in range(len(z)):
+            e = exp(z[i] * t)
+            N[i] += e
+            P[i] += e * y_key
 
 
 @compiled
 def _query(t: float, y: Floats) -> tuple[float, float, float, float]:
     """Return N, P, Q of one query t = z_i/√p by plain summation, and the shift it took."""
-    largest = -np.inf
-    for j in range(len(y)):
-        largest = max(largest, t * y[j])
+    largest = largest_product(t, y)
     shift = largest if largest > _TOO_LARGE else 0.0
     total, first, second = 0.0, 0.0, 0.0
     for j in range(len(y)):
@@ -210,6 +262,8 @@ def attention_gradient(
     n = len(z)
     g_total = 0.0
     for i in range(n):
+        g_total += g[i]
+    for i in range(n):
         scale = N[i]
         mu = P[i] / scale
         r = g[i] / scale
@@ -217,7 +271,6 @@ def attention_gradient(
         dz[i] = g[i] * (Q[i] / scale - mu * mu) / root
         N[i] = r - mu * beta
         P[i] = beta
-        g_total += g[i]
         if len(g_log):
             N[i] += g_log[i] / scale * z[i] / root
             dz[i] += g_log[i] * mu / root
@@ -225,7 +278,7 @@ def attention_gradient(
     if n_apart < 0:
         _keys_exact(z, y, root, shift, alpha, beta_, key)
     else:
-        inner, weight, s, power = work[0], work[1], work[2], work[3]
+        inner, weight, s, power = work[0][:n], work[1][:n], work[2][:n], work[3][:n]
         for j in range(n):
             key[j] = 0.0
         for k in range(n_apart):  # set-apart features as queries and as keys
@@ -237,19 +290,15 @@ def attention_gradient(
         for k in range(n_apart):
             alpha[outlier[k]] = 0.0
             beta_[outlier[k]] = 0.0
-        a = np.empty(MAX_TERMS + 3)
-        b = np.empty(MAX_TERMS + 3)
+        a, b = np.empty(MAX_TERMS), np.empty(MAX_TERMS)
         moments(alpha, s, n_terms, power, a)
         moments(beta_, s, n_terms, power, b)
-        # Σ_n s^n y^n/n!, times α + β y: coefficient n of the polynomial in y.
-        for j in range(n):
-            power[j] = b[n_terms - 1] * _FACTORIAL[n_terms - 1]
-        for k in range(n_terms - 1, -1, -1):
-            c = a[k] * _FACTORIAL[k]
-            if k:
-                c += b[k - 1] * _FACTORIAL[k - 1]
-            for j in range(n):
-                power[j] = power[j] * inner[j] + c
+        # Σ_n s^n y^n/n!, times α + β y: the coefficient of y^n.
+        coefficient = np.zeros(MAX_TERMS + 4)
+        for k in range(n_terms):
+            coefficient[k] += a[k] * _FACTORIAL[k]
+            coefficient[k + 1] += b[k] * _FACTORIAL[k]
+        polynomial(coefficient, n_terms + 4, inner, power)
         for j in range(n):
             key[j] += power[j] * weight[j]
     total = 0.0
@@ -310,7 +359,7 @@ def attention_forward(z_BF, root, h_BF, log_n_BF):
     """Compute the attention output of each row, and log N; ``(B, F)`` all."""
     n = z_BF.shape[1]
     z, y, N, P = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    unused, shift, work = np.empty(n), np.empty(n), np.empty((4, n))
+    unused, shift, work = np.empty(n), np.empty(n), make_work(n)
     outlier = np.empty(n, dtype=np.int64)
     for b in range(len(z_BF)):
         for j in range(n):
@@ -328,7 +377,7 @@ def attention_backward(z_BF, root, grad_h_BF, grad_log_BF, dz_BF):
     """Compute the gradient by z; ``grad_log_BF`` may have no columns."""
     n = z_BF.shape[1]
     z, y, N, P, Q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    shift, g, dz, work = np.empty(n), np.empty(n), np.empty(n), np.empty((4, n))
+    shift, g, dz, work = np.empty(n), np.empty(n), np.empty(n), make_work(n)
     g_log = np.empty(grad_log_BF.shape[1])
     outlier = np.empty(n, dtype=np.int64)
     for b in range(len(z_BF)):

@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-from fcorr.nn.kernels.arithmetic import compiled, expm1_32
+from fcorr.nn.kernels.arithmetic import expm1_32
+from fcorr.nn.kernels.compiling import compiled
 from fcorr.nn.kernels.encoder import affine, normalize
 
 

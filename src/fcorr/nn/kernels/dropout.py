@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fcorr.nn.kernels.arithmetic import compiled
+from fcorr.nn.kernels.compiling import compiled
 
 
 @compiled

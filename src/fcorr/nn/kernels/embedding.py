@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fcorr.nn.kernels.arithmetic import compiled
+from fcorr.nn.kernels.compiling import compiled
 
 
 @compiled
@@ -24,7 +24,7 @@ def embed_forward(codes, offsets, table, positions, starts, values, missing, out
         Where each feature's knots begin in ``values``.
     values : ndarray
         Value of each shape function at its knots, and one number of padding.
-    missing : ndarray of shape (M,) or (0,)
+    missing : ndarray of shape (M,)
         Embedding of a missing number.
     out : ndarray of shape (B, C + M)
         The embeddings.
@@ -35,29 +35,45 @@ def embed_forward(codes, offsets, table, positions, starts, values, missing, out
         Whether every code and position lies in its feature's range. If not, those that do not
         were left out.
     """
-    n_codes, n_numbers = codes.shape[1], positions.shape[1]
+    n_codes = codes.shape[1]
     valid = True
     for b in range(len(out)):
-        for j in range(n_codes):
-            place = offsets[j] + codes[b, j]
-            if place < offsets[j] or place >= offsets[j + 1]:
-                valid = False
-                continue
-            out[b, j] = table[place]
-        for j in range(n_numbers):
-            position = positions[b, j]
-            if position != position:
-                out[b, n_codes + j] = missing[j] if len(missing) else position
-                continue
-            knot = np.int64(position)
-            if not (position >= 0 and starts[j] + knot < starts[j + 1]):
-                valid = False
-                continue
-            share = position - np.float32(knot)
-            low = values[starts[j] + knot]
-            # A share of 0 at the last knot: what comes after it in the array has no weight.
-            out[b, n_codes + j] = low + share * (values[starts[j] + knot + 1] - low)
+        valid &= _look_up(codes[b], offsets, table, out[b, :n_codes])
+        valid &= _interpolate(positions[b], starts, values, missing, out[b, n_codes:])
     return valid
+
+
+# No branches in these two, so that the compiler can look several numbers up at a time.
+
+
+@compiled
+def _look_up(codes, offsets, table, out):
+    n_wrong = 0
+    for j in range(len(codes)):
+        place = offsets[j] + codes[j]
+        right = (place >= offsets[j]) & (place < offsets[j + 1])
+        n_wrong += not right
+        out[j] = table[place if right else offsets[j]]
+    return n_wrong == 0
+
+
+@compiled
+def _interpolate(positions, starts, values, missing, out):
+    n_wrong = 0
+    for j in range(len(positions)):
+        position = positions[j]
+        known = position == position
+        position = position if known else np.float32(0.0)
+        knot = np.int64(position)
+        place = starts[j] + knot
+        right = (position >= 0) & (place < starts[j + 1])
+        n_wrong += not right
+        place = place if right else starts[j]
+        low = values[place]
+        # A share of 0 at the last knot: what comes after it in the array has no weight.
+        value = low + (position - np.float32(knot)) * (values[place + 1] - low)
+        out[j] = value if known else missing[j]
+    return n_wrong == 0
 
 
 @compiled
@@ -74,8 +90,7 @@ def embed_backward(codes, offsets, positions, starts, grad, dtable, dvalues, dmi
             g = grad[b, n_codes + j]
             position = positions[b, j]
             if position != position:
-                if len(dmissing):
-                    dmissing[j] += g
+                dmissing[j] += g
                 continue
             knot = np.int64(position)
             share = position - np.float32(knot)

@@ -9,13 +9,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr.nn.kernels.arithmetic import compiled, gelu, gelu_slope
+from fcorr.nn.kernels.arithmetic import gelu, gelu_slope
 from fcorr.nn.kernels.attention import (
     attention_column,
     attention_gradient,
     center,
+    make_work,
     partition,
 )
+from fcorr.nn.kernels.compiling import compiled
 
 Floats = NDArray[np.float64]
 
@@ -118,7 +120,7 @@ def encoder_forward(h, norms, stack, eps, residual, watched, out, columns, atten
     x, normed, z, y = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     N, P, shift = np.empty(n), np.empty(n), np.empty(n)
     u, v = np.empty(n), np.empty(n)
-    work = np.empty((4, n))
+    work = make_work(n)
     outlier = np.empty(n, dtype=np.int64)
     n_stack = len(stack) // 2
     for b in range(len(h)):
@@ -158,7 +160,7 @@ def encoder_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
     x, normed, z, y = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     N, P, Q, shift = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     normed_2, g, da, dz, dx = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    work = np.empty((4, n))
+    work = make_work(n)
     outlier = np.empty(n, dtype=np.int64)
     no_log = np.empty(0)
     n_stack = len(stack) // 2

@@ -267,7 +267,7 @@ def warm_up() -> None:
     positions = locate_numbers(torch.zeros(2, 2), torch.zeros(2), starts)
     table, steps = torch.zeros(2, requires_grad=True), torch.zeros(2, requires_grad=True)
     codes = torch.zeros(2, 1, dtype=torch.int32)
-    loss = Embedding.apply(table, steps, zeros[:0], codes, offsets, positions, starts).sum()
+    loss = Embedding.apply(table, steps, zeros[:2], codes, offsets, positions, starts).sum()
     norms = (ones, zeros, ones, zeros)
     out_BF, columns_BSF, attended_BS = EncoderLayer.apply(e_BF, (0,), 1e-5, False, *norms)
     loss = loss + out_BF.sum() + sum(x.sum() for x in Attention.apply(e_BF, math.sqrt(3)))

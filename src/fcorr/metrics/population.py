@@ -1,0 +1,149 @@
+"""From a sample to the population: for how many people would a flip change the prediction?
+
+All flips of a row can be tried, so the largest change of each sampled row is known. What is not
+known is the rest of the population. The statements here hold for any distribution and any sample
+size; they rest on the exact binomial distribution and on nothing else.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betainc, betaincinv
+
+from fcorr._core.errors import InvalidInputError
+from fcorr.metrics._validation import as_floats
+from fcorr.metrics.intervals import check_confidence
+
+__all__ = ["PopulationBound", "population_bound"]
+
+
+@dataclass(frozen=True)
+class PopulationBound:
+    """With confidence ``confidence``, at most a share ``alpha`` sees a change above ``epsilon``.
+
+    Attributes
+    ----------
+    epsilon : float or None
+        The change; None where the sample is too small for one.
+    alpha : float
+        The share of the population.
+    confidence : float
+        How often, over repeated samples, such a statement is right at least.
+    n_rows : int
+        Rows of the sample.
+    n_above : int or None
+        Rows of the sample with a change above ``epsilon``.
+    reason : str
+        Why ``epsilon`` is None; else empty.
+    """
+
+    epsilon: float | None
+    alpha: float
+    confidence: float
+    n_rows: int
+    n_above: int | None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.epsilon is None:
+            return self.reason
+        return (
+            f"With {self.confidence:.4g} confidence at most {100 * self.alpha:.3g} % of the "
+            f"population would see a change above {self.epsilon:.3g} "
+            f"({self.n_above} of {self.n_rows} sampled rows do)."
+        )
+
+
+def population_bound(
+    changes: Any,
+    *,
+    epsilon: float | None = None,
+    alpha: float | None = None,
+    confidence: float = 0.95,
+    sample_weight: Any = None,
+) -> PopulationBound:
+    r"""Bound the share of the population whose prediction changes by more than epsilon.
+
+    Give one of ``epsilon`` and ``alpha`` and get the other.
+
+    For a given ε, the k of n rows above it are binomial, and α is the upper limit of Clopper and
+    Pearson: the (confidence) quantile of Beta(k + 1, n − k). For a given α, ε is the smallest order
+    statistic x_(m) that lies at or above the population's (1 − α) quantile q often enough: it does
+    if at most m − 1 rows lie below q, and their number is at most Binomial(n, 1 − α). Even the
+    largest row is not enough if ``n < log(1 − confidence)/log(1 − alpha)``.
+
+    Parameters
+    ----------
+    changes : array-like of shape (n_rows,)
+        Largest change of each row's prediction over all categories. The rows must be an
+        independent sample of the population that had no part in training.
+    epsilon : float, optional
+        The change of interest.
+    alpha : float, optional
+        The share of interest, between 0 and 1.
+    confidence : float, default=0.95
+        Confidence of the statement.
+    sample_weight : None
+        Not supported: counts of weighted rows are not binomial.
+
+    Returns
+    -------
+    PopulationBound
+        The statement.
+
+    Examples
+    --------
+    >>> print(population_bound([0.0] * 299, alpha=0.01))
+    With 0.95 confidence at most 1 % of the population would see a change above 0 (0 of 299 sampled rows do).
+    >>> population_bound([0.0] * 298, alpha=0.01).epsilon is None
+    True
+    """
+    check_confidence(confidence)
+    if sample_weight is not None:
+        raise InvalidInputError(
+            "population_bound takes no sample_weight: its binomial counts are of rows drawn alike. "
+            "Draw rows in proportion to their weights, or leave the weights out."
+        )
+    if (epsilon is None) == (alpha is None):
+        raise InvalidInputError(
+            f"population_bound needs one of epsilon and alpha, got epsilon={epsilon!r} and "
+            f"alpha={alpha!r}. Give the one you know."
+        )
+    sizes = as_floats(changes, "changes")
+    if sizes.min() < 0:
+        raise InvalidInputError(
+            f"changes must not be negative, got {sizes.min():g}. Pass absolute changes."
+        )
+    n_rows = len(sizes)
+    if epsilon is not None:
+        if not epsilon >= 0:
+            raise InvalidInputError(f"epsilon must not be negative, got {epsilon!r}. Try 0.01.")
+        n_above = int((sizes > epsilon).sum())
+        share = 1.0
+        if n_above < n_rows:
+            share = float(betaincinv(n_above + 1, n_rows - n_above, confidence))
+        return PopulationBound(float(epsilon), share, confidence, n_rows, n_above)
+    assert alpha is not None
+    return _smallest_change(np.sort(sizes), float(alpha), confidence)
+
+
+def _smallest_change(ordered: Any, alpha: float, confidence: float) -> PopulationBound:
+    if not 0 < alpha < 1:
+        raise InvalidInputError(
+            f"alpha must lie between 0 and 1, got {alpha!r}. Write 1 % as 0.01."
+        )
+    n_rows = len(ordered)
+    m = np.arange(1, n_rows + 1)
+    # P(Binomial(n, 1 - alpha) <= m - 1), as an incomplete beta function.
+    covered = betainc(n_rows - m + 1, m, alpha) >= confidence
+    if not covered.any():
+        needed = math.ceil(math.log1p(-confidence) / math.log1p(-alpha))
+        reason = (
+            f"{n_rows} rows are too few to say anything about a share of {100 * alpha:.3g} % of "
+            f"the population with {confidence:.4g} confidence: it takes {needed}."
+        )
+        return PopulationBound(None, alpha, confidence, n_rows, None, reason)
+    epsilon = float(ordered[int(covered.argmax())])
+    return PopulationBound(epsilon, alpha, confidence, n_rows, int((ordered > epsilon).sum()))

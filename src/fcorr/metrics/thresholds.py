@@ -1,0 +1,143 @@
+"""Thresholds: from which score on to decide positive, by F1, by false positives or by cost."""
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fcorr._core.errors import InvalidInputError
+from fcorr.metrics._validation import (
+    TO_CLASSES,
+    FloatArray,
+    as_binary,
+    as_floats,
+    as_weights,
+    check_same_length,
+)
+
+__all__ = ["ThresholdRule", "choose_threshold", "is_threshold_rule"]
+
+ThresholdRule = Literal["f1"] | Mapping[str, Any]
+"""``"f1"``, ``{"fpr": 0.05}`` or ``{"cost": (c_fp, c_fn)}``."""
+
+RULES = "'f1', {'fpr': a rate in [0, 1]} or {'cost': (of a false positive, of a false negative)}"
+
+
+def choose_threshold(
+    y_true: npt.ArrayLike,
+    y_score: npt.ArrayLike,
+    *,
+    rule: ThresholdRule = "f1",
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Choose the score from which on a row is decided positive: ``y_score >= threshold``.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The classes, 0 or 1; both must occur.
+    y_score : array-like of shape (n,)
+        The scores.
+    rule : {"f1"}, {"fpr": rate} or {"cost": (c_fp, c_fn)}, default="f1"
+        ``"f1"``: the best F1. ``{"fpr": 0.05}``: the lowest threshold with a false-positive rate of
+        at most 0.05. ``{"cost": (1, 20)}``: the least cost, where a false positive costs 1 and a
+        false negative 20.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts; once when left out.
+
+    Returns
+    -------
+    float
+        A threshold half-way between two neighbouring scores, so that no row lies on it; ``-inf``
+        to decide all rows positive, ``inf`` for none. Of equally good ones by F1 or cost it is the
+        highest, which decides the fewest rows positive.
+
+    Examples
+    --------
+    >>> y, scores = [0, 0, 1, 0, 1], [0.1, 0.2, 0.4, 0.6, 0.9]
+    >>> choose_threshold(y, scores)
+    0.30000000000000004
+    >>> choose_threshold(y, scores, rule={"fpr": 0})
+    0.75
+    >>> choose_threshold(y, scores, rule={"cost": (1, 0)})
+    inf
+    """
+    if not is_threshold_rule(rule):
+        raise InvalidInputError(f"rule must be {RULES}, got {rule!r}.")
+    truth = as_binary(y_true, "y_true", TO_CLASSES)
+    score = as_floats(y_score, "y_score")
+    check_same_length(y_true=len(truth), y_score=len(score))
+    weight = as_weights(sample_weight, len(truth))
+    thresholds, true_positive, false_positive = _counts(truth, score, weight)
+    n_positive, n_negative = true_positive[0], false_positive[0]
+    if n_positive == 0 or n_negative == 0:
+        raise InvalidInputError(
+            f"y_true must hold 0 and 1 with a positive weight, got weights {n_negative:g} and "
+            f"{n_positive:g}. Choose the threshold on rows of both classes."
+        )
+    if rule == "f1":
+        quality = 2 * true_positive / (true_positive + false_positive + n_positive)
+        return float(thresholds[_last_maximum(quality)])
+    assert isinstance(rule, Mapping)
+    if "fpr" in rule:
+        # The tolerance lets 5 of 100 weights that sum up with rounding be 5 %.
+        allowed = false_positive <= rule["fpr"] * n_negative * (1 + 1e-12)
+        return float(thresholds[np.argmax(allowed)])
+    cost_fp, cost_fn = rule["cost"]
+    cost = cost_fp * false_positive + cost_fn * (n_positive - true_positive)
+    return float(thresholds[_last_maximum(-cost)])
+
+
+def is_threshold_rule(value: object) -> bool:
+    """Tell whether a value is a :data:`ThresholdRule`.
+
+    Examples
+    --------
+    >>> is_threshold_rule({"cost": (1, 20)}), is_threshold_rule({"fpr": 5})
+    (True, False)
+    """
+    if isinstance(value, str):
+        return value == "f1"
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return False
+    (name, setting), *_ = value.items()
+    if name == "fpr":
+        return _is_number(setting) and 0 <= setting <= 1
+    is_pair = isinstance(setting, Sequence) and not isinstance(setting, str) and len(setting) == 2
+    if name != "cost" or not is_pair:
+        return False
+    return all(_is_number(cost) and cost >= 0 for cost in setting) and any(setting)
+
+
+def _is_number(value: object) -> bool:
+    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return is_real and math.isfinite(float(value))  # type: ignore[arg-type]
+
+
+def _counts(
+    truth: FloatArray, score: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return all thresholds that differ in their decisions, and the weights decided positive.
+
+    The first threshold decides all rows positive, the last none.
+    """
+    counted = weight > 0
+    truth, score, weight = truth[counted], score[counted], weight[counted]
+    levels, block = np.unique(score, return_inverse=True)
+    half_way = levels[:-1] + (levels[1:] - levels[:-1]) / 2
+    # Between neighbouring floats there is no third one.
+    half_way = np.where(half_way > levels[:-1], half_way, levels[1:])
+    thresholds = np.concatenate([[-np.inf], half_way, [np.inf]])
+
+    def decided(weight: FloatArray) -> FloatArray:
+        of_level = np.bincount(block, weights=weight, minlength=len(levels))
+        return np.append(np.cumsum(of_level[::-1])[::-1], 0.0)
+
+    return thresholds, decided(weight * truth), decided(weight * (1 - truth))
+
+
+def _last_maximum(values: FloatArray) -> int:
+    return len(values) - 1 - int(np.argmax(values[::-1]))

@@ -1,0 +1,151 @@
+"""Predicted totals are observed totals, by a constant that is found and kept."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.optimize import brentq
+
+from fcorr import FCorrClassifier, FCorrRegressor
+from fcorr.estimators.balance import class_shift, log_shift, mean_shift, softmax
+
+SMALL = {"sensitive": "sex", "head": (4,), "epochs": 2, "random_state": 0}
+
+_rng = np.random.default_rng(0)
+N = 400
+X = pd.DataFrame(
+    {
+        "sex": _rng.choice(["f", "m"], N),
+        "age": _rng.normal(40, 10, N),
+        "income": _rng.lognormal(size=N),
+        "years": _rng.uniform(0.1, 1, N),
+    }
+)
+WEIGHT = _rng.choice([0.0, 0.5, 3.0], N)
+CLAIMS = _rng.poisson(2 * X.years)
+AMOUNT = _rng.gamma(1, 1_000, N)
+CLASSES = np.array(["no", "yes"])[(X.age + _rng.normal(0, 10, N) > 52).astype(int)]
+GRADES = np.array(["a", "b", "c"])[np.digitize(X.age + _rng.normal(0, 10, N), [30, 55])]
+
+weights = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
+
+
+def total(values, weight):
+    return np.average(values, weights=weight, axis=0)
+
+
+# The shifts themselves
+
+
+def test_mean_shift():
+    outputs, target = _rng.normal(size=(2, 50))
+    shift = mean_shift(outputs, target, WEIGHT[:50])
+    assert total(outputs + shift, WEIGHT[:50]) == pytest.approx(total(target, WEIGHT[:50]))
+
+
+def test_log_shift():
+    logs, target = _rng.normal(size=50), _rng.gamma(1, 5, 50)
+    shift = log_shift(logs, target, WEIGHT[:50])
+    assert total(np.exp(logs + shift), WEIGHT[:50]) == pytest.approx(total(target, WEIGHT[:50]))
+    # What has no weight does not count, however large it is.
+    logs[WEIGHT[:50] == 0] = 600
+    assert log_shift(logs, target, WEIGHT[:50]) == pytest.approx(shift)
+    # Means that overflow are still in balance with totals that do not.
+    assert log_shift(logs + 2_000, target, WEIGHT[:50]) == pytest.approx(shift - 2_000)
+
+
+@pytest.mark.parametrize("spread", [0.1, 3.0, 30.0])
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.001])
+def test_two_classes_against_bisection(spread, share):
+    rng = np.random.default_rng(1)
+    logit, weight = spread * rng.normal(size=300), rng.uniform(size=300)
+    logits = np.column_stack([np.zeros(300), logit])
+    negative, positive = class_shift(logits, np.array([1 - share, share]), weight)
+
+    def gap(shift):
+        return total(1 / (1 + np.exp(-logit - shift)), weight) - share
+
+    assert positive - negative == pytest.approx(brentq(gap, -300, 300, xtol=1e-12), abs=1e-6)
+    assert abs(gap(positive - negative)) < 1e-11
+
+
+@pytest.mark.parametrize("spread", [0.1, 3.0, 20.0])
+@pytest.mark.parametrize("n_classes", [3, 8])
+def test_several_classes(spread, n_classes):
+    rng = np.random.default_rng(2)
+    logits, weight = spread * rng.normal(size=(300, n_classes)), rng.uniform(size=300)
+    share = rng.dirichlet(np.full(n_classes, 0.5)).clip(1e-3)
+    share /= share.sum()
+    shift = class_shift(logits, share, weight)
+    np.testing.assert_allclose(total(softmax(logits + shift), weight), share, atol=1e-11)
+    assert shift.sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_blocks_of_rows_add_up(monkeypatch):
+    logits, weight = _rng.normal(size=(300, 3)), _rng.uniform(size=300)
+    share = np.array([0.7, 0.2, 0.1])
+    expected = class_shift(logits, share, weight)
+    monkeypatch.setattr("fcorr.estimators.balance._BLOCK", 64)
+    np.testing.assert_allclose(class_shift(logits, share, weight), expected, rtol=1e-10)
+
+
+# After a fit
+
+
+REGRESSIONS = {
+    "mse": ({}, AMOUNT),
+    "poisson": ({"objective": "poisson", "exposure": "years"}, CLAIMS),
+    "gamma": ({"objective": "gamma"}, AMOUNT),
+    "tweedie": (
+        {"objective": "tweedie", "tweedie_power": 1.3, "exposure": "years"},
+        AMOUNT * (CLAIMS > 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("early_stopping", [False, 1])
+@weights
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_predicted_total_is_the_observed_total(name, weight, early_stopping):
+    options, y = REGRESSIONS[name]
+    model = FCorrRegressor(**SMALL, **options, early_stopping=early_stopping)
+    model.fit(X, y, sample_weight=weight)
+    assert total(model.predict(X), weight) == pytest.approx(total(y, weight), rel=1e-11)
+    assert model.balance_ != 0
+    model.balance_[:] = 0
+    assert total(model.predict(X), weight) != pytest.approx(total(y, weight), rel=1e-6)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@weights
+@pytest.mark.parametrize("y", [CLASSES, GRADES], ids=["two classes", "three classes"])
+def test_mean_probability_is_the_share(y, weight, class_weight):
+    model = FCorrClassifier(**SMALL, class_weight=class_weight)
+    model.fit(X, y, sample_weight=weight)
+    shares = [total(y == label, weight) for label in model.classes_]
+    np.testing.assert_allclose(total(model.predict_proba(X), weight), shares, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_flips_change_as_little_as_before(name):
+    options, y = REGRESSIONS[name]
+    model = FCorrRegressor(**SMALL | {"epochs": 20}, **options).fit(X, y)
+    flips = [model.predict(X.assign(sex=sex)) for sex in ("f", "m")]
+    assert np.abs(flips[0] - flips[1]).max() < 1e-3 * y.mean()
+
+
+def test_balance_does_not_depend_on_threads():
+    rng = np.random.default_rng(3)
+    numbers = rng.normal(size=(9_000, 8))  # enough of them for a second thread
+    y = (numbers[:, 0] > 1).astype(int)
+    found = []
+    n_threads = torch.get_num_threads()
+    try:
+        for n in (1, 2):
+            torch.set_num_threads(n)
+            model = FCorrClassifier(head=(4,), epochs=1, random_state=0, threshold="f1")
+            found.append(model.fit(numbers, y))
+    finally:
+        torch.set_num_threads(n_threads)
+    assert found[0].balance_ == found[1].balance_ != 0
+    assert found[0].threshold_ == found[1].threshold_

@@ -1,0 +1,226 @@
+"""Rare classes: weights, thresholds, and probabilities that stay those of the data."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import fcorr
+from fcorr import FCorrClassifier
+from fcorr._core.errors import InvalidInputError
+from fcorr.metrics import (
+    choose_threshold,
+    expected_calibration_error,
+    f1_score,
+    false_positive_rate,
+    lift_table,
+)
+
+SMALL = {"head": (8,), "epochs": 3, "random_state": 0}
+
+
+def draw(n, seed, names=("a", "b", "c", "d")):
+    """Draw rows whose probabilities are known: a logistic truth with a kink, 6 % positive."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 4)), columns=names)
+    X["group"] = rng.choice(["x", "y", "z"], n)
+    logit = -3.2 + X.a - np.abs(X.b) + 0.7 * X.c * (X.c > 0) + 0.8 * (X.group == "z")
+    probability = 1 / (1 + np.exp(-logit.to_numpy()))
+    return X, (rng.uniform(size=n) < probability).astype(int), probability
+
+
+X, Y, PROBABILITY = draw(3_000, 0)
+WEIGHT = np.random.default_rng(1).choice([0.0, 1.0, 4.0], 3_000)
+
+
+def fit(y=Y, weight=None, **options):
+    return FCorrClassifier(**SMALL | options).fit(X, y, sample_weight=weight)
+
+
+def scores(model, X=X):
+    return model.predict_proba(X)[:, 1]
+
+
+# Weights of classes
+
+
+def test_balanced_weights_make_classes_weigh_the_same():
+    model = fit(class_weight="balanced", weight=WEIGHT)
+    of_class = np.bincount(Y, weights=WEIGHT) * model.class_weight_
+    assert of_class[0] == pytest.approx(of_class[1])
+    assert np.sum(WEIGHT * model.class_weight_[Y]) == pytest.approx(WEIGHT.sum())
+
+
+def test_class_weight_is_a_sample_weight_of_the_loss():
+    by_class = fit(class_weight={1: 5.0})
+    by_row = fit(weight=np.where(Y == 1, 5.0, 1.0))
+    assert by_class.class_weight_.tolist() == [1.0, 5.0]
+    assert by_class.history_.epochs == by_row.history_.epochs
+    # They differ in what the probabilities are meant to be: the data's, or the weighted data's.
+    assert scores(by_class).mean() == pytest.approx(Y.mean(), rel=1e-9)
+    assert scores(by_row).mean() > 1.5 * Y.mean()
+
+
+def test_validation_rows_have_the_same_class_weights():
+    held_out, y, _ = draw(500, 5)
+    y[:490] = 0  # other shares than in training
+    model = FCorrClassifier(**SMALL, class_weight="balanced").fit(X, Y, eval_set=(held_out, y))
+    measured = model.history_.epochs[-1].validation_loss
+    model.balance_[:] = 0
+    p, weight = scores(model, held_out), model.class_weight_[y]
+    losses = -np.log(np.where(y == 1, p, 1 - p))
+    assert measured == pytest.approx(np.average(losses, weights=weight), rel=1e-4)
+
+
+def test_weights_of_several_classes():
+    y = np.array(["few", "many", "most"])[np.where(PROBABILITY > 0.2, 0, 1 + (X.b > -0.5))]
+    model = fit(y, class_weight={"few": 3})
+    assert model.class_weight_.tolist() == [3.0, 1.0, 1.0]
+    assert model.threshold_ is None
+    np.testing.assert_array_equal(
+        model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)]
+    )
+
+
+# Thresholds
+
+
+def test_default_threshold():
+    model = fit()
+    assert model.threshold_ == 0.5
+    np.testing.assert_array_equal(model.predict(X), scores(model) >= 0.5)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize("rule", ["f1", {"fpr": 0.05}, {"cost": (1, 20)}], ids=str)
+def test_threshold_is_chosen_on_the_training_rows(rule, class_weight, weight):
+    labels = np.array(["honest", "fraud"])
+    model = fit(labels[1 - Y], threshold=rule, class_weight=class_weight, weight=weight)
+    truth = 1 - (labels[1 - Y] == "fraud")  # sorted, "honest" is the second class
+    expected = choose_threshold(truth, scores(model), rule=rule, sample_weight=weight)
+    assert model.threshold_ == expected
+    decisions = model.predict(X) == "honest"
+    np.testing.assert_array_equal(decisions, scores(model) >= expected)
+    plain = fit(labels[1 - Y], class_weight=class_weight, weight=weight)
+    np.testing.assert_array_equal(plain.predict_proba(X), model.predict_proba(X))
+
+
+def test_what_thresholds_are_for():
+    best, few = fit(threshold="f1"), fit(threshold={"fpr": 0.02})
+    assert f1_score(Y, best.predict(X)) > f1_score(Y, fit().predict(X))
+    assert 0.015 < false_positive_rate(Y, few.predict(X)) <= 0.02
+
+
+@pytest.mark.parametrize(("rule", "decision"), [({"fpr": 1.0}, 1), ({"cost": (1, 0)}, 0)])
+def test_everybody_and_nobody(rule, decision):
+    model = fit(threshold=rule)
+    assert 0 <= model.threshold_ < 1.1  # finite, for JSON
+    assert (model.predict(X) == decision).all()
+
+
+OPTIONS = [
+    {"threshold": "f1", "class_weight": "balanced"},
+    {"threshold": {"fpr": 0.05}, "class_weight": {0: 1, 1: 7.5}},
+    {"threshold": {"cost": (1, 20)}, "class_weight": {np.int64(1): np.float32(2)}},
+    {"threshold": {"cost": (1, 0)}},
+    {"threshold": 0.25},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_model_file(tmp_path, options):
+    model = fit(**options)
+    model.save(tmp_path / "model.fcorr")
+    again = fcorr.load(tmp_path / "model.fcorr")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(again.balance_, model.balance_)
+    np.testing.assert_array_equal(again.class_weight_, model.class_weight_)
+    assert again.threshold_ == model.threshold_
+    assert again.get_params() == model.get_params()
+
+
+def test_model_file_with_text_labels_and_weights_by_label(tmp_path):
+    model = fit(np.where(Y == 1, "yes", "no"), class_weight={"yes": 4.0})
+    model.save(tmp_path / "model.fcorr")
+    assert fcorr.load(tmp_path / "model.fcorr").class_weight == {"yes": 4.0}
+
+
+# Calibration
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_default_fit_is_calibrated_on_held_out_rows(class_weight):
+    train_X, train_y, _ = draw(20_000, 10)
+    test_X, test_y, truth = draw(20_000, 11)
+    model = FCorrClassifier(class_weight=class_weight, random_state=0).fit(train_X, train_y)
+    predicted = model.predict_proba(test_X)[:, 1]
+    assert predicted.mean() == pytest.approx(test_y.mean(), rel=0.05)
+    # With 6 % positives, chance alone leaves an error of some 0.004 in 20,000 rows.
+    assert expected_calibration_error(test_y, predicted) < 0.012
+    assert np.abs(predicted - truth).mean() < 0.02
+    top = lift_table(test_y, predicted).rows[-1]
+    assert top.predicted == pytest.approx(top.actual, rel=0.15)
+
+
+def test_class_weights_alone_would_distort():
+    model = fit(class_weight="balanced", epochs=10)
+    held_out, y, _ = draw(3_000, 12)
+    assert expected_calibration_error(y, scores(model, held_out)) < 0.03
+    model.balance_[:] = 0
+    assert expected_calibration_error(y, scores(model, held_out)) > 0.15
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "y", "weight", "message"),
+    [
+        (
+            {"threshold": "f1"},
+            np.arange(3_000) % 3,
+            None,
+            r"threshold is for two classes, got 'f1' and 3 classes in y\. Leave it out",
+        ),
+        (
+            {"class_weight": {2: 1.0}},
+            pd.Series(Y, name="fraud"),
+            None,
+            r"class_weight must name classes of y \('fraud'\) \(0, 1\), got 2\. Correct it",
+        ),
+        (
+            {"class_weight": {"1": 2.0}},
+            Y,
+            None,
+            r"class_weight must name classes of y \(0, 1\), got '1'\. Correct it, in the type",
+        ),
+        (
+            {},
+            Y,
+            np.where(Y == 1, 0.0, 1.0),
+            r"Every class of y must have a positive weight, got a weight of 0 in all rows of class "
+            r"1\. Leave these rows out",
+        ),
+    ],
+)
+def test_bad_input(options, y, weight, message):
+    model = FCorrClassifier(**SMALL, **options)
+    with pytest.raises(InvalidInputError, match=message):
+        model.fit(X, y, sample_weight=weight)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.where(np.arange(3_000) == 7, -1.0, 1.0), "finite and at least 0, got -1.0 in row 7"),
+        (np.where(np.arange(3_000) == 7, np.nan, 1.0), "finite and at least 0, got nan in row 7"),
+        (np.zeros(3_000), "positive sum, got a weight of zero in every row"),
+    ],
+)
+def test_weights_are_refused_by_the_name_of_their_column(weight, message):
+    with pytest.raises(InvalidInputError, match=rf"sample_weight \('w'\) must .*{message}"):
+        fit(weight=pd.Series(weight, name="w"))

@@ -1,0 +1,317 @@
+"""Counts and amounts: log links, exposure as an offset."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+
+import fcorr
+from fcorr import FCorrRegressor
+from fcorr._core.errors import InvalidInputError
+from fcorr.metrics import gamma_deviance, poisson_deviance, tweedie_deviance
+
+SMALL = {"head": (8,), "epochs": 2, "random_state": 0}
+
+_rng = np.random.default_rng(0)
+N = 2_000
+X = pd.DataFrame(
+    {
+        "area": _rng.choice(["city", "land"], N),
+        "age": _rng.uniform(18, 80, N),
+        "years": _rng.choice([0.1, 0.5, 1.0, 2.0], N),
+        "power": _rng.normal(size=N),
+        "value": _rng.uniform(size=N),
+    }
+)
+RATE = np.exp(-0.5 + 0.8 * (X.area == "city") + 0.5 * X.power - (X.age - 18) / 62).to_numpy()
+YEARS = X.years.to_numpy()
+CLAIMS = _rng.poisson(YEARS * RATE)
+FEATURES = X.drop(columns="years")
+AMOUNTS = {
+    "gamma": _rng.gamma(2, 500 * RATE),
+    "tweedie": np.array([_rng.gamma(2, 50, n).sum() for n in CLAIMS]),
+}
+
+
+def fit(X=X, y=CLAIMS, **options):
+    options = SMALL | {"objective": "poisson", "exposure": "years"} | options
+    return FCorrRegressor(**options).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit()
+
+
+def test_rates_are_learnt():
+    model = fit(epochs=15)
+    truth = poisson_deviance(CLAIMS, YEARS * RATE)
+    constant = poisson_deviance(CLAIMS, YEARS * CLAIMS.sum() / YEARS.sum())
+    learnt = poisson_deviance(CLAIMS, model.predict(X))
+    assert learnt < truth + 0.25 * (constant - truth)
+    assert np.corrcoef(np.log(model.predict_rate(X)), np.log(RATE))[0, 1] > 0.7
+
+
+@pytest.mark.parametrize("objective", ["gamma", "tweedie"])
+def test_amounts_are_learnt(objective):
+    deviance = {"gamma": gamma_deviance, "tweedie": tweedie_deviance}[objective]
+    y = AMOUNTS[objective]
+    exposure = "years" if objective == "tweedie" else None
+    model = fit(X if exposure else FEATURES, y, objective=objective, exposure=exposure, epochs=15)
+    of = YEARS if exposure else 1
+    truth = of * RATE * (100 if objective == "tweedie" else 1_000)
+    constant = np.ones(N) * of * y.sum() / np.sum(of * np.ones(N))
+    span = deviance(y, constant) - deviance(y, truth)
+    assert deviance(y, model.predict(X)) < deviance(y, truth) + 0.35 * span
+
+
+def test_exposure_is_an_offset_and_no_feature(model):
+    assert model.schema_.exposure == "years"
+    assert "years" not in model.schema_.names + model.schema_.feature_names
+    assert "years" not in model.feature_significance()
+    assert model.n_features_in_ == 5
+    assert model.feature_names_in_.tolist() == list(X.columns)
+    twice = model.predict(X.assign(years=2 * X.years))
+    np.testing.assert_allclose(twice, 2 * model.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(model.predict(X) / YEARS, model.predict_rate(X), rtol=1e-12)
+
+
+def test_base_is_the_log_of_the_weighted_rate():
+    weight = np.arange(N) % 3
+    options = SMALL | {"objective": "poisson", "exposure": "years"}
+    model = FCorrRegressor(**options).fit(X, CLAIMS, sample_weight=weight)
+    rate = np.sum(weight * CLAIMS) / np.sum(weight * YEARS)
+    assert model.base_ == pytest.approx(np.log(rate), rel=1e-12)
+    mean = np.log(np.average(AMOUNTS["gamma"]))
+    assert fit(FEATURES, AMOUNTS["gamma"], objective="gamma", exposure=None).base_ == (
+        pytest.approx(mean, rel=1e-12)
+    )
+
+
+@pytest.mark.parametrize("objective", ["poisson", "gamma", "tweedie"])
+def test_units_do_not_matter(objective):
+    y = CLAIMS + 1.0 if objective == "gamma" else CLAIMS
+    options = {"objective": objective, "dropout": 0.0}
+    years = fit(X, y, **options)
+    months = fit(X.assign(years=12 * X.years), 1_024 * y, **options)
+    assert months.history_.epochs[-1].loss == pytest.approx(years.history_.epochs[-1].loss, 1e-3)
+    np.testing.assert_allclose(months.predict_rate(X), 1_024 / 12 * years.predict_rate(X), rtol=0.1)
+
+
+def test_rate_needs_no_exposure_but_the_expectation_does(model):
+    np.testing.assert_array_equal(model.predict_rate(FEATURES), model.predict_rate(X))
+    no_time = X.assign(years=0.0)
+    np.testing.assert_array_equal(model.predict_rate(no_time), model.predict_rate(X))
+    with pytest.raises(InvalidInputError, match=r"'years' \(exposure\) must be positive"):
+        model.predict(no_time)
+    message = (
+        r"fit the training table: Column 'years' \(exposure\) is missing\. X has .*predict_rate"
+    )
+    with pytest.raises(InvalidInputError, match=message):
+        model.predict(FEATURES)
+    assert model.attention(FEATURES).names == ("area", "age", "power", "value")
+
+
+def test_without_exposure_rate_and_expectation_are_one():
+    for options in ({"objective": "mse"}, {"objective": "poisson"}):
+        model = fit(FEATURES, exposure=None, **options)
+        np.testing.assert_array_equal(model.predict_rate(FEATURES), model.predict(FEATURES))
+
+
+def test_arrays_take_positions():
+    array = X.drop(columns="area").to_numpy()  # age, years, power, value
+    model = fit(array, exposure=1, kinds={3: "numeric"})
+    assert model.schema_.exposure == "x1"
+    assert model.schema_.names == ("x0", "x2", "x3")
+    expected = model.predict(array)
+    np.testing.assert_allclose(expected.sum(), CLAIMS.sum())
+    rates = model.predict_rate(array[:, [0, 2, 3]])
+    np.testing.assert_array_equal(rates * array[:, 1], expected)
+    with pytest.raises(InvalidInputError, match=r"'x1' \(exposure\) is missing"):
+        model.predict(array[:, [0, 2, 3]])
+    with pytest.raises(
+        InvalidInputError, match=r"X has 2 features, but .* is expecting 4 features"
+    ):
+        model.predict_rate(array[:, :2])
+
+
+def test_an_array_for_named_columns_is_taken_in_their_order(model):
+    array = X.to_numpy()
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        np.testing.assert_allclose(model.predict(array), model.predict(X), rtol=1e-12)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        found = model.predict_rate(FEATURES.to_numpy())
+    np.testing.assert_allclose(found, model.predict_rate(X), rtol=1e-12)
+
+
+def test_polars(model):
+    np.testing.assert_array_equal(model.predict(pl.from_pandas(X)), model.predict(X))
+
+
+def test_eval_set_uses_its_own_exposure():
+    held_out = X[:500].assign(years=3.0)
+    y = CLAIMS[:500]
+    options = SMALL | {"objective": "poisson", "exposure": "years"}
+    weight = np.arange(500.0)
+    model = FCorrRegressor(**options).fit(X, CLAIMS, eval_set=(held_out, y, weight))
+    measured = model.history_.epochs[-1].validation_loss
+    model.balance_[:] = 0
+    mean = model.predict(held_out)
+    unit = CLAIMS.mean()
+    losses = (mean - y * np.log(mean / unit)) / unit
+    assert measured == pytest.approx(np.average(losses, weights=weight), rel=1e-4)
+    with pytest.raises(InvalidInputError, match=r"'years' \(exposure\) is missing"):
+        FCorrRegressor(**options).fit(X, CLAIMS, eval_set=(FEATURES, CLAIMS))
+
+
+def test_schema_diff_knows_the_exposure(model):
+    assert not model.schema_.diff(X)
+    (difference,) = model.schema_.diff(FEATURES)
+    assert (difference.problem, difference.is_fatal) == ("missing column", True)
+    (difference,) = model.schema_.diff(X.assign(years=-1.0))
+    assert difference.problem == "other values"
+    assert "got -1.0 in row 0 and 1999 more" in difference.text
+
+
+@pytest.mark.parametrize("objective", ["mse", "poisson", "gamma", "tweedie"])
+def test_model_file(tmp_path, objective):
+    y = CLAIMS + 1 if objective == "gamma" else CLAIMS
+    weight = pd.Series(1 + YEARS, name="importance")
+    exposure = None if objective == "mse" else "years"
+    options = SMALL | {"objective": objective, "exposure": exposure, "tweedie_power": 1.7}
+    model = FCorrRegressor(**options).fit(X, pd.Series(y, name="claims"), sample_weight=weight)
+    model.save(tmp_path / "model.fcorr")
+    again = fcorr.load(tmp_path / "model.fcorr")
+    for method in ("predict", "predict_rate"):
+        np.testing.assert_array_equal(getattr(again, method)(X), getattr(model, method)(X))
+    assert again.get_params() == model.get_params()
+    assert again.schema_ == model.schema_
+    roles = (again.schema_.target, again.schema_.weight, again.schema_.exposure)
+    assert roles == ("claims", "importance", exposure)
+    assert type(again.schema_).from_json(again.schema_.to_json()) == model.schema_
+    assert again.n_features_in_ == 5
+    assert again.feature_names_in_.tolist() == list(X.columns)
+    assert (again.objective_, again.base_) == (model.objective_, model.base_)
+    np.testing.assert_array_equal(again.balance_, model.balance_)
+
+
+def test_model_file_of_an_array(tmp_path):
+    array = X.drop(columns="area").to_numpy()
+    model = fit(array, exposure=1)
+    model.save(tmp_path / "model.fcorr")
+    again = fcorr.load(tmp_path / "model.fcorr")
+    np.testing.assert_array_equal(again.predict(array), model.predict(array))
+    assert again.fit(array, CLAIMS).schema_ == model.schema_
+
+
+def test_arguments_set_after_the_fit_do_not_change_predictions(model, tmp_path):
+    changed = fit().set_params(objective="gamma", exposure=None)
+    np.testing.assert_array_equal(changed.predict(X), model.predict(X))
+    changed.save(tmp_path / "model.fcorr")
+    np.testing.assert_array_equal(fcorr.load(tmp_path / "model.fcorr").predict(X), model.predict(X))
+    assert clone(model).get_params() == model.get_params()
+
+
+# Bad input
+
+
+def with_value(values, value, row=3):
+    return np.concatenate([values[:row], [value], values[row + 1 :]]).astype(float)
+
+
+BAD = {
+    "negative count": (
+        {},
+        X,
+        pd.Series(with_value(CLAIMS, -1), name="claims"),
+        r"y \('claims'\) must be at least 0 for objective='poisson', got -1 in row 3\. Counts",
+    ),
+    "zero amount": (
+        {"objective": "gamma"},
+        X,
+        with_value(AMOUNTS["gamma"], 0),
+        r"y must be above 0 for objective='gamma', got 0 in row 3\. Leave out rows .*'tweedie'",
+    ),
+    "zero amounts": (
+        {"objective": "gamma"},
+        X,
+        np.where(CLAIMS > 0, 1.0, 0.0),
+        rf"got 0 in row {np.argmin(CLAIMS > 0)} and {(CLAIMS == 0).sum() - 1} more\.",
+    ),
+    "negative amount": (
+        {"objective": "tweedie"},
+        X,
+        with_value(AMOUNTS["tweedie"], -0.5),
+        r"y must be at least 0 for objective='tweedie', got -0\.5 in row 3\. Check the sign",
+    ),
+    "no claim at all": (
+        {},
+        X,
+        np.zeros(N),
+        r"y must have a positive total for objective='poisson', got 0 in every row .*Check the fil",
+    ),
+    "huge amounts": ({"objective": "gamma"}, X, AMOUNTS["gamma"] * 1e200, r"finite stand.*Rescale"),
+    "zero exposure": (
+        {},
+        X.assign(years=with_value(YEARS, 0)),
+        CLAIMS,
+        r"'years' \(exposure\) must be positive in every row, got 0\.0 in row 3\. Correct these",
+    ),
+    "negative exposure": (
+        {},
+        X.assign(years=with_value(YEARS, -2)),
+        CLAIMS,
+        r"'years' \(exposure\) must be positive in every row, got -2\.0 in row 3\.",
+    ),
+    "missing exposure": (
+        {},
+        X.assign(years=with_value(YEARS, np.nan)),
+        CLAIMS,
+        r"'years' \(exposure\) must be positive in every row, got nan in row 3\.",
+    ),
+    "infinite exposure": (
+        {},
+        X.assign(years=with_value(YEARS, np.inf)),
+        CLAIMS,
+        r"'years' must hold finite numbers .*got inf in row 3 .*Correct these rows or leave",
+    ),
+    "exposure in words": (
+        {},
+        X.assign(years="one"),
+        CLAIMS,
+        r"'years' must hold numbers, got text: 'one' in row 0\. Correct these rows or leave",
+    ),
+    "misspelt exposure": (
+        {"exposure": "year"},
+        X,
+        CLAIMS,
+        r"exposure must name columns of X, got 'year'\. Did you mean 'years'\? X has 'area'",
+    ),
+    "exposure of a mean": (
+        {"objective": "mse"},
+        X,
+        CLAIMS,
+        r"exposure needs a log link .*got 'years' with objective='mse'\. Use objective='poisson'",
+    ),
+    "sensitive exposure": (
+        {"sensitive": ["area", "years"]},
+        X,
+        CLAIMS,
+        r"exposure must be no feature, got 'years' as exposure and as sensitive column\. Leave it",
+    ),
+    "exposure alone": ({}, X[["years"]], CLAIMS, r"beside the exposure, got .*'years' alone\. Add"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(model, case):
+    options, bad_X, bad_y, message = BAD[case]
+    with pytest.raises(InvalidInputError, match=message):
+        fit(bad_X, bad_y, **options)
+    if options or case in ("no claim at all", "exposure alone"):
+        return
+    other = clone(model)
+    with pytest.raises(InvalidInputError, match=message):
+        other.fit(X, CLAIMS, eval_set=(bad_X, bad_y))
+    assert not hasattr(other, "schema_")

@@ -1,0 +1,39 @@
+"""The examples run, on few rows, and write what they say."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = {
+    "plot_bank_fraud.py": ("", {"bank_fraud.md", "bank_fraud_attention.svg"}),
+    "plot_adult.py": ("adult", {"adult.md", "adult_actual_expected.svg"}),
+    "plot_motor_frequency.py": ("beMTPL97", {"motor_frequency.md", "motor_lorenz.svg"}),
+}
+
+
+def test_every_example_is_listed():
+    assert {path.name for path in (ROOT / "examples").glob("plot_*.py")} == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_runs(name, tmp_path):
+    folder, files = EXAMPLES[name]
+    data = Path(os.environ.get("FCORR_DATA", "no such folder"))
+    if folder and not (data / folder).is_dir():
+        pytest.skip(f"FCORR_DATA does not name a folder with {folder}")
+    command = [sys.executable, str(ROOT / "examples" / name), "--rows", "3000"]
+    run = subprocess.run(
+        [*command, "--output", str(tmp_path / "new")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr
+    assert files <= {path.name for path in (tmp_path / "new").iterdir()}
+    table = (tmp_path / "new" / min(f for f in files if f.endswith(".md"))).read_text()
+    assert table in run.stdout
