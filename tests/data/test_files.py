@@ -159,13 +159,6 @@ def test_file_that_does_not_exist(tmp_path, name):
         read_file(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
-def test_folder(tmp_path, name):
-    (tmp_path / name).mkdir()
-    with pytest.raises(IsADirectoryError):
-        read_file(tmp_path / name)
-
-
 @pytest.mark.parametrize("name", ["t.txt", "t.csv.gz", "t"])
 def test_unknown_ending_is_not_written(tmp_path, name):
     with pytest.raises(InvalidInputError, match=r"must end in \.csv or \.parquet"):

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file.", exists=True, dir_okay=False)],
     data: Annotated[
-        Path, typer.Argument(help="CSV or Parquet file to score.", exists=True, dir_okay=False)
+        Path,
+        typer.Argument(help="CSV or Parquet file to score, or a folder of Parquet.", exists=True),
     ],
     output: Annotated[
         Path | None,

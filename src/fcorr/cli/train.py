@@ -47,7 +47,7 @@ class CarForm(StrEnum):
 
 
 def train(
-    data: Annotated[Path, typer.Argument(help="CSV or Parquet file.", exists=True, dir_okay=False)],
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder.", exists=True)],
     target: Annotated[str, typer.Option(help="Column to predict.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Model file to write.", dir_okay=False)

@@ -1,5 +1,6 @@
-"""Tables in files: CSV and Parquet, by the file's ending."""
+"""Tables in files: CSV and Parquet, by the file's ending; a folder holds parts in Parquet."""
 
+import contextlib
 import csv
 import gzip
 import io
@@ -24,7 +25,7 @@ Path = str | os.PathLike[str]
 
 
 def read_file(path: Path, text: Iterable[str] = ()) -> pa.Table:
-    """Read a CSV (also gzipped) or Parquet file.
+    """Read a CSV (also gzipped) or Parquet file, or a folder of Parquet files.
 
     In a CSV file an empty field and the usual spellings of "not available" are missing values.
 
@@ -42,7 +43,7 @@ def read_file(path: Path, text: Iterable[str] = ()) -> pa.Table:
     """
     types = {name: pa.string() for name in text}
     options = pa_csv.ConvertOptions(strings_can_be_null=True, column_types=types)
-    return _read(path, options, lambda: pa_parquet.read_table(path))
+    return _read(path, options, lambda: _read_parquet(path))
 
 
 def read_verbatim(path: Path, columns: Sequence[str]) -> pa.Table:
@@ -52,7 +53,7 @@ def read_verbatim(path: Path, columns: Sequence[str]) -> pa.Table:
     """
     types = {name: pa.string() for name in columns}
     options = pa_csv.ConvertOptions(include_columns=columns, column_types=types)
-    return _read(path, options, lambda: pa_parquet.read_table(path, columns=list(columns)))
+    return _read(path, options, lambda: _read_parquet(path, list(columns)))
 
 
 def write_file(table: pa.Table, path: Path) -> None:
@@ -77,7 +78,7 @@ def file_ending(path: Path) -> str:
     """
     if not _is(path, _CSV + _PARQUET):
         raise _unknown_kind(path)
-    return ".parquet" if _is(path, _PARQUET) else ".csv"
+    return ".csv" if _is(path, _CSV) else ".parquet"
 
 
 def _read(
@@ -85,19 +86,52 @@ def _read(
 ) -> pa.Table:
     if not _is(path, _CSV + _PARQUET):
         raise _unknown_kind(path)
-    with open(path, "rb"):
+    with contextlib.nullcontext() if os.path.isdir(path) else open(path, "rb"):
         pass  # a missing or unreadable file is the operating system's error, with its own words
     try:
-        table = read_parquet() if _is(path, _PARQUET) else _read_csv(path, options)
+        table = _read_csv(path, options) if _is(path, _CSV) else read_parquet()
         table.validate(full=True)
         names = table.column_names
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         raise InvalidInputError(
-            f"{os.fspath(path)!r} cannot be read as {'Parquet' if _is(path, _PARQUET) else 'CSV'} "
+            f"{os.fspath(path)!r} cannot be read as {'CSV' if _is(path, _CSV) else 'Parquet'} "
             f"({error}). Check that the file is whole and of the kind its name says."
         ) from error
     refuse_repeated(names)
     return table
+
+
+def _read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """Read one file, or all Parquet files of a folder in the order of their names."""
+    if not os.path.isdir(path):
+        return pa_parquet.read_table(path, columns=columns)
+    names = sorted(name for name in os.listdir(path) if _is(name, _PARQUET))
+    if not names:
+        raise InvalidInputError(
+            f"The folder {os.fspath(path)!r} must hold Parquet files, found none ending in "
+            ".parquet. Pass the folder they are in, or one file."
+        )
+    files = [os.path.join(path, name) for name in names]
+    first = pa_parquet.read_schema(files[0])
+    for file in files[1:]:
+        _refuse_other_columns(file, pa_parquet.read_schema(file), files[0], first)
+    parts = [pa_parquet.read_table(file, columns=columns or first.names) for file in files]
+    return pa.concat_tables(parts).unify_dictionaries()
+
+
+def _refuse_other_columns(file: str, schema: pa.Schema, other: str, expected: pa.Schema) -> None:
+    """Say in which column the parts of a folder differ, if they do."""
+    for name in (*expected.names, *schema.names):
+        here, there = (
+            str(s.field(name).type) if name in s.names else "no such column"
+            for s in (schema, expected)
+        )
+        if here != there:
+            raise InvalidInputError(
+                f"All files of a folder must have the same columns, but {name!r} is {here} in "
+                f"{os.path.basename(file)!r} and {there} in {os.path.basename(other)!r}. "
+                "Convert one of them, or move it elsewhere."
+            )
 
 
 def _read_csv(path: Path, options: pa_csv.ConvertOptions) -> pa.Table:
@@ -167,7 +201,9 @@ def _open_bytes(path: Path) -> BinaryIO:
 
 
 def _is(path: Path, endings: tuple[str, ...]) -> bool:
-    return os.fspath(path).lower().endswith(endings)
+    # Whatever a folder is called, it holds Parquet files.
+    ending = ".parquet" if os.path.isdir(path) else os.fspath(path).lower()
+    return ending.endswith(endings)
 
 
 def _unknown_kind(path: Path) -> InvalidInputError:

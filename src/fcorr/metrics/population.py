@@ -1,4 +1,4 @@
-"""From a sample to the population: for how many people would a flip change the prediction?
+"""From a sample to the population: the share for whom a flip would change the prediction.
 
 All flips of a row can be tried, so the largest change of each sampled row is known. What is not
 known is the rest of the population. The statements here hold for any distribution and any sample
@@ -95,8 +95,8 @@ def population_bound(
 
     Examples
     --------
-    >>> print(population_bound([0.0] * 299, alpha=0.01))
-    With 0.95 confidence at most 1 % of the population would see a change above 0 (0 of 299 sampled rows do).
+    >>> population_bound([0.0] * 299, alpha=0.01).epsilon
+    0.0
     >>> population_bound([0.0] * 298, alpha=0.01).epsilon is None
     True
     """
