@@ -26,7 +26,7 @@ VARIANTS = {
     "defaults, no sensitive column": {},
     "race, without CAR": {"sensitive": "race", "car": None},
     "race, CAR (default)": {"sensitive": "race"},
-    "race, CAR in the paper's form and weight": {
+    "race, CAR in the paper's form and weight, with our residual": {
         "sensitive": "race",
         "car": "paper",
         "car_form": "paper",

@@ -1,8 +1,9 @@
 """Run the benchmark, and write its records, tables and plot.
 
 ``make bench-speed`` runs all of it, in about a quarter of an hour. ``--quick`` runs everything once
-on few rows, to see that it works, and writes beside the results, not over them. ``--tables`` makes
-the tables and the plot again from the records.
+on few rows, to see that it works, and writes beside the results, not over them. ``--parts steps``
+measures some parts again and keeps the records of the others: every ratio is one of figures that
+were measured in the same part. ``--tables`` makes the tables and the plot from the records.
 """
 
 import argparse
@@ -17,6 +18,14 @@ from benchmarks.speed.plot import cost_svg
 from benchmarks.speed.tables import TABLES, Results
 
 ROOT = Path(__file__).parents[2]
+# The kinds of records that each part makes.
+KINDS = {
+    "steps": ("step",),
+    "memory": ("memory",),
+    "scoring": ("scoring",),
+    "epochs": ("encoding", "epoch", "lightgbm"),
+    "scaling": ("scaling",),
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -31,7 +40,10 @@ def main(arguments: list[str] | None = None) -> None:
     if options.tables:
         records = read_records(records_file)
     else:
+        kept = [] if set(options.parts) == set(PARTS) else read_records(records_file)
+        kinds = {kind for part in options.parts for kind in KINDS[part]}
         records = run(QUICK if options.quick else FULL, options.parts)
+        records += [r for r in kept if r["kind"] not in kinds | {"setup"}]
         records_file.parent.mkdir(parents=True, exist_ok=True)
         records_file.write_text("".join(json.dumps(record) + "\n" for record in records))
     write_documents(records, output)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from benchmarks.speed import measure, models, plot, tables
-from benchmarks.speed.__main__ import read_records, run, write_documents
+from benchmarks.speed.__main__ import KINDS, read_records, run, write_documents
 from benchmarks.speed.data import make_data, make_wide_data
 from benchmarks.speed.memory import peak_of
 from benchmarks.speed.plan import QUICK, STEP_MODELS, Setting
@@ -155,6 +155,7 @@ def test_the_whole_benchmark_runs(tmp_path):
     assert measured == {
         *("setup", "step", "memory", "scoring", "encoding", "epoch", "lightgbm", "scaling")
     }
+    assert measured == {"setup", *(kind for kinds in KINDS.values() for kind in kinds)}
     write_documents(records, tmp_path)
     reach = (tmp_path / "docs" / "tables" / "speed_reach.md").read_text()
     assert "p=31, batch 16, C=9" in reach
