@@ -24,8 +24,9 @@ def python_blocks(document):
     return re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
 
 
-def test_readme_code_runs(tmp_path):
-    blocks = python_blocks(ROOT / "README.md")
+@pytest.mark.parametrize("name", ["README.md", "docs/insurance.md"])
+def test_code_runs(tmp_path, name):
+    blocks = python_blocks(ROOT / name)
     assert blocks
     for block in blocks:
         run = subprocess.run(
