@@ -130,10 +130,11 @@ def test_tilted_means_lie_in_their_cells(lab, seed):
         assert holds(tilts.variance_KT, variance_BT)
 
 
-def test_head_bounds_hold_for_any_change_within_the_sway():
+@pytest.mark.parametrize(("hidden", "reach"), [((8, 8), 0.8), ((1,), 9.0)])
+def test_head_bounds_hold_for_any_change_within_the_sway(hidden, reach):
     generator = torch.Generator().manual_seed(0)
     p, n = 6, 4000
-    head = FeedForward(p, (8, 8), 2, generator=generator).double()
+    head = FeedForward(p, hidden, 2, generator=generator).double()
     for layer in [*head.hidden, head.output]:
         layer.weight.data *= 3
     norm = nn.LayerNorm(p).double()
@@ -145,7 +146,7 @@ def test_head_bounds_hold_for_any_change_within_the_sway():
     x_NF = draw(n, p)
     x_NF = x_NF - x_NF.mean(1, keepdim=True)
     x_NF = x_NF / x_NF.square().mean(1, keepdim=True).sqrt()
-    near = x_NF[(x_NF - x_NF[0]).abs().amax(1) < 0.8]
+    near = x_NF[(x_NF - x_NF[0]).abs().amax(1) < reach]
     change_NF = draw(len(near), p) * torch.tensor([1.0, 0.1, 0.1, 0.4, 0.1, 0.1])
     edge = Span(near.amin(0)[None, :, None], near.amax(0)[None, :, None])
     nothing, one = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
