@@ -122,7 +122,7 @@ PARQUET = PARQUET.getvalue().to_pybytes()
         ("t.csv.gz", "a,b\n1,2\n", "cannot be read as CSV"),
         (
             "t.csv.gz",
-            gzip.compress(b"a,b\n1,2\n", mtime=0, mtime=0)[:-12],
+            gzip.compress(b"a,b\n1,2\n", mtime=0)[:-12],
             "cannot be read as CSV .*Truncated",
         ),
         ("t.parquet", "a,b\n1,2\n", "cannot be read as Parquet .*kind its name says"),
