@@ -1,6 +1,6 @@
 """Which arithmetic runs: kernels compiled by numba where it is installed, plain torch otherwise.
 
-Both give the same results but for rounding; the kernels are several times faster. They serve single
+Both give the same results but for rounding; the kernels take about half the time. They serve single
 precision on the CPU; anything else takes plain torch.
 """
 
