@@ -180,7 +180,7 @@ def _sliced_step(name: str, objective: Objective, rows: Rows, n_rows: int) -> St
     model, n_threads = objective.model, torch.get_num_threads()
     optimizer = _adam(model)
     pool = ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,))
-    workers = Workers(pool if n_threads > 1 else None)
+    workers = Workers(pool if n_threads > 1 else None, n_threads)
     gradients = SlicedGradients(objective, rows, n_rows, workers, _generator())
     chosen = _order(len(rows), n_rows)
     model.train()

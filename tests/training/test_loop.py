@@ -1,6 +1,7 @@
 import random
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.metrics import log_loss, mean_squared_error
@@ -173,12 +174,16 @@ def test_only_the_ratio_of_weights_matters(table):
 def long_table():
     """Enough numbers in a batch of 4,096 rows that it is worked on in slices."""
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(5_000, 10)).astype(np.float32)
-    return X, (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=5_000) > 0).astype(int)
+    numbers = rng.normal(size=(5_000, 8)).astype(np.float32)
+    X = pd.DataFrame(numbers, columns=[f"x{i}" for i in range(8)])
+    X["sex"], X["job"] = rng.choice(["f", "m"], 5_000), rng.choice(list("abc"), 5_000)
+    effect = X.x0 + X.x1 * X.x2 + (X.job == "a") + rng.normal(size=5_000)
+    return X, (effect > 0).to_numpy().astype(int)
 
 
 def fit_long(long_table, **options):
-    settings = {"head": (8,), "epochs": 2, "batch_size": 4_096, "random_state": 0}
+    settings = {"sensitive": "sex", "head": (8,), "epochs": 2, "batch_size": 4_096}
+    settings["random_state"] = 0
     return FCorrClassifier(**settings | options).fit(*long_table)
 
 

@@ -44,6 +44,15 @@ def test_results_come_in_order(two_threads):
         assert list(workers.map(lambda i: i * i, range(50))) == [i * i for i in range(50)]
 
 
+def test_threads_do_not_run_far_ahead(two_threads):
+    started = []
+    with start_workers(10**7) as workers:
+        results = workers.map(lambda i: started.append(i) or i, range(100))
+        assert next(results) == 0
+        assert len(started) <= 4
+        assert list(results) == list(range(1, 100))
+
+
 def test_an_error_reaches_the_caller(two_threads):
     def fail(i):
         raise ZeroDivisionError(i)

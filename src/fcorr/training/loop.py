@@ -163,10 +163,8 @@ class SlicedGradients:
         gradients: list[Tensor] = []
         for values, parts in self.workers.map(lambda s: self._one(*s, n_rows), slices):
             losses += values
-            if gradients:
-                torch._foreach_add_(gradients, parts)
-            else:
-                gradients = parts
+            # Not in place: autograd may hand out one tensor as the gradient of two parameters.
+            gradients = list(torch._foreach_add(gradients, parts)) if gradients else parts
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
         return losses
@@ -178,9 +176,7 @@ class SlicedGradients:
         with dropout_from(generator):
             total, performance, car = self.objective(self.rows.take(chosen))
         gradients = torch.autograd.grad(total * share, self.parameters, materialize_grads=True)
-        # In place later on, and autograd may hand out one tensor twice or views of one.
-        values = torch.stack([performance.detach(), car.detach()]).cpu() * share
-        return values, [g.contiguous() for g in gradients]
+        return torch.stack([performance.detach(), car.detach()]).cpu() * share, list(gradients)
 
 
 def locate_rows(model: FCorrTransformer, x_num: Tensor, workers: Workers) -> Tensor:

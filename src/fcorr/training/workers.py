@@ -1,7 +1,8 @@
 """Threads that each work on their own rows."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -22,12 +23,26 @@ class Workers:
     the number of threads: the pieces are the same, and each is worked on by one thread.
     """
 
-    def __init__(self, pool: ThreadPoolExecutor | None) -> None:
+    def __init__(self, pool: ThreadPoolExecutor | None, n_threads: int = 1) -> None:
         self._pool = pool
+        self._most_pending = 2 * n_threads
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Yield the results in the order of the items."""
-        return map(function, items) if self._pool is None else self._pool.map(function, items)
+        """Yield the results in the order of the items.
+
+        Threads run ahead of the caller by a few pieces only: results that nobody has taken yet
+        would otherwise fill the memory.
+        """
+        if self._pool is None:
+            yield from map(function, items)
+            return
+        pending: deque[Future[Result]] = deque()
+        for item in items:
+            pending.append(self._pool.submit(function, item))
+            if len(pending) == self._most_pending:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
 
 @contextmanager
@@ -45,6 +60,6 @@ def start_workers(n_numbers: int) -> Iterator[Workers]:
         # A new thread starts with torch's default number of threads, not with the one set above.
         pool = ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,))
         with pool:
-            yield Workers(pool)
+            yield Workers(pool, n_threads)
     finally:
         torch.set_num_threads(n_threads)
