@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial, update_wrapper
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,25 @@ import pytest
 from scipy import stats
 
 from fcorr._core.errors import InvalidInputError
-from fcorr.data.generators import make_bank_fraud, make_claims, make_indirect_bias
+from fcorr.data.generators import (
+    make_bank_fraud,
+    make_claims,
+    make_indirect_bias,
+    make_proxy_bias,
+)
+from fcorr.data.generators.proxy_bias import PROXY_SHIFT, TRUE_EFFECTS
 
-GENERATORS = [make_indirect_bias, make_bank_fraud, make_claims]
+# By its own name, which messages start with.
+make_proxy_classes = update_wrapper(
+    partial(make_proxy_bias, task="classification"), make_proxy_bias
+)
+GENERATORS = [
+    make_indirect_bias,
+    make_proxy_bias,
+    make_proxy_classes,
+    make_bank_fraud,
+    make_claims,
+]
 
 # Estimates may be this many standard errors off. About 1,500 are compared with fixed seeds: a right
 # generator would fail once in a hundred choices of the seeds, a wrong one is off by far more.
@@ -220,6 +237,102 @@ class TestIndirectBias:
             assert association_p_value(x["X1"][stratum], y[stratum]) > 1e-3
         assert association_p_value(x["X1"], x["X3"]) > 1e-3
         assert association_p_value(x["X2"], x["X3"]) > 1e-3
+
+
+# ---------------------------------------------------------------------------- make_proxy_bias
+
+TASKS = {"regression": fit_linear, "classification": fit_logistic}
+
+
+def proxy_terms(X: pa.Table, effects: dict[str, float]) -> dict[str, tuple[np.ndarray, float]]:
+    """Return the columns as numbers, beside the effects they should have."""
+    values = {
+        name: labels(X, name) == "yes" if name in ("S", "X3") else numbers(X, name)
+        for name in X.column_names
+    }
+    return {name: (values[name].astype(float), effect) for name, effect in effects.items()}
+
+
+class TestProxyBias:
+    def test_default_shape(self):
+        X, y = make_proxy_bias(random_state=0)
+        assert X.shape == (10_000, 5)
+        assert y.dtype == np.float64
+        classes = make_proxy_bias(task="classification", random_state=0)[1]
+        assert classes.dtype == np.int64
+        assert set(np.unique(classes)) == {0, 1}
+
+    def test_half_of_the_rows_are_positive(self):
+        y = make_proxy_bias(100_000, task="classification", random_state=0)[1]
+        assert y.mean() == pytest.approx(0.5, abs=TOLERANCE * 0.5 / np.sqrt(100_000))
+
+    @pytest.mark.parametrize("seed", [0, 1, 2])
+    @pytest.mark.parametrize("task", TASKS)
+    def test_with_the_sensitive_feature_the_proxy_has_no_effect(self, task, seed):
+        X, y = make_proxy_bias(20_000, task=task, random_state=seed)
+        check_effects(TASKS[task], proxy_terms(X, TRUE_EFFECTS), y)
+
+    @pytest.mark.parametrize("seed", [0, 1, 2])
+    def test_without_it_least_squares_finds_the_spurious_effect(self, seed):
+        X, y = make_proxy_bias(20_000, random_state=seed)
+        spurious = TRUE_EFFECTS["S"] * PROXY_SHIFT / (4 + PROXY_SHIFT**2)
+        assert spurious * np.sqrt(1 + PROXY_SHIFT**2 / 4) > 0.8  # beside 1 of X1
+        unaware = {name: e for name, e in TRUE_EFFECTS.items() if name != "S"} | {"Z": spurious}
+        check_effects(fit_linear, proxy_terms(X, unaware), y)
+
+    @pytest.mark.parametrize("seed", [0, 1, 2])
+    def test_without_it_logistic_regression_finds_a_spurious_effect(self, seed):
+        X, y = make_proxy_bias(20_000, task="classification", random_state=seed)
+        terms = proxy_terms(X, TRUE_EFFECTS)
+        columns = [(v - v.mean()) / v.std() for name, (v, _) in terms.items() if name != "S"]
+        coefficients, _ = fit_logistic(np.column_stack([np.ones(len(y)), *columns]), y)
+        of_z, of_x1 = coefficients[1], coefficients[2]
+        assert of_z > 0.8 * of_x1 > 0.5
+
+    def test_noise_has_the_stated_variance(self):
+        X, y = make_proxy_bias(50_000, random_state=0)
+        terms = proxy_terms(X, TRUE_EFFECTS)
+        rest = y - sum(effect * (v - v.mean()) for v, effect in terms.values())
+        assert rest.mean() == pytest.approx(0, abs=TOLERANCE / np.sqrt(50_000))
+        assert rest.std() == pytest.approx(1, abs=TOLERANCE / np.sqrt(2 * 50_000))
+
+    def test_ties_between_the_features(self):
+        X, _ = make_proxy_bias(50_000, random_state=0)
+        values = {name: v for name, (v, _) in proxy_terms(X, TRUE_EFFECTS).items()}
+        correlation = np.corrcoef(list(values.values()))
+        assert correlation[0, 1] == pytest.approx(0.832, abs=0.01)
+        correlation[[0, 1], [1, 0]] = 0
+        np.testing.assert_allclose(correlation - np.eye(5), 0, atol=TOLERANCE / np.sqrt(50_000))
+        for group in (0, 1):
+            z = values["Z"][values["S"] == group]
+            assert z.mean() == pytest.approx(PROXY_SHIFT * group, abs=TOLERANCE / np.sqrt(len(z)))
+            assert z.std() == pytest.approx(1, abs=TOLERANCE / np.sqrt(2 * len(z)))
+
+    @pytest.mark.parametrize("task", TASKS)
+    def test_strengths_can_be_chosen(self, task):
+        X, y = make_proxy_bias(20_000, task=task, direct_effect=-1, proxy_shift=0, random_state=0)
+        check_effects(TASKS[task], proxy_terms(X, TRUE_EFFECTS | {"S": -1.0}), y)
+        tied = proxy_terms(X, TRUE_EFFECTS)
+        assert abs(np.corrcoef(tied["S"][0], tied["Z"][0])[0, 1]) < TOLERANCE / np.sqrt(20_000)
+
+    def test_the_table_does_not_depend_on_the_task(self):
+        X, _ = make_proxy_bias(100, random_state=3)
+        assert X.equals(make_proxy_bias(100, task="classification", random_state=3)[0])
+
+    def test_bad_task(self):
+        with pytest.raises(InvalidInputError) as caught:
+            make_proxy_bias(5, task="regresion")
+        assert str(caught.value) == (
+            "task must be 'regression' or 'classification', got 'regresion'. "
+            "Did you mean 'regression'?"
+        )
+
+    @pytest.mark.parametrize("name", ["direct_effect", "proxy_shift"])
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), "2", True, None])
+    def test_bad_strength(self, name, value):
+        with pytest.raises(InvalidInputError) as caught:
+            make_proxy_bias(5, **{name: value})
+        assert str(caught.value) == f"{name} must be a finite number, got {value!r}."
 
 
 # ---------------------------------------------------------------------------- make_bank_fraud

@@ -37,7 +37,6 @@ def test_kinds_and_order(as_frame):
     assert schema.feature_names == ("sex", "job", "zip", "member", "age")
     assert schema.names == ("age", "job", "zip", "sex", "member")
     assert schema.sensitive == ("sex",)
-    assert schema.n_sensitive == 1
     assert schema.n_rows == 4
     assert schema.cardinalities == (2, 3, 3, 2)
     assert schema.text == ("job", "sex")
@@ -47,12 +46,6 @@ def test_kinds_and_order(as_frame):
         "zip": (10, 20, 30),
         "member": (False, True),
     }
-
-
-def test_sensitive_columns_come_first_in_the_order_given():
-    schema = schema_of(pa.table(MIXED), sensitive=["zip", "sex"])
-    assert schema.feature_names[:2] == ("zip", "sex")
-    assert schema.sensitive == ("zip", "sex")
 
 
 def test_positions_serve_where_there_are_no_names():
@@ -233,20 +226,13 @@ def test_refused(columns, options, message):
 )
 def test_what_cannot_be_a_category(column):
     with pytest.raises(InvalidInputError, match=r"'a' must hold numbers, text or bool.*to text"):
-        schema_of(pd.DataFrame({"a": column}), sensitive=["a"])
+        schema_of(pd.DataFrame({"a": column}), kinds={"a": "categorical"})
 
 
 def test_dictionary_that_holds_nothing_but_missing():
     column = pa.DictionaryArray.from_arrays(pa.array([0, 0]), pa.array([None, "x"]))
     with pytest.raises(InvalidInputError, match="'a' must hold at least one value, got 2 missing"):
         schema_of(pa.table({"a": column}))
-
-
-def test_sensitive_measurement():
-    X = np.arange(101.0)[:, None]
-    with pytest.raises(InvalidInputError, match=r"'x0' must be categorical, got 101 .*Group it"):
-        schema_of(X, sensitive=[0])
-    assert schema_of(X[:100], sensitive=[0]).cardinalities == (100,)
 
 
 def test_constant_columns_kept_on_demand():

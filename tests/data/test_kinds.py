@@ -70,16 +70,6 @@ def test_refused(kinds, message):
         schema_of(TWO, kinds=kinds)
 
 
-@pytest.mark.parametrize("kind", ["numeric", "ordinal", "datetime", ["x", "y"]])
-def test_sensitive_columns_are_categorical(kind):
-    name = kind if isinstance(kind, str) else "ordinal"
-    with pytest.raises(
-        InvalidInputError, match=f"must be 'categ.* got kinds with '{name}' for 'a'"
-    ):
-        schema_of(TWO, sensitive=["a"], kinds={"a": kind})
-    assert schema_of(TWO, sensitive=["a"], kinds={"a": "categorical"}).sensitive == ("a",)
-
-
 def test_positions_where_there_are_no_names():
     X = np.array([[0, 1.5], [1, 2.5], [2, 3.5]])
     schema = schema_of(X, kinds={0: "categorical", np.int64(1): "ordinal"})
@@ -161,11 +151,6 @@ def test_enum_of_polars_is_categorical_unless_told():
     assert schema_of(X) == schema_of(GRADES)
     told = schema_of(X, kinds={"grade": "ordinal"})
     assert told["grade"].categories == tuple(ORDER[::-1])
-
-
-def test_ordered_column_can_be_sensitive_and_is_categorical_then():
-    X = pd.DataFrame({"grade": pd.Categorical(["B", "A", "B"], ordered=True)})
-    assert schema_of(X, sensitive=["grade"])["grade"].kind == "categorical"
 
 
 def test_numbers_are_in_order():
@@ -264,6 +249,11 @@ def test_dates_of_every_type(name):
     np.testing.assert_array_equal(
         encoded(SAME_DATES[name], reference).numbers, encoded({"d": DATETIMES}, reference).numbers
     )
+
+
+def test_dates_in_a_dictionary_need_not_be_told():
+    dates = pa.array(DATETIMES).dictionary_encode()
+    assert schema_of({"d": dates}) == schema_of({"d": DATETIMES})
 
 
 def test_missing_dates_kept():

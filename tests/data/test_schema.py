@@ -21,6 +21,9 @@ ROUND_TRIPS = {
     "pool": ({"a": ["x", "x", "y"]}, {"min_category_rows": 2}),
     "roles": ({"a": [1, 2, 3]}, {"target": "y", "weight": "w", "exposure": "e"}),
     "sensitive": ({"a": [1, 2, 3], "b": ["x", "y", "x"]}, {"sensitive": ["b", "a"]}),
+    "sensitive numbers": ({"a": [1, 2, 3]}, {"sensitive": ["a"], "kinds": {"a": "numeric"}}),
+    "sensitive order": ({"a": [1, 2, 3]}, {"sensitive": ["a"], "kinds": {"a": [1, 2, 3]}}),
+    "sensitive dates": ({"a": DAYS, "b": [1, 2, 3]}, {"sensitive": ["a"]}),
 }
 
 
@@ -36,6 +39,7 @@ def test_trip_through_json(name):
     assert again == schema
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
     assert again.feature_names == schema.feature_names
+    assert again.sensitive_positions == schema.sensitive_positions
     kinds = [[type(value) for value in column.categories] for column in schema.categorical]
     assert [[type(v) for v in column.categories] for column in again.categorical] == kinds
 
@@ -66,7 +70,6 @@ CATEGORICAL, NUMERIC, ORDINAL, DATES = range(4)
 @pytest.mark.parametrize(
     "damage",
     [
-        {"sensitive": ["b"]},
         {"sensitive": ["a", "a"]},
         {"sensitive": ["nowhere"]},
         {"n_rows": -1},

@@ -12,6 +12,7 @@ from fcorr.data.datasets import (
     load_fremtpl2,
 )
 from fcorr.data.descriptions import (
+    BinnedColumn,
     CategoricalColumn,
     DatetimeColumn,
     NumericColumn,
@@ -19,12 +20,18 @@ from fcorr.data.descriptions import (
 )
 from fcorr.data.differences import Difference, SchemaDiff
 from fcorr.data.encoding import EncodedTable, encode
-from fcorr.data.generators import make_bank_fraud, make_claims, make_indirect_bias
+from fcorr.data.generators import (
+    make_bank_fraud,
+    make_claims,
+    make_indirect_bias,
+    make_proxy_bias,
+)
 from fcorr.data.inference import infer_schema
 from fcorr.data.schema import Schema
 from fcorr.data.tables import Table, read_table
 
 __all__ = [
+    "BinnedColumn",
     "CategoricalColumn",
     "Dataset",
     "DatetimeColumn",
@@ -48,5 +55,6 @@ __all__ = [
     "make_bank_fraud",
     "make_claims",
     "make_indirect_bias",
+    "make_proxy_bias",
     "read_table",
 ]

@@ -10,9 +10,11 @@ import pyarrow.types as pat
 from numpy.typing import NDArray
 
 from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr.data.bins import Cut, find_edges, find_groups
 from fcorr.data.columns import Category, ColumnError, is_number, value_type
 from fcorr.data.dates import DATE_PARTS, date_part, date_range, to_timestamps
 from fcorr.data.descriptions import (
+    BinnedColumn,
     CategoricalColumn,
     DatetimeColumn,
     NumericColumn,
@@ -176,6 +178,34 @@ def _numeric_column(
         high=high,
         n_missing=n_missing,
         keep_missing=missing == "category" and n_missing > 0,
+    )
+
+
+def describe_bins(
+    name: str, values: NDArray[np.float64], cut: Cut, missing: CategoricalMissing
+) -> BinnedColumn:
+    """Describe numbers, of which NaN are missing, that are cut into groups."""
+    seen = values[~np.isnan(values)]
+    n_missing = len(values) - len(seen)
+    _refuse_all_missing(name, len(seen), n_missing)
+    low, high = float(seen.min()), float(seen.max())
+    edges = find_edges(seen, cut)
+    if not edges:
+        asked = f"{cut} groups" if isinstance(cut, int) else f"the edges {list(cut)}"
+        raise InvalidInputError(
+            f"bins must cut column {name!r} into at least two groups with training rows, got "
+            f"{asked} and values from {low:.10g} to {high:.10g}. Choose edges between these, or "
+            "leave the column out of `sensitive`."
+        )
+    counts = np.bincount(find_groups(seen, edges), minlength=len(edges) + 1).tolist()
+    return BinnedColumn(
+        name=name,
+        edges=edges,
+        counts=(*counts, n_missing) if n_missing and missing == "category" else tuple(counts),
+        n_missing=n_missing,
+        mode=int(np.argmax(counts)),
+        low=low,
+        high=high,
     )
 
 

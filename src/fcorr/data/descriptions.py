@@ -3,11 +3,12 @@
 import datetime
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from fcorr.data.columns import Category
 from fcorr.data.dates import DATE_PARTS
-from fcorr.data.kinds import KindName
+from fcorr.data.kinds import ColumnKind
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class CategoricalColumn:
     n_pooled_rows: int = 0
 
     @property
-    def kind(self) -> KindName:
+    def kind(self) -> ColumnKind:
         """``"boolean"`` or ``"categorical"``."""
         seen = [category for category in self.categories if category is not None]
         return "boolean" if all(isinstance(c, bool) for c in seen) else "categorical"
@@ -89,6 +90,77 @@ class CategoricalColumn:
 
 
 @dataclass(frozen=True)
+class BinnedColumn:
+    """A column of numbers that are cut into groups. Code i stands for the i-th group from below.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    edges : tuple of float
+        Where one group ends and the next begins, which the edge itself belongs to.
+    counts : tuple of int
+        Training rows of each group and, where "missing" is a category, of the missing, last.
+    n_missing : int
+        Training rows without a value.
+    mode : int
+        Code of the most frequent group: what a missing value is taken for that has no category
+        of its own.
+    low, high : float
+        The smallest and the largest training value.
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    n_missing: int
+    mode: int
+    low: float
+    high: float
+
+    kind: ClassVar[ColumnKind] = "binned"
+
+    @property
+    def n_codes(self) -> int:
+        """Number of codes: the groups and, if it is a category, "missing"."""
+        return len(self.counts)
+
+    @property
+    def missing(self) -> int | None:
+        """Code of "missing", or None where it is no category."""
+        n_groups = len(self.edges) + 1
+        return n_groups if len(self.counts) > n_groups else None
+
+    @property
+    def features(self) -> tuple["BinnedColumn", ...]:
+        """The features it gives: itself."""
+        return (self,)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each code stands for, in words."""
+        # In all their digits: different groups must not share a label.
+        edges = [str(edge).removesuffix(".0") for edge in self.edges]
+        inner = [f"{low} to below {high}" for low, high in pairwise(edges)]
+        labels = (f"below {edges[0]}", *inner, f"{edges[-1]} and above")
+        return labels if self.missing is None else (*labels, "missing")
+
+    def is_possible(self) -> bool:
+        """Tell whether some table could look like this."""
+        n_groups = len(self.edges) + 1
+        limits = (self.low, *self.edges, self.high)
+        return (
+            n_groups > 1
+            and self.low < self.edges[0]
+            and all(low <= high for low, high in pairwise(limits))
+            and len(set(self.edges)) == len(self.edges)
+            and len(self.counts) in (n_groups, n_groups + 1)
+            and are_counts(*self.counts, self.n_missing, self.mode)
+            and self.mode < n_groups
+        )
+
+
+@dataclass(frozen=True)
 class NumericColumn:
     """A column of numbers; ``mean`` and ``scale`` standardise it, ``low`` and ``high`` bound it."""
 
@@ -100,7 +172,7 @@ class NumericColumn:
     n_missing: int
     keep_missing: bool
 
-    kind: ClassVar[KindName] = "numeric"
+    kind: ClassVar[ColumnKind] = "numeric"
 
     @property
     def features(self) -> tuple["NumericColumn", ...]:
@@ -137,7 +209,7 @@ class OrdinalColumn:
     counts: tuple[int, ...]
     position: NumericColumn
 
-    kind: ClassVar[KindName] = "ordinal"
+    kind: ClassVar[ColumnKind] = "ordinal"
 
     @property
     def n_missing(self) -> int:
@@ -192,7 +264,7 @@ class DatetimeColumn:
     n_missing: int
     features: tuple[NumericColumn, ...]
 
-    kind: ClassVar[KindName] = "datetime"
+    kind: ClassVar[ColumnKind] = "datetime"
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -219,11 +291,15 @@ class DatetimeColumn:
         return [f"{self.name}.{part}" for part in DATE_PARTS]
 
 
-Column = CategoricalColumn | NumericColumn | OrdinalColumn | DatetimeColumn
+CodedColumn = CategoricalColumn | BinnedColumn
+"""A column whose feature is a code."""
+
+Column = CodedColumn | NumericColumn | OrdinalColumn | DatetimeColumn
 
 _COLUMNS: dict[str, type[Column]] = {
     "categorical": CategoricalColumn,
     "boolean": CategoricalColumn,
+    "binned": BinnedColumn,
     "numeric": NumericColumn,
     "ordinal": OrdinalColumn,
     "datetime": DatetimeColumn,

@@ -1,7 +1,7 @@
 """What differs between a table and the training table, in words."""
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -91,14 +91,19 @@ class SchemaDiff:
         return InvalidInputError(f"X must fit the training table: {texts}. {self.fatal[0].remedy}")
 
 
-def compare(schema: Schema, X: Any) -> SchemaDiff:
-    """Compare a table, or what can be read as one, with the training table."""
-    table = X if isinstance(X, Table) else read_table(X)
-    if not table.named and len(table.names) == len(schema.names):
-        table = table.renamed(schema.names)
+def compare(schema: Schema, X: Any, *, read_sensitive: bool = True) -> SchemaDiff:
+    """Compare a table, or what can be read as one, with the training table.
+
+    With ``read_sensitive=False`` the sensitive columns may be absent and are not looked at.
+    """
+    unread = () if read_sensitive else schema.sensitive
+    table = X if isinstance(X, Table) else read_table(X, unread=unread)
+    table = name_columns(table, schema, unread)
     strangers = [name for name in table.names if name not in (*schema.names, schema.exposure)]
     found: list[Difference] = []
     for column in schema.columns:
+        if column.name in unread:
+            continue
         if column.name in table.columns:
             found += _compare_column(column, table.columns[column.name])
         else:
@@ -110,6 +115,18 @@ def compare(schema: Schema, X: Any) -> SchemaDiff:
         for name in strangers
     ]
     return SchemaDiff(tuple(found))
+
+
+def name_columns(table: Table, schema: Schema, unread: Sequence[str] = ()) -> Table:
+    """Give a table without names those of training, if it has as many columns.
+
+    ``unread`` columns may be left out, all of them or none.
+    """
+    if table.named:
+        return table
+    read = tuple(name for name in schema.names if name not in unread)
+    by_count = {len(read): read, len(schema.names): schema.names}
+    return table.renamed(by_count.get(len(table.names), table.names))
 
 
 def _missing_column(name: str, schema: Schema, table: Table, strangers: list[str]) -> Difference:

@@ -14,6 +14,7 @@ from fcorr.data.columns import (
     BLOCK,
     Category,
     ColumnError,
+    blocks,
     can_be_category,
     decode,
     plain_text,
@@ -88,6 +89,19 @@ def find_distinct(name: str, column: pa.ChunkedArray) -> Distinct:
         ) from error
     dictionary = column.chunk(0).dictionary if column.num_chunks else pa.nulls(0)
     return Distinct(plain_text(dictionary), [chunk.indices for chunk in column.chunks])
+
+
+def has_more_values(column: pa.ChunkedArray, limit: int) -> bool:
+    """Tell whether a column of categories has more distinct values than a limit.
+
+    Missing ones do not count. Only as much is read as the answer takes: of measurements, little.
+    """
+    found: set[Category] = set()
+    for _, block in blocks(column):
+        found.update(pc.unique(_as_categories(block)).drop_null().to_pylist())
+        if len(found) > limit:
+            return True
+    return False
 
 
 def declared_order(column: pa.ChunkedArray) -> list[Category] | None:

@@ -13,15 +13,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fcorr._core.errors import UnseenCategoryWarning, enumerate_some
+from fcorr.data.bins import find_groups
 from fcorr.data.columns import ColumnError, blocks, to_numbers
 from fcorr.data.dates import date_part, to_timestamps
 from fcorr.data.descriptions import (
+    BinnedColumn,
     CategoricalColumn,
+    CodedColumn,
     DatetimeColumn,
     NumericColumn,
     OrdinalColumn,
 )
-from fcorr.data.differences import compare
+from fcorr.data.differences import compare, name_columns
 from fcorr.data.distinct import Distinct
 from fcorr.data.matching import UNSEEN, match_categories
 from fcorr.data.schema import Schema
@@ -41,8 +44,14 @@ class EncodedTable:
         return len(self.codes)
 
 
-def encode(table: Table, schema: Schema) -> EncodedTable:
+def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> EncodedTable:
     """Encode a table by name; columns the schema does not know are ignored.
+
+    The columns of a table without names are taken in their order.
+
+    With ``read_sensitive=False`` the sensitive columns are not looked at, whatever they hold, and
+    may be absent: a model that is invariant to them needs none. Each of their codes is then the
+    most frequent category's, each of their numbers 0, the mean.
 
     A category that training did not see goes to its column's pool of rare categories. Where there
     is no pool it is taken for the most frequent category, in an ordinal column for a missing
@@ -56,29 +65,60 @@ def encode(table: Table, schema: Schema) -> EncodedTable:
         A column is missing, or holds what cannot be read as in training. The message names the
         columns and the rows, in the words of :meth:`Schema.diff`.
     """
-    if not set(schema.names).issubset(table.names):
-        raise compare(schema, table).to_error()
+    unread = () if read_sensitive else schema.sensitive
+    table = name_columns(table, schema, unread)
+    if not set(schema.names).difference(unread).issubset(table.names):
+        raise compare(schema, table, read_sensitive=read_sensitive).to_error()
     codes = np.empty((table.n_rows, len(schema.categorical)), dtype=np.int32)
     numbers = np.empty((table.n_rows, len(schema.numeric)), dtype=np.float32)
     try:
-        unseen = _fill_codes(codes, table, schema) | _fill_numbers(numbers, table, schema)
+        unseen = _fill_codes(codes, table, schema, unread)
+        unseen |= _fill_numbers(numbers, table, schema, unread)
     except ColumnError as error:
-        raise compare(schema, table).to_error() from error
+        raise compare(schema, table, read_sensitive=read_sensitive).to_error() from error
     if unseen:
         _warn_of_unseen(unseen, schema)
     return EncodedTable(codes, numbers)
 
 
-def _fill_codes(codes: NDArray[np.int32], table: Table, schema: Schema) -> dict[str, int]:
+def _fill_codes(
+    codes: NDArray[np.int32], table: Table, schema: Schema, unread: Sequence[str]
+) -> dict[str, int]:
     """Fill the codes; return the number of unseen rows of each column that has some."""
     unseen = {}
     for i, column in enumerate(schema.categorical):
-        distinct, places = match_categories(table.columns[column.name], column)
-        code_of, is_unseen = _codes_of_values(places, column)
-        unseen[column.name] = _count(distinct, is_unseen)
-        for first, positions in distinct.positions():
-            codes[first : first + len(positions), i] = code_of[positions]
+        if column.name in unread:
+            codes[:, i] = column.mode
+            continue
+        values = table.columns[column.name]
+        if isinstance(column, CategoricalColumn):
+            unseen[column.name] = _fill_categories(codes[:, i], values, column)
+        else:
+            unseen[column.name] = _fill_bins(codes[:, i], values, column)
     return {name: n for name, n in unseen.items() if n}
+
+
+def _fill_categories(
+    codes: NDArray[np.int32], values: pa.ChunkedArray, column: CategoricalColumn
+) -> int:
+    """Fill the codes of one column; return the number of unseen rows."""
+    distinct, places = match_categories(values, column)
+    code_of, is_unseen = _codes_of_values(places, column)
+    for first, positions in distinct.positions():
+        codes[first : first + len(positions)] = code_of[positions]
+    return _count(distinct, is_unseen)
+
+
+def _fill_bins(codes: NDArray[np.int32], values: pa.ChunkedArray, column: BinnedColumn) -> int:
+    """Fill the codes of one column; return the number of unseen rows, which are missing ones."""
+    missing = column.mode if column.missing is None else column.missing
+    code_of = np.append(np.arange(len(column.edges) + 1, dtype=np.int32), np.int32(missing))
+    n_missing = 0
+    for first, block in blocks(values):
+        groups = find_groups(to_numbers(column.name, block, first), column.edges)
+        codes[first : first + len(groups)] = code_of[groups]
+        n_missing += int(np.count_nonzero(groups == len(code_of) - 1))
+    return n_missing if column.n_missing == 0 else 0
 
 
 def _codes_of_values(
@@ -99,12 +139,18 @@ def _codes_of_values(
     return code_of, is_unseen
 
 
-def _fill_numbers(numbers: NDArray[np.float32], table: Table, schema: Schema) -> dict[str, int]:
+def _fill_numbers(
+    numbers: NDArray[np.float32], table: Table, schema: Schema, unread: Sequence[str]
+) -> dict[str, int]:
     """Fill the numbers; return the number of unseen rows of each ordinal column that has some."""
     unseen = {}
-    i = 0
-    for column in schema.columns:
-        if isinstance(column, CategoricalColumn):
+    stop = 0
+    for column in schema.sensitive_first:
+        if isinstance(column, CodedColumn):
+            continue
+        start, stop = stop, stop + len(column.features)
+        if column.name in unread:
+            numbers[:, start:stop] = 0.0
             continue
         values = table.columns[column.name]
         if isinstance(column, OrdinalColumn):
@@ -114,12 +160,10 @@ def _fill_numbers(numbers: NDArray[np.float32], table: Table, schema: Schema) ->
         else:
             raw = _number_blocks(values, column)
         for first, features in raw:
-            for j, (feature, feature_values) in enumerate(
-                zip(column.features, features, strict=True)
-            ):
+            parts = zip(range(start, stop), column.features, features, strict=True)
+            for i, feature, feature_values in parts:
                 rows = slice(first, first + len(feature_values))
-                numbers[rows, i + j] = _standardise(feature_values, feature)
-        i += len(column.features)
+                numbers[rows, i] = _standardise(feature_values, feature)
     return {name: n for name, n in unseen.items() if n}
 
 

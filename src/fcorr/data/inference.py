@@ -4,10 +4,12 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from fcorr._core.errors import InvalidInputError
+from fcorr.data.bins import Bins, find_cuts
 from fcorr.data.columns import to_numbers
 from fcorr.data.describing import (
     CategoricalMissing,
     NumericMissing,
+    describe_bins,
     describe_booleans,
     describe_categories,
     describe_dates,
@@ -15,10 +17,10 @@ from fcorr.data.describing import (
     describe_ordinal,
 )
 from fcorr.data.descriptions import (
+    BinnedColumn,
     CategoricalColumn,
     Column,
     DatetimeColumn,
-    NumericColumn,
     OrdinalColumn,
 )
 from fcorr.data.kinds import Kind, Kinds, find_kinds
@@ -28,15 +30,13 @@ from fcorr.data.tables import Table, resolve_columns
 ConstantColumns = Literal["error", "keep"]
 MinCategoryRows = int | Literal["auto"]
 
-MAX_SENSITIVE_NUMBERS = 100
-"""A sensitive column of numbers with more distinct values than this is taken for a measurement."""
-
 
 def infer_schema(
     table: Table,
     *,
     sensitive: Sequence[str | int] = (),
     kinds: Kinds | None = None,
+    bins: Bins | None = None,
     missing_categorical: CategoricalMissing = "category",
     missing_numeric: NumericMissing = "mean",
     min_category_rows: MinCategoryRows = "auto",
@@ -52,13 +52,20 @@ def infer_schema(
     table : Table
         The training table.
     sensitive : sequence of str or int
-        Sensitive columns; they are categorical whatever they hold. Where the columns have no
-        names, here and in ``kinds``, their positions serve.
+        Sensitive columns, of any kind. Numbers of at most 20 distinct values are categories
+        there, and so are ordered dictionaries, unless ``kinds`` says otherwise. Where the columns
+        have no names, here, in ``kinds`` and in ``bins``, their positions serve.
     kinds : dict, optional
         What columns are: ``"numeric"``, ``"categorical"``, ``"ordinal"``, ``"boolean"``,
         ``"datetime"``, or a sequence of categories, which is an ordinal column's order. By
         default numbers are numeric, text and dictionaries categorical, ordered dictionaries
         ordinal, booleans boolean and dates datetime.
+    bins : int, sequence of float or dict, optional
+        Groups to cut sensitive numbers into, which are categories then: a number of groups with
+        about equal numbers of rows, or the edges between groups in increasing order. Without a
+        column it is for all sensitive columns that are numeric; ``{"age": 4}`` names columns,
+        also such as have few distinct values. An edge belongs to the group above it. A group
+        without training rows is joined with a neighbour.
     missing_categorical : {"category", "mode"}
         A missing category is a category of its own, or is taken for the most frequent one.
     missing_numeric : {"mean", "category"}
@@ -95,10 +102,14 @@ def infer_schema(
     if exposure is not None and exposure in found:
         _check_exposure(exposure, found, sensitive_names)
         del found[exposure]
+    cuts = find_cuts(table, bins, kinds, sensitive=sensitive_names, found=found)
     rare_below = min(10, table.n_rows / 1000) if min_category_rows == "auto" else min_category_rows
 
     def describe(name: str, kind: Kind) -> Column:
         values = table.columns[name]
+        if name in cuts:
+            numbers = to_numbers(name, values)
+            return describe_bins(name, numbers, cuts[name], missing_categorical)
         if kind.name == "numeric":
             return describe_numbers(name, to_numbers(name, values), missing_numeric)
         if kind.name == "ordinal":
@@ -151,29 +162,21 @@ def _check_feature_names(schema: Schema) -> None:
 
 
 def _check_sensitive(schema: Schema) -> None:
-    for column in schema.categorical[: schema.n_sensitive]:
-        if column.n_codes == 1:
+    """Refuse a constant sensitive column: there is nothing that fairness could be about."""
+    for name in schema.sensitive:
+        column = schema[name]
+        if _is_constant(column):
+            what = "have at least two categories"
+            if not isinstance(column, CategoricalColumn):
+                what = "take at least two values"
             raise InvalidInputError(
-                f"Sensitive column {column.name!r} must have at least two categories, "
-                f"got only {column.categories[0]!r}. Leave it out of `sensitive`, or check X."
-            )
-        numbers = [c for c in column.categories if isinstance(c, int | float)]
-        if len(numbers) > MAX_SENSITIVE_NUMBERS:
-            raise InvalidInputError(
-                f"Sensitive column {column.name!r} must be categorical, got {len(numbers)} "
-                f"distinct numbers (at most {MAX_SENSITIVE_NUMBERS} are taken as categories). "
-                "Group it first, for example ages into decades."
+                f"Sensitive column {name!r} must {what}, got only {_only_value(column)!r}. "
+                "Leave it out of `sensitive`, or check X."
             )
 
 
 def _refuse_constant(schema: Schema) -> None:
-    constant: dict[str, object] = {}
-    for column in schema.columns:
-        if isinstance(column, CategoricalColumn):
-            if column.n_codes == 1:
-                constant[column.name] = column.categories[0]
-        elif all(f.low == f.high and not f.keep_missing for f in column.features):
-            constant[column.name] = _only_value(column)
+    constant = {c.name: _only_value(c) for c in schema.columns if _is_constant(c)}
     if constant and schema.n_rows > 1:
         name, value = next(iter(constant.items()))
         others = f" (and {len(constant) - 1} more such columns)" if len(constant) > 1 else ""
@@ -184,7 +187,17 @@ def _refuse_constant(schema: Schema) -> None:
         )
 
 
-def _only_value(column: NumericColumn | OrdinalColumn | DatetimeColumn) -> object:
+def _is_constant(column: Column) -> bool:
+    if isinstance(column, BinnedColumn):
+        return False  # else there would be nothing to cut
+    if isinstance(column, CategoricalColumn):
+        return column.n_codes == 1
+    return all(part.low == part.high and not part.keep_missing for part in column.features)
+
+
+def _only_value(column: Column) -> object:
+    if isinstance(column, CategoricalColumn):
+        return column.categories[0]
     if isinstance(column, OrdinalColumn):
         return column.categories[int(column.position.low)]
     return column.first if isinstance(column, DatetimeColumn) else column.low

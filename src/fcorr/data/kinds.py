@@ -12,10 +12,16 @@ import pyarrow.types as pat
 
 from fcorr._core.errors import InvalidInputError, near_match
 from fcorr.data.columns import Category, can_be_category, is_date, is_number, value_type
+from fcorr.data.distinct import has_more_values
 from fcorr.data.tables import Table, resolve_columns
 
 KindName = Literal["numeric", "categorical", "ordinal", "boolean", "datetime"]
 KINDS: tuple[KindName, ...] = get_args(KindName)
+ColumnKind = Literal[KindName, "binned"]
+"""What a described column can be: a kind, or numbers in bins."""
+
+MAX_SENSITIVE_CATEGORIES = 20
+"""A sensitive column of numbers with more distinct values is a measurement, not categories."""
 
 Kinds = Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]
 """Columns, by name or position, and what they are: a :data:`KindName` or categories in order."""
@@ -71,27 +77,37 @@ def _parse_kind(column: str | int, kind: Any) -> Kind:
     return Kind("ordinal", order)
 
 
-def find_kinds(table: Table, kinds: Kinds | None, sensitive: Sequence[str]) -> dict[str, Kind]:
-    """Return the kind of every column: as told, else categorical if sensitive, else by its type."""
-    told = parse_kinds(kinds)
-    names = resolve_columns(table, list(told), "kinds")
-    stated = dict(zip(names, told.values(), strict=True))
+def find_kinds(table: Table, kinds: Kinds | None, sensitive: Sequence[str] = ()) -> dict[str, Kind]:
+    """Return the kind of every column: as told, else by its type.
+
+    Sensitive columns are categorical where both a category and a number would do: ordered
+    categories, and numbers that take few values, such as 0 and 1 for two sexes.
+    """
+    stated = resolve_kinds(table, kinds)
     found = {}
     for name in table.names:
-        if name in sensitive:
-            found[name] = stated.get(name, Kind("categorical"))
-            _check_sensitive_kind(name, found[name])
+        if name in stated:
+            found[name] = stated[name]
+        elif name in sensitive:
+            found[name] = Kind(_sensitive_kind(table, name))
         else:
-            found[name] = stated[name] if name in stated else Kind(_kind_by_type(table, name))
+            found[name] = Kind(_kind_by_type(table, name))
     return found
 
 
-def _check_sensitive_kind(name: str, kind: Kind) -> None:
-    if kind.name not in ("categorical", "boolean"):
-        raise InvalidInputError(
-            f"A sensitive column must be 'categorical' or 'boolean', got kinds with {kind.name!r} "
-            f"for {name!r}. Leave {name!r} out of kinds, or out of sensitive."
-        )
+def resolve_kinds(table: Table, kinds: Kinds | None) -> dict[str, Kind]:
+    """Return what the user says of columns, by name also where the table has none of its own."""
+    told = parse_kinds(kinds)
+    names = resolve_columns(table, list(told), "kinds")
+    return dict(zip(names, told.values(), strict=True))
+
+
+def _sensitive_kind(table: Table, name: str) -> KindName:
+    kind = _kind_by_type(table, name)
+    if kind == "numeric":
+        is_measured = has_more_values(table.columns[name], MAX_SENSITIVE_CATEGORIES)
+        return "numeric" if is_measured else "categorical"
+    return "categorical" if kind == "ordinal" else kind
 
 
 def _kind_by_type(table: Table, name: str) -> KindName:
@@ -100,7 +116,7 @@ def _kind_by_type(table: Table, name: str) -> KindName:
         return "ordinal"
     if is_number(dtype):
         return "numeric"
-    if is_date(dtype):
+    if is_date(value_type(dtype)):
         return "datetime"
     if can_be_category(dtype):
         return "boolean" if pat.is_boolean(value_type(dtype)) else "categorical"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fcorr._core.errors import InvalidInputError
 from fcorr.data.descriptions import (
-    CategoricalColumn,
+    CodedColumn,
     Column,
     NumericColumn,
     are_counts,
@@ -27,7 +27,7 @@ class Schema:
     columns : tuple of columns
         One description per column of the table but the exposure, in the table's order.
     sensitive : tuple of str
-        Names of the sensitive columns, which are all categorical.
+        Names of the sensitive columns, of whatever kind, in the order they were given.
     n_rows : int
         Rows of the training table.
     target, weight, exposure : str or None
@@ -50,28 +50,44 @@ class Schema:
         return tuple(self._by_name)
 
     @cached_property
-    def categorical(self) -> tuple[CategoricalColumn, ...]:
-        """The features that are codes: the sensitive ones first, in the order they were given."""
-        found = [c for c in self.columns if isinstance(c, CategoricalColumn)]
-        first = {name: i for i, name in enumerate(self.sensitive)}
-        return tuple(sorted(found, key=lambda column: first.get(column.name, len(first))))
+    def sensitive_first(self) -> tuple[Column, ...]:
+        """The columns in the model's order: sensitive ones as given, then the others by table."""
+        place = {name: i for i, name in enumerate(self.sensitive)}
+        return tuple(sorted(self.columns, key=lambda column: place.get(column.name, len(place))))
+
+    @cached_property
+    def categorical(self) -> tuple[CodedColumn, ...]:
+        """The features that are codes: categories and bins, sensitive ones first as given."""
+        return tuple(c for c in self.sensitive_first if isinstance(c, CodedColumn))
 
     @cached_property
     def numeric(self) -> tuple[NumericColumn, ...]:
-        """The features that are numbers: numeric columns, ordinal places, parts of dates."""
-        found = (c for c in self.columns if not isinstance(c, CategoricalColumn))
+        """The features that are numbers: numeric columns, ordinal places, parts of dates.
+
+        Those of sensitive columns come first, in the order the columns were given.
+        """
+        found = (c for c in self.sensitive_first if not isinstance(c, CodedColumn))
         return tuple(feature for column in found for feature in column.features)
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
-        """The model's features in the model's order: sensitive, categorical, numeric."""
+        """The model's features in the model's order: categorical, numeric; sensitive first in each.
+
+        A column of dates gives several features, every other column one.
+        """
         categorical = tuple(column.name for column in self.categorical)
         return categorical + tuple(feature.name for feature in self.numeric)
 
+    @cached_property
+    def sensitive_positions(self) -> tuple[int, ...]:
+        """Where in :attr:`feature_names` the features of sensitive columns are."""
+        sensitive = {f.name for name in self.sensitive for f in self._by_name[name].features}
+        return tuple(i for i, name in enumerate(self.feature_names) if name in sensitive)
+
     @property
-    def n_sensitive(self) -> int:
-        """How many of the categorical features are sensitive; they come first."""
-        return len(self.sensitive)
+    def sensitive_features(self) -> tuple[str, ...]:
+        """Names of the features of sensitive columns, in the model's order."""
+        return tuple(self.feature_names[i] for i in self.sensitive_positions)
 
     @property
     def text(self) -> tuple[str, ...]:
@@ -89,13 +105,16 @@ class Schema:
         """Return the same schema with the names of the columns that are no features."""
         return replace(self, target=target, weight=weight, exposure=exposure)
 
-    def diff(self, X: Any) -> "SchemaDiff":
+    def diff(self, X: Any, *, read_sensitive: bool = True) -> "SchemaDiff":
         """Compare a table with the training table.
 
         Parameters
         ----------
         X : Table, dataframe or array
             The table. Columns without names are taken in their order.
+        read_sensitive : bool, default=True
+            Whether the sensitive columns are looked at. If not, they may differ in any way, and
+            may be absent.
 
         Returns
         -------
@@ -113,7 +132,7 @@ class Schema:
         """
         from fcorr.data.differences import compare
 
-        return compare(self, X)
+        return compare(self, X, read_sensitive=read_sensitive)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain data, ready for JSON."""
@@ -160,14 +179,13 @@ class Schema:
         return {column.name: column for column in self.columns}
 
     def _is_possible(self) -> bool:
-        codes = {column.name for column in self.categorical}
         roles = (self.target, self.weight, self.exposure)
         return (
             all(isinstance(column.name, str) for column in self.columns)
             and len(self._by_name) == len(self.columns)
             and len(set(self.feature_names)) == len(self.feature_names)
             and len(set(self.sensitive)) == len(self.sensitive)
-            and codes.issuperset(self.sensitive)
+            and set(self._by_name).issuperset(self.sensitive)
             and all(role is None or isinstance(role, str) for role in roles)
             and self.exposure not in self._by_name
             and are_counts(self.n_rows)

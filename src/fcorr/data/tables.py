@@ -1,7 +1,7 @@
 """A table in: pandas, polars, pyarrow, numpy or nested lists, seen as named Arrow columns."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,13 +52,15 @@ def is_frame(X: object) -> bool:
     return isinstance(seen, nw.DataFrame | nw.LazyFrame)
 
 
-def read_table(X: Any) -> Table:
+def read_table(X: Any, *, unread: Collection[str] = ()) -> Table:
     """See X as a :class:`Table`.
 
     Parameters
     ----------
     X : dataframe (pandas, polars, pyarrow), 2-D array or nested sequence
         Columns without a name are called x0, x1, …
+    unread : collection of str
+        Columns of a dataframe to leave out, whatever they hold.
 
     Raises
     ------
@@ -71,7 +73,7 @@ def read_table(X: Any) -> Table:
     ('x0', 'x1')
     """
     _refuse_what_is_not_a_table(X)
-    table = _from_frame(X) if is_frame(X) else _from_array(X)
+    table = _from_frame(X, unread) if is_frame(X) else _from_array(X)
     n_columns = len(table.columns)
     if table.n_rows == 0 or n_columns == 0:
         empty = "0 sample(s)" if table.n_rows == 0 else "0 feature(s)"
@@ -94,13 +96,14 @@ def _refuse_what_is_not_a_table(X: Any) -> None:
         )
 
 
-def _from_frame(X: Any) -> Table:
+def _from_frame(X: Any, unread: Collection[str]) -> Table:
     if isinstance(X, pa.RecordBatch):
         X = pa.Table.from_batches([X])
     names = [str(name) for name in (X.column_names if isinstance(X, pa.Table) else X.columns)]
     refuse_repeated(names)
     if not isinstance(X, pa.Table) and list(X.columns) != names:
         X = X.set_axis(names, axis=1)  # a pandas frame whose labels are not text
+    names = [name for name in names if name not in unread]
     frame = nw.from_native(X, eager_only=True)
     if isinstance(X, pa.Table):  # narwhals would copy its columns, to make each one chunk
         columns = {name: X.column(name) for name in names}

@@ -46,6 +46,23 @@ Write 1.1 % as 0.011.
     raise InvalidInputError(f"{name} must lie strictly between 0 and 1, got {rate!r}.{hint}")
 
 
+def check_number(number: object, *, name: str) -> float:
+    """Return a finite number as a ``float``, or say what it must be.
+
+    Examples
+    --------
+    >>> check_number(float("inf"), name="direct_effect")
+    Traceback (most recent call last):
+        ...
+    fcorr._core.errors.InvalidInputError: direct_effect must be a finite number, got inf.
+    """
+    if not isinstance(number, bool) and isinstance(number, numbers.Real):
+        value = float(number)
+        if np.isfinite(value):
+            return value
+    raise InvalidInputError(f"{name} must be a finite number, got {number!r}.")
+
+
 def draw_categories(
     rng: np.random.Generator,
     categories: Sequence[str],

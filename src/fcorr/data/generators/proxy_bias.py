@@ -1,0 +1,120 @@
+"""A sensitive feature with an effect, and a proxy without one that inherits it if left alone."""
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fcorr._core.errors import InvalidInputError, near_match
+from fcorr._core.randomness import RandomState, draw_seed
+from fcorr.data.generators._draws import check_n_rows, check_number, sigmoid
+from fcorr.data.generators._frames import CategoryColumn, FrameName, build_frame, check_frame
+
+Task = Literal["regression", "classification"]
+
+TRUE_EFFECTS = {"S": 2.0, "Z": 0.0, "X1": 1.0, "X2": -0.5, "X3": 0.8}
+"""What a step of one changes in the mean of y or in its log-odds; from "no" to "yes" is one."""
+
+PROXY_SHIFT = 3.0
+"""How much larger the proxy is on average where ``S`` is "yes", in deviations within a group."""
+
+
+def make_proxy_bias(
+    n_rows: int = 10_000,
+    *,
+    task: Task = "regression",
+    direct_effect: float = TRUE_EFFECTS["S"],
+    proxy_shift: float = PROXY_SHIFT,
+    random_state: RandomState = None,
+    frame: FrameName = "pyarrow",
+) -> tuple[Any, NDArray[np.float64] | NDArray[np.int64]]:
+    """Draw a sensitive feature that matters, and a proxy of it that does not.
+
+    A model without the sensitive feature ``S`` finds its effect in the proxy ``Z``: to leave a
+    feature out is not to be blind to it. A model with ``S`` finds none in ``Z``.
+
+    Parameters
+    ----------
+    n_rows : int, default=10_000
+        The number of rows.
+    task : {"regression", "classification"}, default="regression"
+        What ``y`` is: numbers, or 0 and 1. ``X`` does not depend on it.
+    direct_effect : float, default=2.0
+        The effect of ``S``.
+    proxy_shift : float, default=3.0
+        How strongly ``Z`` is tied to ``S``: the distance of its two means, in units of its standard
+        deviation where ``S`` is fixed. With 0 it is no proxy.
+    random_state : int, numpy generator or None, default=None
+        Pass an integer for a repeatable draw.
+    frame : {"pyarrow", "pandas", "polars"}, default="pyarrow"
+        The kind of table to return. The values do not depend on it.
+
+    Returns
+    -------
+    X : pyarrow.Table, pandas.DataFrame or polars.DataFrame
+        The columns ``S``, ``Z``, ``X1``, ``X2`` and ``X3``. ``S`` and ``X3`` are categorical, with
+        the categories ``"no"`` and ``"yes"``; the others are numbers.
+    y : ndarray of float64 or int64, shape (n_rows,)
+        The outcome.
+
+    Notes
+    -----
+    **What is planted.**
+
+    - ``S`` and ``X3`` are ``"yes"`` with probability 0.5; ``X1`` and ``X2`` are standard normal.
+      They are independent.
+    - ``Z`` is normal with variance 1 round 0 where ``S`` is ``"no"``, and round ``proxy_shift``
+      where it is ``"yes"``: the two have a correlation of 0.83. Given ``S``, it is independent of
+      all else.
+    - The score is ``direct_effect * (S - 0.5) + X1 - 0.5 X2 + 0.8 (X3 - 0.5)``, with 1 for
+      ``"yes"``: no term for ``Z``. In a regression ``y`` is normal with variance 1 round the score;
+      in a classification the score is the log-odds of ``y = 1``, so that half of the rows have it.
+
+    **What a linear model makes of it.** Without ``S``, least squares gives ``Z`` the effect
+    ``direct_effect * proxy_shift / (4 + proxy_shift**2)``, which is 0.46 per unit, or 0.83 per
+    standard deviation: nearly as much as ``X1``, the strongest honest feature. With ``S`` it gives
+    ``Z`` none.
+
+    Examples
+    --------
+    >>> X, y = make_proxy_bias(4, random_state=0)
+    >>> X.column_names
+    ['S', 'Z', 'X1', 'X2', 'X3']
+    >>> make_proxy_bias(8, task="classification", random_state=0)[1]
+    array([0, 1, 1, 1, 0, 0, 0, 0])
+    """
+    n_rows = check_n_rows(n_rows)
+    _check_task(task)
+    direct_effect = check_number(direct_effect, name="direct_effect")
+    proxy_shift = check_number(proxy_shift, name="proxy_shift")
+    check_frame(frame, caller="make_proxy_bias")
+    rng = np.random.default_rng(draw_seed(random_state))
+
+    s = rng.random(n_rows) < 0.5
+    z = rng.normal(size=n_rows) + proxy_shift * s
+    x1, x2 = rng.normal(size=(2, n_rows))
+    x3 = rng.random(n_rows) < 0.5
+    score = (
+        direct_effect * (s - 0.5)
+        + TRUE_EFFECTS["X1"] * x1
+        + TRUE_EFFECTS["X2"] * x2
+        + TRUE_EFFECTS["X3"] * (x3 - 0.5)
+    )
+
+    X = build_frame({"S": _yes_or_no(s), "Z": z, "X1": x1, "X2": x2, "X3": _yes_or_no(x3)}, frame)
+    if task == "regression":
+        return X, score + rng.normal(size=n_rows)
+    return X, (rng.random(n_rows) < sigmoid(score)).astype(np.int64)
+
+
+def _check_task(task: str) -> None:
+    options = get_args(Task)
+    if task not in options:
+        raise InvalidInputError(
+            f"task must be 'regression' or 'classification', got {task!r}."
+            f"{near_match(task, options)}"
+        )
+
+
+def _yes_or_no(values: NDArray[np.bool_]) -> CategoryColumn:
+    return CategoryColumn(values.view(np.int8), ("no", "yes"))
