@@ -17,6 +17,7 @@ import fcorr.nn.fcorr
 from benchmarks.speed.data import Data
 from fcorr.nn import FCorrTransformer
 from fcorr.nn.attention import attention_weights
+from fcorr.nn.counterfactuals import exchange_features
 from fcorr.nn.engine import EngineName, use_engine
 from fcorr.nn.layers import FeedForward
 from fcorr.nn.tab_transformer import TabTransformer
@@ -82,7 +83,7 @@ def make_fcorr_step(name: str, data: Data, n_rows: int) -> Step:
     objective = Objective(
         model,
         data.loss,
-        sensitive=[0],
+        exchanges=exchange_features(data.cardinalities, len(data.knots), [0]),
         car=None if car_form is None else CAR_WEIGHT,
         car_form=car_form or "sensitive",
     )

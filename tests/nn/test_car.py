@@ -12,10 +12,10 @@ from fcorr.nn.car import (
     car_augmented,
     car_flips,
     paper_weight,
-    sen_cat_embedding,
     sen_elementwise_linear,
     sen_layer_norm,
 )
+from fcorr.nn.counterfactuals import exchange_features, exchanged_features
 from fcorr.nn.fcorr import Watched
 
 CARDINALITIES = [3, 2, 4]
@@ -51,21 +51,39 @@ def let_categories_embed_alike(model, sigma):
         model.categorical.cat_linear.weight[start:stop] = 0
 
 
-def car_sensitive_of_rows(model, codes, numbers, sensitive):
-    e = model.embed(codes, numbers)
-    return car_sensitive(model, e, model.encode_watching(e, sensitive)[1], sensitive)
+GRIDS = {len(CARDINALITIES) + j: torch.linspace(-1.5, 1.5, 4 + j) for j in range(N_NUMERIC)}
 
 
-def car_paper_of_rows(model, codes, numbers, sensitive):
-    return augmented_forward(model, model.embed(codes, numbers), sensitive)[1]
+def exchanges_of(model, sensitive, combinations=False):
+    cardinalities = model.cat_cardinalities
+    n_numeric = model.head_norm.normalized_shape[0] - len(cardinalities)
+    return exchange_features(
+        cardinalities, n_numeric, sensitive, grids=GRIDS, combinations=combinations
+    )
 
 
-def car_flips_of_rows(model, codes, numbers, sensitive):
-    return car_flips(model, model.embed(codes, numbers), sensitive)
+def car_cda_of_rows(model, codes, numbers, sensitive, combinations=False):
+    return car_cda(model, codes, numbers, exchanges_of(model, sensitive, combinations))
+
+
+def car_sensitive_of_rows(model, codes, numbers, sensitive, combinations=False):
+    e, exchanges = model.embed(codes, numbers), exchanges_of(model, sensitive, combinations)
+    seen = model.encode_watching(e, exchanged_features(exchanges))[1]
+    return car_sensitive(model, e, seen, exchanges)
+
+
+def car_paper_of_rows(model, codes, numbers, sensitive, combinations=False):
+    exchanges = exchanges_of(model, sensitive, combinations)
+    return augmented_forward(model, model.embed(codes, numbers), exchanges)[1]
+
+
+def car_flips_of_rows(model, codes, numbers, sensitive, combinations=False):
+    exchanges = exchanges_of(model, sensitive, combinations)
+    return car_flips(model, model.embed(codes, numbers), exchanges)
 
 
 FORMS = {
-    "cda": car_cda,
+    "cda": car_cda_of_rows,
     "flips": car_flips_of_rows,
     "paper": car_paper_of_rows,
     "sensitive": car_sensitive_of_rows,
@@ -85,7 +103,7 @@ def test_cda_equals_the_equation_written_out():
             z = model.layers[0].attention_norm(model.embed(x, numbers[n : n + 1]))[0]
             columns.append(torch.softmax(torch.outer(z, z) / math.sqrt(6), dim=1)[:, sigma])
         expected[n] += (columns[0] - columns[1]).square().sum() / CARDINALITIES[sigma]
-    torch.testing.assert_close(car_cda(model, codes, numbers, [sigma]), expected)
+    torch.testing.assert_close(car_cda_of_rows(model, codes, numbers, [sigma]), expected)
 
 
 def test_augmentation_equals_the_equation_written_out():
@@ -168,7 +186,7 @@ def test_augmentation_and_cda_agree_where_they_must():
     steps = table - e[:, sigma, None]
     recomputed = (jacobian.unsqueeze(2) * steps.unsqueeze(1)).square().sum((1, 2)) / 3
     torch.testing.assert_close(
-        car_cda(model, codes, numbers, [sigma]), recomputed, rtol=1e-3, atol=0
+        car_cda_of_rows(model, codes, numbers, [sigma]), recomputed, rtol=1e-3, atol=0
     )
 
 
@@ -179,7 +197,7 @@ def test_augmentation_and_cda_converge_with_the_number_of_features():
         model = FCorrTransformer([3], n_numeric, (4,), generator=seeded()).double()
         codes = torch.arange(30).remainder(3).unsqueeze(1)
         numbers = torch.randn(30, n_numeric, dtype=torch.float64, generator=seeded(1))
-        cda = car_cda(model, codes, numbers, [0])
+        cda = car_cda_of_rows(model, codes, numbers, [0])
         augmented = car_paper_of_rows(model, codes, numbers, [0])
         return (augmented / cda - 1).abs().max().item()
 
@@ -208,7 +226,7 @@ def test_default_form_leaves_every_other_parameters_gradient_untouched():
 
 
 @pytest.mark.parametrize(
-    "form", [car_cda, car_flips_of_rows, car_paper_of_rows], ids=["cda", "flips", "paper"]
+    "form", [car_cda_of_rows, car_flips_of_rows, car_paper_of_rows], ids=["cda", "flips", "paper"]
 )
 def test_the_papers_forms_reach_other_parameters(form):
     model, (codes, numbers) = make_model(), make_rows()
@@ -228,8 +246,8 @@ def test_several_sensitive_features_need_each_to_embed_alike(form):
 def test_cda_of_several_features_is_the_sum():
     model, (codes, numbers) = make_model(), make_rows()
     torch.testing.assert_close(
-        car_cda(model, codes, numbers, [0, 2]),
-        car_cda(model, codes, numbers, [0]) + car_cda(model, codes, numbers, [2]),
+        car_cda_of_rows(model, codes, numbers, [0, 2]),
+        car_cda_of_rows(model, codes, numbers, [0]) + car_cda_of_rows(model, codes, numbers, [2]),
     )
 
 
@@ -244,8 +262,8 @@ def wide_model(n_numeric, dtype=torch.float64):
     return model.to(dtype), codes, numbers.to(dtype)
 
 
-def values_and_gradients(form, model, *rows):
-    losses = form(model, *rows, [0, 1])
+def values_and_gradients(form, model, *rows, sensitive=(0, 1), combinations=False):
+    losses = form(model, *rows, list(sensitive), combinations)
     weight = torch.randn(20, generator=seeded(6)).to(losses.dtype)
     parameters = list(model.parameters())
     gradients = torch.autograd.grad(
@@ -254,13 +272,27 @@ def values_and_gradients(form, model, *rows):
     return losses.detach(), dict(zip(dict(model.named_parameters()), gradients, strict=True))
 
 
-def paper_form_by_matrix(model, codes, numbers, sensitive):
+def values_of(model, feature):
+    """Embed the values that a feature is exchanged for, each in a row of its own."""
+    n_categorical = len(model.cat_cardinalities)
+    if feature < n_categorical:
+        return model.categorical.categories(feature)
+    n_numeric = model.head_norm.normalized_shape[0] - n_categorical
+    numbers = torch.zeros(len(GRIDS[feature]), n_numeric).to(model.head_norm.weight)
+    numbers[:, feature - n_categorical] = GRIDS[feature]
+    return model.numeric(numbers)[:, feature - n_categorical]
+
+
+def paper_form_by_matrix(model, codes, numbers, sensitive, combinations=False):
     """Equation 3 with its p × (p + C) matrix."""
     e, norm = model.embed(codes, numbers), model.first_layer.attention_norm
     z, p = norm(e), e.shape[1]
+    values = [values_of(model, s) for s in sensitive]
+    if combinations:
+        values = torch.cartesian_prod(*values).T if len(values) > 1 else values
     extras = [
-        sen_layer_norm(norm, model.categorical.categories(s).expand(len(e), -1), e, s)
-        for s in sensitive
+        sen_layer_norm(norm, of_feature.expand(len(e), -1), e, s)
+        for s, of_feature in zip(sensitive, values, strict=True)
     ]
     keys = torch.cat([z, *extras], dim=1)
     attention = torch.softmax(z.unsqueeze(2) * keys.unsqueeze(1) / math.sqrt(p), dim=2)
@@ -276,7 +308,7 @@ def paper_form_by_matrix(model, codes, numbers, sensitive):
 @pytest.mark.parametrize("n_numeric", [4, 40, 200])
 @pytest.mark.parametrize(
     ("form", "by_matrix"),
-    [(car_flips_of_rows, car_cda), (car_paper_of_rows, paper_form_by_matrix)],
+    [(car_flips_of_rows, car_cda_of_rows), (car_paper_of_rows, paper_form_by_matrix)],
     ids=["cda", "paper"],
 )
 def test_linear_forms_equal_their_matrices(form, by_matrix, n_numeric, each_engine):
@@ -290,6 +322,75 @@ def test_linear_forms_equal_their_matrices(form, by_matrix, n_numeric, each_engi
             torch.testing.assert_close(
                 gradient.double(), exact_gradients[name], rtol=rtol, atol=rtol * largest, msg=name
             )
+
+
+@pytest.mark.parametrize("combinations", [False, True])
+@pytest.mark.parametrize("sensitive", [[4], [0, 4], [3, 1, 5]], ids=str)
+@pytest.mark.parametrize("numeric_embedding", ["spline", "paper"])
+@pytest.mark.parametrize(
+    ("form", "by_matrix"),
+    [(car_flips_of_rows, car_cda_of_rows), (car_paper_of_rows, paper_form_by_matrix)],
+    ids=["cda", "paper"],
+)
+def test_numbers_and_combinations(
+    form, by_matrix, numeric_embedding, sensitive, combinations, each_engine
+):
+    """Sensitive numbers are exchanged for their grids, several features one by one or together."""
+    settings = {"sensitive": sensitive, "combinations": combinations}
+    model, (codes, numbers) = make_model(numeric_embedding=numeric_embedding), make_rows(20)
+    rows = model, codes, numbers
+    exact, exact_gradients = values_and_gradients(by_matrix, *rows, **settings)
+    losses, gradients = values_and_gradients(form, *rows, **settings)
+    assert (exact > 1e-9).all()
+    torch.testing.assert_close(losses, exact, rtol=1e-9, atol=1e-12)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, exact_gradients[name], rtol=1e-7, atol=1e-11, msg=name)
+
+
+@pytest.mark.parametrize("combinations", [False, True])
+@pytest.mark.parametrize("sensitive", [[4], [0, 4], [3, 1, 5]], ids=str)
+def test_the_default_form_has_the_value_of_the_papers(sensitive, combinations, each_engine):
+    model, (codes, numbers) = make_model(), make_rows(20)
+    for dtype, rtol in ((torch.float64, 1e-9), (torch.float32, 2e-4)):
+        rows = model.to(dtype), codes, numbers.to(dtype)
+        found = car_sensitive_of_rows(*rows, sensitive, combinations)
+        expected = paper_form_by_matrix(*rows, sensitive, combinations)
+        torch.testing.assert_close(found, expected, rtol=rtol, atol=rtol * expected.max().item())
+        # Its gradient reaches the sensitive features' own embeddings, and nothing else.
+        model.zero_grad()
+        found.sum().backward()
+        assert not model.head.output.weight.grad
+        for norm in (model.first_layer.attention_norm, model.first_layer.stack_norm):
+            assert norm.weight.grad is None or (norm.weight.grad == 0).all()
+        spline = model.numeric
+        for j in range(N_NUMERIC):
+            own = spline.steps.grad[spline.starts[j] : spline.starts[j + 1]]
+            assert bool((own != 0).any()) == (len(CARDINALITIES) + j in sensitive)
+
+
+@pytest.mark.parametrize("learn_missing", [False, True])
+@pytest.mark.parametrize("numeric_embedding", ["spline", "paper"])
+@pytest.mark.parametrize("feature", range(len(CARDINALITIES) + N_NUMERIC))
+def test_a_collapsed_feature_is_one_number(feature, numeric_embedding, learn_missing, each_engine):
+    model = make_model(numeric_embedding=numeric_embedding, learn_missing=learn_missing).float()
+    codes, numbers = make_rows(200)
+    numbers = 3 * numbers.float()
+    if learn_missing:
+        numbers[::7] = torch.nan
+    before = model.embed(codes, numbers)
+    model.collapse(feature, -0.0 if feature == 1 else 0.3)
+    after = model.embed(codes, numbers)
+    others = [i for i in range(len(CARDINALITIES) + N_NUMERIC) if i != feature]
+    assert torch.equal(after[:, others], before[:, others])
+    bits = after[:, feature].contiguous().view(torch.int32)
+    assert (bits == bits[0]).all()
+    # A training step parts the values, and holding brings them together again.
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.01 * torch.randn(parameter.shape, generator=seeded(7)))
+        assert model.embed(codes, numbers)[:, feature].unique().numel() > 1
+        model.hold_collapsed(feature)
+        assert model.embed(codes, numbers)[:, feature].unique().numel() == 1
 
 
 @pytest.mark.parametrize("n_features", [4, 31, 120])
@@ -351,7 +452,7 @@ def test_sen_operations_share_parameters():
     model, (codes, numbers) = make_model(), make_rows()
     sigma, layer = 2, model.layers[0]
     h = model.embed(codes, numbers)
-    categories = sen_cat_embedding(model.categorical, sigma)
+    categories = model.categorical.categories(sigma)
     torch.testing.assert_close(categories[codes[:, sigma]], h[:, sigma])
     extra = categories.expand(len(h), -1)
     at_factual = codes[:, sigma, None]
@@ -369,7 +470,9 @@ def test_sen_operations_share_parameters():
 def test_augmented_forward_uses_the_models_parameters_only(options):
     model, (codes, numbers) = make_model(**options), make_rows()
     before = {name: p.shape for name, p in model.named_parameters()}
-    outputs, losses = augmented_forward(model, model.embed(codes, numbers), [0, 1])
+    outputs, losses = augmented_forward(
+        model, model.embed(codes, numbers), exchanges_of(model, [0, 1])
+    )
     assert outputs.shape == (9, 1)
     assert losses.shape == (9,)
     assert {name: p.shape for name, p in model.named_parameters()} == before
@@ -392,7 +495,7 @@ def test_extras_behave_like_copies_of_the_sensitive_feature(options):
     model, (codes, numbers) = make_model(**options), make_rows()
     sigma = 1
     let_categories_embed_alike(model, sigma)
-    outputs, _ = augmented_forward(model, model.embed(codes, numbers), [sigma])
+    outputs, _ = augmented_forward(model, model.embed(codes, numbers), exchanges_of(model, [sigma]))
 
     h = model.embed(codes, numbers)
     for layer in model.layers:

@@ -4,6 +4,7 @@ from torch import nn
 from torch.autograd import gradcheck
 
 from fcorr.nn.car import car_cda
+from fcorr.nn.counterfactuals import exchange_features
 from fcorr.nn.dropout import dropout_from
 from fcorr.nn.tab_transformer import (
     ColumnEmbedding,
@@ -137,12 +138,13 @@ def test_attention_is_shown_layer_by_layer(model):
 
 def test_car_reads_its_attention(model):
     x_num = normal(4, 2)
-    losses = car_cda(model, X_CAT, x_num, sensitive=[1])
+    exchanges = exchange_features(model.cat_cardinalities, 2, [1])
+    losses = car_cda(model, X_CAT, x_num, exchanges)
     assert losses.shape == (4,)
     assert (losses > 0).all()
     with torch.no_grad():
         model.embedding.category[2:6] = model.embedding.category[2]  # its four categories, alike
-    assert (car_cda(model, X_CAT, x_num, sensitive=[1]) == 0).all()
+    assert (car_cda(model, X_CAT, x_num, exchanges) == 0).all()
 
 
 def test_sizes_are_the_papers_by_default():

@@ -67,7 +67,7 @@ def test_eval_set_alone_does_not_change_the_model(table, held_out):
 
 @pytest.mark.parametrize("patience", [1, 3])
 def test_early_stopping_restores_the_best_epoch(table, held_out, patience):
-    options = SMALL | {"epochs": 40, "early_stopping": patience, "car": None}
+    options = SMALL | {"epochs": 40, "early_stopping": patience, "car": None, "invariance": None}
     model = FCorrClassifier(**options).fit(*table, eval_set=held_out)
     losses = [record.validation_loss for record in model.history_.epochs]
     best = int(np.argmin(losses))
@@ -80,7 +80,7 @@ def test_early_stopping_restores_the_best_epoch(table, held_out, patience):
 
 
 def test_early_stopping_waits_five_epochs_by_default(table, held_out):
-    options = SMALL | {"epochs": 40, "early_stopping": True}
+    options = SMALL | {"epochs": 40, "early_stopping": True, "invariance": None}
     model = FCorrClassifier(**options).fit(*table, eval_set=held_out)
     assert len(model.history_.epochs) == model.history_.best_epoch + 5
 

@@ -30,7 +30,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn.functional import gelu
 
 from fcorr.nn.attention import attend_with_partition
-from fcorr.nn.embeddings import CategoricalEmbedding
+from fcorr.nn.counterfactuals import Exchange, exchanged_features
 from fcorr.nn.engine import runs_compiled
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer, Watched
 from fcorr.nn.layers import ElementwiseLinear
@@ -39,15 +39,13 @@ from fcorr.nn.layers import ElementwiseLinear
 class AttentiveModel(Protocol):
     """Any model that shows how its features attend to each other."""
 
-    cat_cardinalities: tuple[int, ...]
-
     def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """First-layer attention matrix ``(B, F, F)``, categorical features first."""
         ...
 
 
 def car_cda(
-    model: AttentiveModel, x_cat: Tensor, x_num: Tensor, sensitive: Sequence[int]
+    model: AttentiveModel, x_cat: Tensor, x_num: Tensor, exchanges: Sequence[Exchange]
 ) -> Tensor:
     """CAR by counterfactual data augmentation (equation 2): C + 1 attention matrices.
 
@@ -57,8 +55,8 @@ def car_cda(
         The model whose attention is regularised.
     x_cat, x_num : Tensor
         Codes ``(B, n_categorical)`` and numbers ``(B, n_numeric)``.
-    sensitive : sequence of int
-        Positions of the sensitive features among the categorical ones.
+    exchanges : sequence of Exchange
+        What the sensitive features are exchanged for.
 
     Returns
     -------
@@ -67,22 +65,20 @@ def car_cda(
     """
     attention_BFF = model.attention_weights(x_cat, x_num)
     losses = torch.zeros_like(attention_BFF[:, 0, 0])
-    for sigma in sensitive:
-        n_categories = model.cat_cardinalities[sigma]
-        for category in range(n_categories):
-            flipped = x_cat.clone()
-            flipped[:, sigma] = category
-            counterfactual_BFF = model.attention_weights(flipped, x_num)
-            change_BF = attention_BFF[:, :, sigma] - counterfactual_BFF[:, :, sigma]
-            losses = losses + change_BF.square().sum(1) / n_categories
+    for exchange in exchanges:
+        own = list(exchange.features)
+        for flipped_cat, flipped_num in exchange.apply(x_cat, x_num):
+            counterfactual_BFF = model.attention_weights(flipped_cat, flipped_num)
+            change_BFS = attention_BFF[:, :, own] - counterfactual_BFF[:, :, own]
+            losses = losses + change_BFS.square().sum((1, 2)) / len(exchange)
     return losses
 
 
-def car_flips(model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int]) -> Tensor:
+def car_flips(model: FCorrTransformer, e_BF: Tensor, exchanges: Sequence[Exchange]) -> Tensor:
     """:func:`car_cda` of FCorrTransformer in O(C·p·K) time and O(C·p) memory per row.
 
-    An exchanged category moves one embedding, so LayerNorm's mean and variance after it follow
-    from those before: by d/p, and by (2 d (e_σ − mean) + d² (1 − 1/p))/p.
+    An exchange moves a few embeddings, by d_σ, so LayerNorm's mean and variance after it follow
+    from those before: by Σ d_σ/p, and by (Σ (2 d_σ (e_σ − mean) + d_σ²) − (Σ d_σ)²/p)/p.
 
     Parameters
     ----------
@@ -90,8 +86,8 @@ def car_flips(model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int]) -
         The model that embedded the rows.
     e_BF : Tensor
         Embeddings of the rows, from ``model.embed``.
-    sensitive : sequence of int
-        Positions of the sensitive features among the categorical ones.
+    exchanges : sequence of Exchange
+        What the sensitive features are exchanged for.
 
     Returns
     -------
@@ -104,21 +100,24 @@ def car_flips(model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int]) -
     z_BF = (e_BF - mean_B1) * torch.rsqrt(variance_B1 + norm.eps) * norm.weight + norm.bias
     log_n_BF = attend_with_partition(z_BF)[1]
     losses = torch.zeros_like(e_BF[:, 0])
-    for sigma in sensitive:
-        column_BF = attention_column(z_BF, log_n_BF, sigma)
-        e_own_B1 = e_BF[:, sigma : sigma + 1]
-        is_own_F = torch.arange(n_features, device=e_BF.device) == sigma
-        categories_C = model.categorical.categories(sigma)
-        for category in categories_C:
-            move_B1 = category - e_own_B1
-            new_mean_B1 = mean_B1 + move_B1 / n_features
-            grown = 2 * move_B1 * (e_own_B1 - mean_B1) + move_B1.square() * (1 - 1 / n_features)
-            scale_B1 = torch.rsqrt(variance_B1 + grown / n_features + norm.eps)
-            centred_BF = torch.where(is_own_F, category, e_BF) - new_mean_B1
-            flipped_BF = centred_BF * scale_B1 * norm.weight + norm.bias
+    for exchange in exchanges:
+        own = list(exchange.features)
+        columns_BSF = torch.stack([attention_column(z_BF, log_n_BF, sigma) for sigma in own], 1)
+        e_own_BS = e_BF[:, own]
+        for values_S in exchange.embed(model):
+            move_BS = values_S - e_own_BS
+            shift_B1 = move_BS.sum(1, keepdim=True) / n_features
+            grown_BS = 2 * move_BS * (e_own_BS - mean_B1) + move_BS.square()
+            grown_B1 = grown_BS.sum(1, keepdim=True) / n_features - shift_B1.square()
+            scale_B1 = torch.rsqrt(variance_B1 + grown_B1 + norm.eps)
+            exchanged_BF = e_BF.index_copy(
+                1, torch.tensor(own, device=e_BF.device), values_S.expand_as(e_own_BS)
+            )
+            flipped_BF = (exchanged_BF - mean_B1 - shift_B1) * scale_B1 * norm.weight + norm.bias
             new_log_n_BF = attend_with_partition(flipped_BF)[1]
-            change_BF = column_BF - attention_column(flipped_BF, new_log_n_BF, sigma)
-            losses = losses + change_BF.square().sum(1) / len(categories_C)
+            for column_BF, sigma in zip(columns_BSF.unbind(1), own, strict=True):
+                change_BF = column_BF - attention_column(flipped_BF, new_log_n_BF, sigma)
+                losses = losses + change_BF.square().sum(1) / len(exchange)
     return losses
 
 
@@ -165,7 +164,7 @@ def car_augmented(
 
 
 def car_sensitive(
-    model: FCorrTransformer, e_BF: Tensor, seen: Watched, sensitive: Sequence[int]
+    model: FCorrTransformer, e_BF: Tensor, seen: Watched, exchanges: Sequence[Exchange]
 ) -> Tensor:
     """CAR by input augmentation, with gradient into the sensitive embeddings only.
 
@@ -184,9 +183,9 @@ def car_sensitive(
     e_BF : Tensor
         Embeddings of the rows, from ``model.embed``.
     seen : Watched
-        The sensitive features in the first layer, from ``model.encode_watching``.
-    sensitive : sequence of int
-        Positions of the sensitive features among the categorical ones.
+        The exchanged features in the first layer, from ``model.encode_watching``.
+    exchanges : sequence of Exchange
+        What the sensitive features are exchanged for.
 
     Returns
     -------
@@ -195,16 +194,15 @@ def car_sensitive(
     """
     norm = model.first_layer.attention_norm
     fixed_BF = e_BF.detach()
-    own = list(sensitive)
-    sizes = [model.cat_cardinalities[sigma] for sigma in own]
-    table = model.categorical.table()
-    categories_C = torch.cat([model.categorical.categories(sigma, table) for sigma in own])
+    own = exchanged_features(exchanges)
+    sizes = [len(exchange) for exchange in exchanges for _ in exchange.features]
+    values_C = torch.cat([exchange.embed(model).T.flatten() for exchange in exchanges])
     if runs_compiled(e_BF):
         from fcorr.nn.kernels.functions import ColumnChange as CompiledColumnChange
 
         norm_2F = torch.stack([norm.weight, norm.bias]).detach()
         rows = (fixed_BF, seen.columns_BSF, seen.attended_BS, norm_2F, norm.eps)
-        return CompiledColumnChange.apply(e_BF[:, own], categories_C, *rows, own, sizes)
+        return CompiledColumnChange.apply(e_BF[:, own], values_C, *rows, own, sizes)
     statistics = _mean_and_deviation(norm, fixed_BF)
     weight, bias = norm.weight.detach(), norm.bias.detach()
     owners = torch.tensor(own, device=e_BF.device).repeat_interleave(
@@ -212,7 +210,7 @@ def car_sensitive(
     )
     return ColumnChange.apply(
         _normalize(e_BF[:, own], statistics, weight[own], bias[own]),
-        _normalize(categories_C.unsqueeze(0), statistics, weight[owners], bias[owners]),
+        _normalize(values_C.unsqueeze(0), statistics, weight[owners], bias[owners]),
         _normalize(fixed_BF, statistics, weight, bias),
         seen,
         own,
@@ -284,7 +282,7 @@ class ColumnChange(torch.autograd.Function):
 
 
 def augmented_forward(
-    model: FCorrTransformer, e_BF: Tensor, sensitive: Sequence[int]
+    model: FCorrTransformer, e_BF: Tensor, exchanges: Sequence[Exchange]
 ) -> tuple[Tensor, Tensor]:
     """Run the model on embedded, augmented input, as the paper trains it: O(p·(K + C)).
 
@@ -301,8 +299,9 @@ def augmented_forward(
     """
     h_BF = e_BF
     extras = {
-        sigma: sen_cat_embedding(model.categorical, sigma).expand(len(h_BF), -1)
-        for sigma in sensitive
+        sigma: values_C.expand(len(h_BF), -1)
+        for exchange in exchanges
+        for sigma, values_C in zip(exchange.features, exchange.embed(model).T, strict=True)
     }
     first_losses = None
     for layer in model.layers:
@@ -328,22 +327,14 @@ def paper_weight(performance_loss: float, car_loss: float) -> float:
     return 10.0 ** math.floor(math.log10(performance_loss / car_loss))
 
 
-# The paper's three parameter-sharing operations. They own no parameters: each reads the sensitive
-# feature's entries out of the standard layer it stands beside.
+# The paper's parameter-sharing operations. They own no parameters: each reads the sensitive
+# feature's entries out of the standard layer it stands beside. The third, SenCatLinear, comes with
+# `Exchange.embed`: a category is one look-up in its feature's own embedding.
 
 
 def sen_elementwise_linear(layer: ElementwiseLinear, x_BC: Tensor, sigma: int) -> Tensor:
     """SenElementWiseLinear: the layer's weight and bias of feature σ, for every extra entry."""
     return x_BC * layer.weight[sigma] + layer.bias[sigma]
-
-
-def sen_cat_embedding(embedding: CategoricalEmbedding, sigma: int) -> Tensor:
-    """SenElementWiseLinear and SenCatLinear of every category of feature σ: ``(C,)``.
-
-    Each category is a one-hot vector that goes through the feature's own two layers; that is
-    one look-up of its row of the embedding table.
-    """
-    return embedding.categories(sigma)
 
 
 def sen_layer_norm(norm: nn.LayerNorm, x_BC: Tensor, h_BF: Tensor, sigma: int) -> Tensor:

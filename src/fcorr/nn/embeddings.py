@@ -71,14 +71,13 @@ class CategoricalEmbedding(nn.Module):
         return table[self.offsets[feature] : self.offsets[feature + 1]]
 
     @torch.no_grad()
-    def collapse(self, feature: int, shares: Tensor) -> None:
-        """Embed all categories of a feature as one number: their mean, weighted by ``shares``.
+    def collapse(self, feature: int, value: float) -> None:
+        """Embed all categories of a feature as one number.
 
         The weights of its categories become 0 and its bias that number, so that the table gives
         ``bias + 0`` for each of them: the same bits, in any precision and after any copy.
         """
-        mean = (self.categories(feature).double() * shares).sum() / shares.sum()
-        self.cat_linear.bias[feature] = mean
+        self.cat_linear.bias[feature] = value
         self.hold_collapsed(feature)
 
     @torch.no_grad()
@@ -108,6 +107,21 @@ class NumericEmbedding(nn.Module):
         super().__init__()
         self.first = ElementwiseLinear(n_features, generator=generator)
         self.second = ElementwiseLinear(n_features, generator=generator)
+
+    @torch.no_grad()
+    def collapse(self, feature: int, value: float) -> None:
+        """Embed all numbers of a feature as one: the last weight becomes 0, its bias the value."""
+        self.second.bias[feature] = value
+        self.hold_collapsed(feature)
+
+    @torch.no_grad()
+    def hold_collapsed(self, feature: int) -> None:
+        """Undo what a training step did to the last weight of a collapsed feature."""
+        self.second.weight[feature] = 0
+
+    def constant(self, feature: int) -> Tensor:
+        """Return what a collapsed feature is embedded as."""
+        return self.second.bias[feature]
 
     def forward(self, x_num: Tensor) -> Tensor:
         """Embed standardised numbers."""
@@ -181,6 +195,21 @@ class SplineEmbedding(nn.Module):
         """
         means = (self.table() * self.used).sum(1) / self.used.sum(1)
         self.steps[starts] -= means
+
+    @torch.no_grad()
+    def collapse(self, feature: int, value: float) -> None:
+        """Make the shape function of a feature a constant: no step but the first."""
+        self.steps[self.starts[feature]] = value
+        self.hold_collapsed(feature)
+
+    @torch.no_grad()
+    def hold_collapsed(self, feature: int) -> None:
+        """Undo what a training step did to the steps of a collapsed feature."""
+        self.steps[self.starts[feature] + 1 : self.starts[feature + 1]] = 0
+
+    def constant(self, feature: int) -> Tensor:
+        """Return what a collapsed feature is embedded as."""
+        return self.steps[self.starts[feature]]
 
     def table(self) -> Tensor:
         """Value of each shape function at its knots: ``(n_features, n_knots)``, padded."""

@@ -264,6 +264,42 @@ class FCorrTransformer(nn.Module):
             spline.starts,
         )
 
+    @torch.no_grad()
+    def collapse(self, feature: int, value: float) -> None:
+        """Embed a feature as one number, whatever its category, number or lack of one; in place.
+
+        Whatever follows then gets the same bits, and gives the same bits. Training that goes on
+        has to call :meth:`hold_collapsed` after each of its steps.
+
+        Parameters
+        ----------
+        feature : int
+            Position of the feature; numeric features follow the categorical ones.
+        value : float
+            The number.
+        """
+        table, place = self._embedding_of(feature)
+        # Not -0.0, which would become 0.0 where a zero is added to it, and elsewhere not.
+        table.collapse(place, value + 0.0)
+        self.hold_collapsed(feature)
+
+    @torch.no_grad()
+    def hold_collapsed(self, feature: int) -> None:
+        """Undo what a training step did to the embedding of a collapsed feature."""
+        table, place = self._embedding_of(feature)
+        table.hold_collapsed(place)
+        if self.missing is not None and feature >= len(self.cat_cardinalities):
+            self.missing[place] = self.numeric.constant(place)
+
+    def _embedding_of(
+        self, feature: int
+    ) -> tuple[CategoricalEmbedding | NumericEmbedding | SplineEmbedding, int]:
+        """Return the embedding that a feature has a place in, and the place."""
+        n_categorical = len(self.cat_cardinalities)
+        if feature < n_categorical:
+            return self.categorical, feature
+        return self.numeric, feature - n_categorical
+
     def encode(self, e_BF: Tensor) -> Tensor:
         """Run the encoder layers on embedded features: ``(B, F)``."""
         for layer in self.layers:

@@ -8,12 +8,14 @@ import torch
 from torch import Tensor
 
 from fcorr.nn.car import augmented_forward, car_flips, car_sensitive, paper_weight
+from fcorr.nn.counterfactuals import Exchange, exchanged_features
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.losses import Loss
 
 CarForm = Literal["sensitive", "paper", "cda"]
 CarWeight = float | Literal["paper"] | None
-Invariance = Literal["adapt"] | None
+
+_CHUNK_ROWS = 65_536  # embedded at a time
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,8 @@ class Objective:
         The model that is trained.
     loss : Loss
         Performance loss per row.
-    sensitive : sequence of int
-        Positions of the sensitive features among the categorical ones.
+    exchanges : sequence of Exchange
+        What the sensitive features are exchanged for.
     car : float, "paper" or None
         λ; the paper's rule, settled on a first batch; or no CAR.
     car_form : {"sensitive", "paper", "cda"}
@@ -58,13 +60,14 @@ class Objective:
         model: FCorrTransformer,
         loss: Loss,
         *,
-        sensitive: Sequence[int] = (),
+        exchanges: Sequence[Exchange] = (),
         car: CarWeight = None,
         car_form: CarForm = "sensitive",
     ) -> None:
         self.model = model
         self.loss = loss
-        self.sensitive = tuple(sensitive)
+        self.exchanges = tuple(exchanges)
+        self.sensitive = exchanged_features(self.exchanges)
         self.car_form = car_form
         self.collapsed = False
         self.has_car = bool(self.sensitive) and car is not None and car != 0
@@ -81,18 +84,21 @@ class Objective:
         performance, car = self._losses(e_BF, batch)
         return performance + self.car_weight * car, performance, car
 
+    @torch.no_grad()
     def collapse(self, rows: Rows) -> None:
-        """Embed every category of each sensitive feature alike, at the mean over the rows."""
-        for sigma in self.sensitive:
-            n_categories = self.model.cat_cardinalities[sigma]
-            counts = torch.bincount(rows.x_cat[:, sigma], minlength=n_categories)
-            self.model.categorical.collapse(sigma, counts.double())
+        """Embed each sensitive feature as one number, the mean over the rows."""
+        chunks = zip(rows.x_cat.split(_CHUNK_ROWS), rows.x_num.split(_CHUNK_ROWS), strict=True)
+        total_S = sum(
+            self.model.embed_located(*chunk)[:, self.sensitive].double().sum(0) for chunk in chunks
+        )
+        for sigma, mean in zip(self.sensitive, (total_S / len(rows)).tolist(), strict=True):
+            self.model.collapse(sigma, mean)
         self.collapsed = True
 
     def hold_collapsed(self) -> None:
         """Keep it so after a step of the optimiser."""
         for sigma in self.sensitive if self.collapsed else ():
-            self.model.categorical.hold_collapsed(sigma)
+            self.model.hold_collapsed(sigma)
 
     @property
     def needs_weight(self) -> bool:
@@ -116,8 +122,8 @@ class Objective:
     def _outputs_and_car(self, e_BF: Tensor) -> tuple[Tensor, Tensor]:
         model = self.model
         if self.car_form == "paper":
-            return augmented_forward(model, e_BF, self.sensitive)
+            return augmented_forward(model, e_BF, self.exchanges)
         if self.car_form == "cda":
-            return model.decode(model.encode(e_BF)), car_flips(model, e_BF, self.sensitive)
+            return model.decode(model.encode(e_BF)), car_flips(model, e_BF, self.exchanges)
         h_BF, seen = model.encode_watching(e_BF, self.sensitive)
-        return model.decode(h_BF), car_sensitive(model, e_BF, seen, self.sensitive)
+        return model.decode(h_BF), car_sensitive(model, e_BF, seen, self.exchanges)
