@@ -34,7 +34,8 @@ def make_direct_bias(seed: int) -> tuple[pa.Table, np.ndarray]:
 
 
 def run(form: str, weight: float | str | None, seed: int) -> dict:
-    model = FCorrClassifier(sensitive="group", car=weight, car_form=form, random_state=seed)
+    options = {"car": weight, "car_form": form, "invariance": None}
+    model = FCorrClassifier(sensitive="group", random_state=seed, **options)
     model.fit(*make_direct_bias(seed))
     X, y = make_direct_bias(1_000 + seed)
     flips = flip_scores(model.predict_proba, X, "group")

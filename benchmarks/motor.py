@@ -32,8 +32,12 @@ PUBLISHED = {  # on freMTPL2's test policies, in hundredths; the table's other r
 FCORR = {
     "freMTPL2": {"FCorr": {}},
     "beMTPL97": {
-        "FCorr": {"sensitive": "sex", "car": None},
-        "FCorr, exactly invariant to sex": {"sensitive": "sex", "invariance": "adapt"},
+        "FCorr": {"sensitive": "sex", "invariance": None, "car": None},
+        "FCorr, exactly invariant to sex (adapt)": {"sensitive": "sex", "invariance": "adapt"},
+        "FCorr, exactly invariant to sex (marginal)": {
+            "sensitive": "sex",
+            "invariance": "marginal",
+        },
         "FCorr, sex left out": {},
     },
 }

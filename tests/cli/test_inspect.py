@@ -24,6 +24,7 @@ def test_classifier(run, train):
     assert facts["trained on"] == "200 rows, 1 epochs, seed 0"
     assert facts["target"] == "bought"
     assert facts["sensitive"] == "sex"
+    assert facts["invariance"] == "exact: every sensitive value is embedded as the same number"
     assert facts["CAR"].endswith("weight 50, form 'sensitive'")
     assert facts["classes"] == "0, 1"
     assert facts["threshold"] == "0.5"
@@ -128,3 +129,17 @@ def test_damaged_file(run, train):
     Path("model.fcorr").write_bytes(content[: len(content) // 2])
     (line,) = run("inspect", "model.fcorr", code=1).stderr.splitlines()
     assert line.startswith("error: 'model.fcorr' is not a whole model file: it is truncated")
+
+
+@pytest.mark.parametrize(
+    ("invariance", "fact"),
+    [("none", "not exact: model.certificate(X)"), ("marginal", "averages over 2 combinations")],
+)
+def test_invariance(run, train, invariance, fact):
+    train("--sensitive", "sex", "--invariance", invariance)
+    assert fact in read_facts(run)["invariance"]
+
+
+def test_binned_column(run, train):
+    train("--sensitive", "age", "--bins", "age=30,50")
+    assert "below 30, 30 to below 50, 50 and above" in run("inspect", "model.fcorr").stdout

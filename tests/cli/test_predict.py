@@ -165,12 +165,22 @@ def test_bad_usage(run, train, files, columns, arguments, options, message):
     ],
 )
 def test_missing_column(run, train, files, absent, message):
-    train("--sensitive", "sex")
+    train("--sensitive", "sex", "--invariance", "none")
     write_file(read_file("data.csv").drop_columns(absent), "short.csv")
     (line,) = predict(run, data="short.csv", code=1).stderr.splitlines()
     assert line.startswith("error: X must fit the training table: Column")
     assert message in line
     assert files() == {"model.fcorr", "short.csv"}
+
+
+@pytest.mark.parametrize("invariance", ["adapt", "marginal"])
+def test_an_exact_model_does_not_need_the_sensitive_columns(run, train, invariance):
+    train("--sensitive", "sex", "--sensitive", "age", "--invariance", invariance)
+    predict(run)
+    expected = read_file("out.csv")
+    write_file(read_file("data.csv").drop_columns(["sex", "age"]), "short.csv")
+    predict(run, data="short.csv")
+    assert read_file("out.csv").equals(expected)
 
 
 @pytest.mark.filterwarnings("default::UserWarning")

@@ -19,7 +19,7 @@ def test_classification_is_guessed(train, data, files):
     result = train("--sensitive", "sex", data=data)
     assert "task: classification (guessed from 'bought'; --task sets it)" in result.stdout
     assert "FCorrClassifier: 200 rows, 4 features," in result.stdout
-    assert "CAR" in result.stdout
+    assert "exactly invariant to sex" in result.stdout
     assert result.stdout.endswith("wrote model.fcorr\n")
     assert result.stderr == ""
     assert files() == {"model.fcorr"}
@@ -310,7 +310,10 @@ def test_bad_data(train, files, case):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--sensitive", "age"], "error: Sensitive column 'age' must be categorical, got"),
+        (
+            ["--sensitive", "age", "--bins", "age=1000,2000"],
+            "error: bins must cut column 'age' into at least two groups with training rows",
+        ),
         (
             ["--objective", "gamma"],
             "error: y ('bought') must be above 0 for objective='gamma', got 0 in row",
@@ -380,3 +383,40 @@ def test_failed_training_leaves_the_old_model(train):
     before = Path("model.fcorr").read_bytes()
     train("--learning-rate", 1e30, "--epochs", 2, code=1)
     assert Path("model.fcorr").read_bytes() == before
+
+
+# Invariance
+
+
+@pytest.mark.parametrize("invariance", ["adapt", "marginal"])
+def test_exact_invariance_to_a_number_and_a_category(train, columns, invariance):
+    options = ["--sensitive", "sex", "--sensitive", "age", "--invariance", invariance]
+    assert "exactly invariant to sex, age" in train(*options).stdout
+    model = fcorr.load("model.fcorr")
+    assert model.exact_
+    assert (model.portfolio_ is not None) == (invariance == "marginal")
+
+
+def test_car_alone(train):
+    shown = train("--sensitive", "sex", "--invariance", "none", "--combinations").stdout
+    assert "at λ 1e+06" in shown
+    model = fcorr.load("model.fcorr")
+    assert not model.exact_
+    assert model.car_combinations
+
+
+@pytest.mark.parametrize(
+    ("bins", "labels"),
+    [("age=30,50", ["below 30", "30 to below 50", "50 and above"]), ("age=2", None)],
+)
+def test_bins(train, bins, labels):
+    train("--sensitive", "age", "--bins", bins)
+    column = fcorr.load("model.fcorr").schema_["age"]
+    assert column.n_codes == (len(labels) if labels else 2)
+    assert labels is None or list(column.labels) == labels
+
+
+@pytest.mark.parametrize("bins", ["age", "age=few", "=3", "age=1.5", "age="])
+def test_bins_that_are_none(train, bins):
+    shown = train("--sensitive", "age", "--bins", bins, code=2).stderr
+    assert "must be COLUMN=GROUPS or COLUMN=EDGE" in " ".join(shown.replace("│", " ").split())

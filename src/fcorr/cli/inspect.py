@@ -49,6 +49,8 @@ def inspect(
             f"form {estimator.car_form!r}"
         ),
     }
+    if schema.sensitive:
+        facts["invariance"] = _describe_invariance(estimator)
     facts |= _target_facts(estimator)
     width = max(len(name) for name in facts)
     for name, value in facts.items():
@@ -71,6 +73,16 @@ def inspect(
             for name, value in significance.items()
         ],
     )
+
+
+def _describe_invariance(estimator: "FCorrClassifier | FCorrRegressor") -> str:
+    """Tell how a model came to be exact; ``load`` has proven that it is."""
+    if not estimator.exact_:
+        return "not exact: model.certificate(X) bounds what a flip can change"
+    if estimator.portfolio_ is None:
+        return "exact: every sensitive value is embedded as the same number"
+    n_values = len(estimator.portfolio_.shares)
+    return f"exact: predictions are averages over {n_values} combinations of sensitive values"
 
 
 def _target_facts(estimator: "FCorrClassifier | FCorrRegressor") -> dict[str, str]:
@@ -109,9 +121,9 @@ def _rule(threshold: Any) -> str:
 
 
 def _describe(column: "Column", feature: str) -> str:
-    from fcorr.data.descriptions import CategoricalColumn, OrdinalColumn
+    from fcorr.data.descriptions import CodedColumn, OrdinalColumn
 
-    if isinstance(column, CategoricalColumn):
+    if isinstance(column, CodedColumn):
         return _enumerate(column.labels, ", ")
     if isinstance(column, OrdinalColumn):
         return _enumerate([str(category) for category in column.categories], " < ")

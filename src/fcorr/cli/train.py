@@ -46,6 +46,14 @@ class CarForm(StrEnum):
     cda = "cda"
 
 
+class InvarianceName(StrEnum):
+    """How the model becomes exactly invariant."""
+
+    adapt = "adapt"
+    marginal = "marginal"
+    none = "none"
+
+
 def train(
     data: Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder.", exists=True)],
     target: Annotated[str, typer.Option(help="Column to predict.")],
@@ -109,10 +117,25 @@ def train(
     car_form: Annotated[CarForm, typer.Option(help="Form of the regulariser.")] = CarForm.sensitive,
     head: Annotated[str, typer.Option(help="Sizes of the head's hidden layers.")] = "128,128",
     layers: Annotated[int, typer.Option(help="Encoder layers.", min=1)] = 1,
-    exact: Annotated[
+    invariance: Annotated[
+        InvarianceName,
+        typer.Option(
+            help="How flips of sensitive columns cease to matter: the model adapts to their "
+            "absence, or predicts the average over their values; none: --car alone."
+        ),
+    ] = InvarianceName.adapt,
+    bins: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=GROUPS|EDGE,EDGE,…",
+            help="Cut a sensitive column of numbers into groups, as in age=5 or age=25,40,65; "
+            "repeatable.",
+        ),
+    ] = None,
+    combinations: Annotated[
         bool,
         typer.Option(
-            "--exact", help="Make the model exactly invariant to flips (invariance='adapt')."
+            "--combinations", help="Exchange several sensitive columns together in training."
         ),
     ] = False,
     residual: Annotated[bool, typer.Option(help="Residual round the attention.")] = True,
@@ -142,7 +165,9 @@ def train(
         "car_form": car_form.value,
         "head": _parse_sizes(head),
         "n_layers": layers,
-        "invariance": "adapt" if exact else None,
+        "invariance": None if invariance is InvarianceName.none else invariance.value,
+        "bins": _parse_bins(bins or []) or None,
+        "car_combinations": combinations,
         "residual": residual,
         "epochs": epochs,
         "batch_size": batch_size or "auto",
@@ -172,6 +197,7 @@ def train(
     check_columns([exposure] if exposure else [], table.column_names, "--exposure")
     check_columns(drop or [], table.column_names, "--drop")
     check_columns(parameters["kinds"] or [], table.column_names, "--kind")
+    check_columns(parameters["bins"] or [], table.column_names, "--bins")
     _check_roles(target, weight, exposure, sensitive or [], drop or [])
     outcomes = [target, *([weight] if weight else [])]
     X = table.drop_columns([*outcomes, *(drop or [])])
@@ -198,12 +224,15 @@ def train(
     seconds = time.perf_counter() - start
     model.save(output)
     last = model.history_.epochs[-1]
-    car_part = (
-        "" if last.car is None else f", CAR {last.car:.2e} at λ {model.history_.car_weight:g}"
-    )
+    outcome = ""
+    if model.exact_:
+        names = ", ".join(model.schema_.sensitive)
+        outcome = f", exactly invariant to {names} (predict does not read it)"
+    elif last.car is not None:
+        outcome = f", CAR {last.car:.2e} at λ {model.history_.car_weight:g}"
     typer.echo(
         f"{type(model).__name__}: {table.num_rows} rows, {len(model.schema_.names)} features, "
-        f"{model.model_.n_parameters} parameters, {seconds:.1f} s, loss {last.loss:.4f}{car_part}"
+        f"{model.model_.n_parameters} parameters, {seconds:.1f} s, loss {last.loss:.4f}{outcome}"
     )
     typer.echo(f"wrote {output}")
 
@@ -297,6 +326,25 @@ def _parse_kinds(options: list[str]) -> dict[str, str | list[str]]:
             )
         kinds[name] = kind.split(",") if "," in kind else kind
     return kinds
+
+
+def _parse_bins(options: list[str]) -> dict[str, int | list[float]]:
+    bins: dict[str, int | list[float]] = {}
+    for option in options:
+        name, _, cut = option.partition("=")
+        try:
+            if not name or name in bins:
+                raise ValueError
+            # One whole number is a number of groups; an edge alone is written with a comma.
+            edges = [float(edge) for edge in cut.split(",") if edge.strip()]
+            bins[name] = int(cut) if "," not in cut else edges
+        except ValueError:
+            raise typer.BadParameter(
+                "must be COLUMN=GROUPS or COLUMN=EDGE,EDGE,… and once for a column, "
+                f"got {option!r}.",
+                param_hint="--bins",
+            ) from None
+    return bins
 
 
 def _read_orders(kinds: dict[str, Any] | None, table: "pa.Table") -> dict[str, Any] | None:

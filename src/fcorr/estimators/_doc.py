@@ -3,8 +3,8 @@
 from typing import TypeVar
 
 _PARAMETERS = """sensitive : str or list of str, optional
-        Columns that predictions shall not depend on. They are treated as categorical. For an array
-        without column names, positions.
+        Columns that predictions shall not depend on, categorical or continuous (``bins``,
+        ``kinds``). For an array without column names, positions.
     car : float, "paper" or None, default=1e6
         Weight λ of Counterfactual Attention Regularization. Once λ is large enough to act, what
         a flip of the sensitive column still changes falls roughly as 1/λ; in the default form a
@@ -15,11 +15,26 @@ _PARAMETERS = """sensitive : str or list of str, optional
         ``"sensitive"``: gradient into the sensitive embedding only, the form that converges best.
         ``"paper"``: the paper's input augmentation. ``"cda"``: the definition by counterfactual
         data augmentation, the slowest. See :mod:`fcorr.nn.car`.
-    invariance : {"adapt"} or None, default=None
-        ``"adapt"``: in the last quarter of the epochs the sensitive features are embedded as one
-        number each, the mean over the training rows, and the rest of the model adapts to it. No
-        flip of them then changes a prediction, not by one bit, whatever the row. ``None``: ``car``
-        alone sets how close the model comes to that.
+    car_combinations : bool, default=False
+        With several sensitive columns: exchange them all at once, in every combination, as the
+        paper does. By default each is exchanged by itself, which is cheaper and, since features
+        are embedded one by one, comes to the same: what no single flip changes, no combination of
+        flips does.
+    invariance : {"adapt", "marginal"} or None, default="adapt"
+        How the model becomes exactly invariant: no flip of the sensitive columns then changes a
+        prediction, not by one bit, whatever the row, and ``predict`` does not read them: they may
+        be left out of X. ``"adapt"``: in the last quarter of the epochs the sensitive features
+        are embedded as one number each, the mean over the training rows, and the rest of the
+        model adapts to it, as if the columns had never been there. ``"marginal"``: the model is
+        trained with the sensitive columns at work, without CAR, so that other columns are not
+        asked to stand in for them; a prediction is the average over the values they take in the
+        training table, weighted by how often they do (``sample_weight`` times exposure). ``None``:
+        not exact; ``car`` alone sets how close it comes.
+    bins : int, sequence of float, dict or None, default=None
+        Groups that continuous sensitive columns are cut into, which are then categories: a number
+        of groups of about equal size, the edges between groups, or a dict of columns with one or
+        the other. By default a sensitive column of more than 20 distinct numbers is continuous,
+        and exchanged for a grid of training quantiles.
     head : tuple of int, default=(128, 128)
         Sizes of the hidden layers of the prediction head.
     n_layers : int, default=1

@@ -5,6 +5,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,6 +17,9 @@ from torch import Tensor
 
 from fcorr._core.errors import InvalidInputError
 from fcorr._core.randomness import RandomState, draw_seed
+from fcorr.certify.certificate import Certificate
+from fcorr.certify.links import Link, LinkName
+from fcorr.data.bins import Bins
 from fcorr.data.describing import CategoricalMissing, NumericMissing
 from fcorr.data.differences import compare
 from fcorr.data.encoding import EncodedTable, encode
@@ -25,16 +29,18 @@ from fcorr.data.kinds import Kinds
 from fcorr.data.schema import Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
 from fcorr.data.targets import Outcomes, column_name, read_outcomes
+from fcorr.estimators.invariance import Invariance, Portfolio, number_grid
 from fcorr.estimators.matrix import FeatureMatrix
 from fcorr.estimators.options import check_device, check_options
 from fcorr.nn.attention import mean_attention_scores
+from fcorr.nn.counterfactuals import Exchange, exchange_features
 from fcorr.nn.engine import EngineName, prepare_engine, resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer, NumericEmbeddingName
 from fcorr.training.history import History
 from fcorr.training.knots import choose_knots
 from fcorr.training.loop import Pace, locate_rows, map_rows, train
 from fcorr.training.losses import Loss
-from fcorr.training.objective import CarForm, CarWeight, Invariance, Objective, Rows
+from fcorr.training.objective import CarForm, CarWeight, Objective, Rows
 from fcorr.training.progress import make_progress
 from fcorr.training.workers import start_workers
 
@@ -60,6 +66,8 @@ class BaseFCorr(ABC, BaseEstimator):
     balance_: NDArray[np.float64]
     history_: History
     significance_: NDArray[np.float64]
+    exact_: bool
+    portfolio_: Portfolio | None
     seed_: int
     n_features_in_: int
 
@@ -69,7 +77,9 @@ class BaseFCorr(ABC, BaseEstimator):
         sensitive: Columns = None,
         car: CarWeight = 1e6,
         car_form: CarForm = "sensitive",
-        invariance: Invariance = None,
+        car_combinations: bool = False,
+        invariance: Invariance = "adapt",
+        bins: Bins | None = None,
         head: Sequence[int] = (128, 128),
         n_layers: int = 1,
         residual: bool = True,
@@ -94,7 +104,9 @@ class BaseFCorr(ABC, BaseEstimator):
         self.sensitive = sensitive
         self.car = car
         self.car_form = car_form
+        self.car_combinations = car_combinations
         self.invariance = invariance
+        self.bins = bins
         self.head = head
         self.n_layers = n_layers
         self.residual = residual
@@ -138,6 +150,18 @@ class BaseFCorr(ABC, BaseEstimator):
         """Learn what maps balanced outputs to decisions, where there are decisions."""
 
     @abstractmethod
+    def _link_name(self) -> LinkName:
+        """Return the function that makes predictions of outputs."""
+
+    @abstractmethod
+    def _link(self) -> Link:
+        """Return how a fitted model's predictions, per unit of exposure, come from raw outputs."""
+
+    @abstractmethod
+    def _to_predictions(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn balanced outputs into predictions per unit of exposure, a column for each."""
+
+    @abstractmethod
     def _n_outputs(self) -> int:
         """Return the number of the model's outputs."""
 
@@ -161,6 +185,7 @@ class BaseFCorr(ABC, BaseEstimator):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         eval_set: EvalSet | None = None,
+        init_model: "BaseFCorr | None" = None,
     ) -> Self:
         """Fit the model.
 
@@ -178,6 +203,10 @@ class BaseFCorr(ABC, BaseEstimator):
             Weight of each row: in the loss, and in every total and threshold that is learnt.
         eval_set : tuple (X, y) or (X, y, sample_weight), optional
             Rows to measure after every epoch; with ``early_stopping`` they decide when to stop.
+        init_model : fitted estimator, optional
+            Start from its weights instead of random ones. It must have been fitted to the same
+            columns, with the same categories, and have a network of the same layout. The result
+            differs from that of a fit without it.
 
         Returns
         -------
@@ -188,7 +217,7 @@ class BaseFCorr(ABC, BaseEstimator):
         before = dict(self.__dict__)
         try:
             with use_engine(self.engine):
-                self._fit(X, y, sample_weight, eval_set)
+                self._fit(X, y, sample_weight, eval_set, init_model)
         except BaseException:
             # A fit that fails leaves the estimator as it was, never half of one model and half
             # of another.
@@ -203,6 +232,7 @@ class BaseFCorr(ABC, BaseEstimator):
         y: ArrayLike,
         sample_weight: ArrayLike | None,
         eval_set: EvalSet | None,
+        init_model: "BaseFCorr | None",
     ) -> None:
         device = check_device(self.device)
         table = read_table(X)
@@ -215,6 +245,7 @@ class BaseFCorr(ABC, BaseEstimator):
             table,
             sensitive=_as_columns(self.sensitive),
             kinds=self.kinds,
+            bins=self.bins,
             missing_categorical=self.missing_categorical,
             missing_numeric=self.missing_numeric,
             min_category_rows=self.min_category_rows,
@@ -230,6 +261,8 @@ class BaseFCorr(ABC, BaseEstimator):
         encoded = encode(table, self.schema_)
         knots = choose_knots(encoded.numbers, self.n_knots)
         self.model_ = self._build_model(knots, generator).to(device)
+        if init_model is not None:
+            self._start_from(init_model)
         rows = self._rows(encoded, outcomes, device)
         validation = self._validation_rows(eval_set, device)
         if self.early_stopping and validation is None:
@@ -237,8 +270,9 @@ class BaseFCorr(ABC, BaseEstimator):
         objective = Objective(
             self.model_,
             self._loss(),
-            sensitive=range(self.schema_.n_sensitive),
-            car=self.car,
+            exchanges=self._exchanges(encoded, device),
+            # Averaging over the sensitive values takes a model that makes use of them.
+            car=None if self.invariance == "marginal" else self.car,
             car_form=self.car_form,
         )
         pace = Pace(
@@ -263,6 +297,12 @@ class BaseFCorr(ABC, BaseEstimator):
                 progress=progress,
             )
         self.history_.engine = resolve_engine(self.engine)
+        sensitive = self.schema_.sensitive_positions
+        self.exact_ = bool(sensitive) and self.invariance is not None
+        self.portfolio_ = None
+        if sensitive and self.invariance == "marginal":
+            weight = outcomes.weight * outcomes.exposure
+            self.portfolio_ = Portfolio.learn(encoded, sensitive, weight)
         # On all rows of X, also on those that early stopping set aside: it is their totals that
         # must agree, and one constant per output is not overfitted.
         outputs = self._raw_outputs(encoded)
@@ -305,6 +345,20 @@ class BaseFCorr(ABC, BaseEstimator):
             generator=generator,
         )
 
+    def _start_from(self, other: "BaseFCorr") -> None:
+        """Take over the weights of a fitted estimator."""
+        check_is_fitted(other, "model_")
+        weights, theirs = self.model_.state_dict(), other.model_.state_dict()
+        sizes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+        if other.schema_.to_dict() != self.schema_.to_dict() or sizes != {
+            name: tuple(tensor.shape) for name, tensor in theirs.items()
+        }:
+            raise InvalidInputError(
+                "init_model must have been fitted to the same table, with the same head, layers "
+                "and embedding, got one of another layout. Fit without init_model."
+            )
+        self.model_.load_state_dict(theirs)
+
     def _rows(
         self,
         encoded: EncodedTable,
@@ -332,7 +386,7 @@ class BaseFCorr(ABC, BaseEstimator):
                 "Pass eval_set=(X_validation, y_validation)."
             )
         X, y, *weights = eval_set
-        table = self._read_known_table(X)
+        table = self._read_known_table(X, read_sensitive=True)
         encoded = encode(table, self.schema_)
         outcomes = read_outcomes(y, weights[0] if weights else None, self._read_exposure(table))
         return self._rows(encoded, outcomes, device)
@@ -348,6 +402,24 @@ class BaseFCorr(ABC, BaseEstimator):
         order = torch.randperm(len(rows), generator=generator).to(rows.target.device)
         return rows.take(order[n_validation:]), rows.take(order[:n_validation])
 
+    def _exchanges(self, encoded: EncodedTable, device: torch.device) -> tuple[Exchange, ...]:
+        """List what the sensitive features are exchanged for in training."""
+        n_categorical = encoded.codes.shape[1]
+        sensitive = self.schema_.sensitive_positions
+        grids = {
+            position: torch.from_numpy(number_grid(encoded.numbers[:, position - n_categorical]))
+            for position in sensitive
+            if position >= n_categorical
+        }
+        return exchange_features(
+            self.schema_.cardinalities,
+            encoded.numbers.shape[1],
+            sensitive,
+            grids=grids,
+            combinations=bool(self.car_combinations),
+            device=device,
+        )
+
     def _batch_size(self, n_rows: int) -> int:
         """Choose about 64 steps an epoch: few rows need small batches to take enough steps."""
         if self.batch_size != "auto":
@@ -355,7 +427,7 @@ class BaseFCorr(ABC, BaseEstimator):
         return int(min(2048, max(32, 2 ** round(math.log2(n_rows / 64)))))
 
     def _collapsed_epochs(self) -> int:
-        if self.invariance is None or not self.schema_.n_sensitive:
+        if self.invariance != "adapt" or not self.schema_.sensitive:
             return 0
         return max(1, round(_COLLAPSED_SHARE * self.epochs))
 
@@ -367,15 +439,18 @@ class BaseFCorr(ABC, BaseEstimator):
 
     # Predict
 
-    def _read_known_table(self, X: Any) -> Table:
+    def _read_known_table(self, X: Any, *, read_sensitive: bool | None = None) -> Table:
         """Read a table for a fitted model: by name where both have names, else by position."""
         check_is_fitted(self, "model_")
-        table = read_table(X)
+        if read_sensitive is None:
+            read_sensitive = not self.exact_
         fitted_with_names = hasattr(self, "feature_names_in_")
+        # Not even converted: what is not read may be anything.
+        unread = () if read_sensitive or not fitted_with_names else self.schema_.sensitive
+        table = read_table(X, unread=unread)
         if table.named and fitted_with_names:
             return table
-        # The exposure may be left out: only predict asks for it.
-        names = {len(columns): columns for columns in (self.schema_.names, self._input_names)}
+        names = {len(columns): columns for columns in self._possible_inputs()}
         if len(table.names) not in names:
             raise InvalidInputError(
                 f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
@@ -396,6 +471,13 @@ class BaseFCorr(ABC, BaseEstimator):
             )
         return table.renamed(names[len(table.names)])
 
+    def _possible_inputs(self) -> list[tuple[str, ...]]:
+        """Columns that a table without names may have; where two are as many, the later counts."""
+        every, exposure = self._input_names, self.schema_.exposure
+        unread = self.schema_.sensitive if getattr(self, "exact_", False) else ()
+        left_out = [{exposure, *unread}, set(unread), {exposure}, set[str]()]
+        return [tuple(name for name in every if name not in names) for names in left_out]
+
     @property
     def _input_names(self) -> tuple[str, ...]:
         """Names of all columns of the training table, features or not."""
@@ -412,10 +494,14 @@ class BaseFCorr(ABC, BaseEstimator):
 
     def _outputs(self, table: Table) -> NDArray[np.float64]:
         """Compute the model's balanced outputs, ``(n_rows, n_outputs)``."""
-        return self._raw_outputs(encode(table, self.schema_)) + self.balance_
+        encoded = encode(table, self.schema_, read_sensitive=not self.exact_)
+        return self._raw_outputs(encoded) + self.balance_
 
     def _raw_outputs(self, encoded: EncodedTable) -> NDArray[np.float64]:
-        return torch.cat(list(self._map(encoded, self.model_))).cpu().double().numpy()
+        function: Callable[..., Tensor] = self.model_
+        if self.portfolio_ is not None:
+            function = partial(self.portfolio_.outputs, self.model_, self._link_name())
+        return torch.cat(list(self._map(encoded, function))).cpu().double().numpy()
 
     def _map(self, encoded: EncodedTable, function: Callable[..., Tensor]) -> Iterator[Tensor]:
         device = next(self.model_.parameters()).device
@@ -432,7 +518,8 @@ class BaseFCorr(ABC, BaseEstimator):
         """Mean pre-softmax attention matrix ``z zᵀ/√p`` of the first layer over the rows of X.
 
         Off the diagonal it reads as dependence between features, on the diagonal as a feature's
-        significance (paper, §4.1). Sensitive features come first.
+        significance (paper, §4.1). Sensitive features come first. A model with
+        ``invariance="marginal"`` needs the sensitive columns here, which ``predict`` does not.
 
         Parameters
         ----------
@@ -444,8 +531,14 @@ class BaseFCorr(ABC, BaseEstimator):
         FeatureMatrix
             The matrix, with the features' names.
         """
-        encoded = encode(self._read_known_table(X), self.schema_)
-        return FeatureMatrix(self.schema_.feature_names, self._mean_attention(encoded))
+        is_collapsed = self.exact_ and self.portfolio_ is None
+        table = self._read_known_table(X, read_sensitive=not is_collapsed)
+        encoded = encode(table, self.schema_, read_sensitive=not is_collapsed)
+        names = self.schema_.feature_names
+        first = self.schema_.sensitive_positions
+        order = [*first, *(i for i in range(len(names)) if i not in first)]
+        values = self._mean_attention(encoded)[np.ix_(order, order)]
+        return FeatureMatrix(tuple(names[i] for i in order), values)
 
     def feature_significance(self) -> dict[str, float]:
         """Significance of each feature on the training table, the largest first.
@@ -463,6 +556,50 @@ class BaseFCorr(ABC, BaseEstimator):
         for z in self._map(encoded, self.model_.normalized_embedding):
             total += len(z) * mean_attention_scores(z.double()).cpu()
         return (total / len(encoded)).numpy()
+
+    # What is certain
+
+    def certificate(
+        self,
+        X: Any = None,
+        *,
+        epsilon: float | None = None,
+        alpha: float | None = None,
+        confidence: float = 0.95,
+        effort: int = 2**17,
+    ) -> Certificate:
+        """State what is certain about flips of the sensitive columns.
+
+        A model with ``invariance="adapt"`` or ``"marginal"`` is exact: no flip changes any
+        prediction, proven from its structure and weights. For any other model there is a bound
+        over all inputs, which may say nothing and then says that; and, given rows, a statement
+        about the population that they are drawn from.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features), optional
+            An independent sample of the population, which had no part in training. Each row is
+            scored for all its flips.
+        epsilon, alpha : float, optional
+            One of them, for a statement "with ``confidence`` at most a share ``alpha`` of the
+            population would see a change above ``epsilon``"; the other is computed. By default
+            ``alpha`` is 0.01. Changes are of the predictions per unit of exposure.
+        confidence : float, default=0.95
+            Confidence of that statement.
+        effort : int, default=2**17
+            How hard to try for a small bound over all inputs.
+
+        Returns
+        -------
+        Certificate
+            ``exact``, the bounds, what they rest on; ``print`` it.
+        """
+        from fcorr.estimators.certifying import certify_estimator
+
+        check_is_fitted(self, "model_")
+        return certify_estimator(
+            self, X, epsilon=epsilon, alpha=alpha, confidence=confidence, effort=effort
+        )
 
     # Model files
 

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from fcorr._core.errors import InvalidInputError, enumerate_some
 from fcorr._core.randomness import RandomState
+from fcorr.certify.links import Link, LinkName
+from fcorr.data.bins import Bins
 from fcorr.data.describing import CategoricalMissing, NumericMissing
 from fcorr.data.inference import ConstantColumns, MinCategoryRows
 from fcorr.data.kinds import Kinds
@@ -19,11 +21,12 @@ from fcorr.data.targets import Outcomes
 from fcorr.estimators._doc import with_shared_parameters
 from fcorr.estimators.balance import class_shift, softmax
 from fcorr.estimators.base import BaseFCorr, Columns
+from fcorr.estimators.invariance import Invariance
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
 from fcorr.nn.engine import EngineName
 from fcorr.nn.fcorr import NumericEmbeddingName
 from fcorr.training.losses import Loss, binary_log_loss, log_loss
-from fcorr.training.objective import CarForm, CarWeight, Invariance
+from fcorr.training.objective import CarForm, CarWeight
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 
@@ -98,7 +101,9 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         sensitive: Columns = None,
         car: CarWeight = 1e6,
         car_form: CarForm = "sensitive",
-        invariance: Invariance = None,
+        car_combinations: bool = False,
+        invariance: Invariance = "adapt",
+        bins: Bins | None = None,
         head: Sequence[int] = (128, 128),
         n_layers: int = 1,
         residual: bool = True,
@@ -124,7 +129,9 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
             sensitive=sensitive,
             car=car,
             car_form=car_form,
+            car_combinations=car_combinations,
             invariance=invariance,
+            bins=bins,
             head=head,
             n_layers=n_layers,
             residual=residual,
@@ -262,6 +269,19 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
             self.threshold_ = float(np.clip(chosen, 0.0, _NOBODY))
         else:
             self.threshold_ = float(self.threshold)
+
+    def _to_predictions(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        probabilities = self._to_probabilities(outputs)
+        return probabilities[:, 1:] if len(self.classes_) == 2 else probabilities
+
+    def _link_name(self) -> LinkName:
+        return "sigmoid" if len(self.classes_) == 2 else "softmax"
+
+    def _link(self) -> Link:
+        # A common constant changes no softmax; constants of its own for each class do not widen
+        # what the bound on its change allows for.
+        offset = float(self.balance_[0]) if len(self.classes_) == 2 else 0.0
+        return Link(self._link_name(), offset=offset)
 
     def _n_outputs(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)

@@ -1,6 +1,7 @@
 """Model files: safetensors, with everything that is not a weight as JSON in the header."""
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -15,9 +16,11 @@ from torch import Tensor
 from fcorr._core.errors import ModelFileError
 from fcorr._core.files import write_atomically
 from fcorr._version import __version__
+from fcorr.certify.exactness import is_exact
 from fcorr.data.schema import Schema
 from fcorr.estimators.base import BaseFCorr
 from fcorr.estimators.classifier import FCorrClassifier
+from fcorr.estimators.invariance import MAX_PORTFOLIO, Portfolio
 from fcorr.estimators.options import check_options
 from fcorr.estimators.regressor import FCorrRegressor
 from fcorr.nn.embeddings import SplineEmbedding
@@ -30,6 +33,7 @@ _ESTIMATORS: dict[str, type[BaseFCorr]] = {
     cls.__name__: cls for cls in (FCorrClassifier, FCorrRegressor)
 }
 _SIGNIFICANCE = "significance"
+_PORTFOLIO = "portfolio.values", "portfolio.shares"
 
 
 def save_model(estimator: BaseFCorr, path: str | os.PathLike[str]) -> None:
@@ -44,11 +48,15 @@ def save_model(estimator: BaseFCorr, path: str | os.PathLike[str]) -> None:
         "columns": list(estimator._input_names),
         "target": estimator._target_state(),
         "balance": estimator.balance_.tolist(),
+        "exact": estimator.exact_,
         "seed": estimator.seed_,
         "history": asdict(estimator.history_),
     }
     tensors = {f"model.{k}": v.contiguous() for k, v in estimator.model_.state_dict().items()}
     tensors[_SIGNIFICANCE] = torch.from_numpy(estimator.significance_)
+    if estimator.portfolio_ is not None:
+        parts = estimator.portfolio_.values, estimator.portfolio_.shares
+        tensors |= dict(zip(_PORTFOLIO, parts, strict=True))
     content = save(tensors, metadata={"fcorr": json.dumps(header, ensure_ascii=False)})
     write_atomically(path, content)
 
@@ -67,8 +75,12 @@ def _plain_parameters(estimator: BaseFCorr) -> dict[str, Any]:
     check_options(parameters)  # or load would refuse them
     # JSON has no integers as keys: columns without names go by the names they were given.
     names = dict(enumerate(estimator._input_names))
-    kinds = parameters["kinds"]
-    parameters["kinds"] = kinds and {names.get(column, column): kinds[column] for column in kinds}
+    for name in ("kinds", "bins"):
+        by_column = parameters[name]
+        if isinstance(by_column, Mapping):
+            parameters[name] = {
+                names.get(column, column): by_column[column] for column in by_column
+            }
     if isinstance(parameters.get("class_weight"), Mapping):
         parameters["class_weight"] = list(parameters["class_weight"].items())  # classes are no text
     return {name: _plain(value) for name, value in parameters.items()}
@@ -193,6 +205,7 @@ def _restore(
     estimator.significance_ = tensors.pop(_SIGNIFICANCE).double().numpy().copy()
     if estimator.significance_.shape != (len(schema.feature_names),):
         raise ValueError(f"significance has shape {estimator.significance_.shape}")
+    estimator.portfolio_ = _restore_portfolio(tensors, schema)
     weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
     _check_sizes(estimator, weights)
     padded = weights.get("numeric.knots", torch.empty(0, 0))
@@ -200,8 +213,47 @@ def _restore(
     estimator.model_ = estimator._build_model(knots)
     estimator.model_.load_state_dict(weights)
     estimator.model_.eval()
+    estimator.exact_ = header["exact"]
+    _check_exactness(estimator)
     assert isinstance(estimator, FCorrClassifier | FCorrRegressor)
     return estimator
+
+
+def _restore_portfolio(tensors: dict[str, Tensor], schema: Schema) -> Portfolio | None:
+    """Take the portfolio out of the tensors, where there is one."""
+    values, shares = (tensors.pop(name, None) for name in _PORTFOLIO)
+    if values is None or shares is None:
+        return None
+    positions = schema.sensitive_positions
+    n_codes = dict(enumerate(schema.cardinalities))
+    possible = (
+        values.shape == (len(shares), len(positions))
+        and len(shares) <= MAX_PORTFOLIO
+        and bool((shares >= 0).all())
+        and math.isclose(float(shares.sum()), 1, abs_tol=1e-9)
+        and all(
+            bool(((column >= 0) & (column < n_codes[position])).all())
+            for position, column in zip(positions, values.T, strict=True)
+            if position in n_codes
+        )
+    )
+    if not possible:
+        raise ValueError("the portfolio of sensitive values is none of this schema")
+    return Portfolio(positions, values, shares.double())
+
+
+def _check_exactness(estimator: BaseFCorr) -> None:
+    """Prove once more what the file says: that no flip can change a prediction."""
+    positions = estimator.schema_.sensitive_positions
+    if type(estimator.exact_) is not bool or (estimator.exact_ and not positions):
+        raise ValueError(f"exact is {estimator.exact_!r}, with {len(positions)} sensitive features")
+    if estimator.portfolio_ is not None:
+        if not estimator.exact_:
+            raise ValueError("a model that averages over a portfolio is exact, this one is not")
+    elif estimator.exact_ and not is_exact(estimator.model_, positions):
+        raise ValueError(
+            "it is said to be exactly invariant, but its weights tell sensitive values apart"
+        )
 
 
 def _check_sizes(estimator: BaseFCorr, weights: dict[str, Tensor]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from fcorr._core.errors import InvalidInputError
+from fcorr.data.bins import parse_bins
 from fcorr.data.kinds import parse_kinds
 from fcorr.metrics.thresholds import RULES, is_threshold_rule
 
@@ -55,7 +56,11 @@ _RULES: dict[str, _Rule] = {
     "car_form": _choice("sensitive", "paper", "cda"),
     "head": ("a tuple of hidden-layer sizes of at least 1, such as (128, 128)", _sizes),
     "n_layers": ("an integer of at least 1", lambda v: _is_integer(v, 1)),
-    "invariance": ("'adapt' or None", lambda v: v is None or v == "adapt"),
+    "invariance": (
+        "'adapt', 'marginal' or None",
+        lambda v: v is None or v in ("adapt", "marginal"),
+    ),
+    "car_combinations": ("True or False", _is_boolean),
     "residual": ("True or False", _is_boolean),
     "numeric_embedding": _choice("spline", "paper"),
     "n_knots": ("an integer of at least 2", lambda v: _is_integer(v, 2)),
@@ -107,6 +112,7 @@ def check_options(parameters: dict[str, Any]) -> None:
         if is_array or not holds(value):
             raise InvalidInputError(f"{name} must be {rule}, got {value!r}.")
     parse_kinds(parameters["kinds"])
+    parse_bins(parameters["bins"])
     exposure = parameters.get("exposure")
     if exposure is not None and parameters["objective"] == "mse":
         raise InvalidInputError(

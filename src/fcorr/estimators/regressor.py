@@ -11,6 +11,8 @@ from torch import Tensor
 
 from fcorr._core.errors import InvalidInputError
 from fcorr._core.randomness import RandomState
+from fcorr.certify.links import Link, LinkName
+from fcorr.data.bins import Bins
 from fcorr.data.describing import CategoricalMissing, NumericMissing
 from fcorr.data.inference import ConstantColumns, MinCategoryRows
 from fcorr.data.kinds import Kinds
@@ -18,10 +20,11 @@ from fcorr.data.targets import Outcomes
 from fcorr.estimators._doc import with_shared_parameters
 from fcorr.estimators.balance import log_shift, mean_shift
 from fcorr.estimators.base import BaseFCorr, Columns
+from fcorr.estimators.invariance import Invariance
 from fcorr.nn.engine import EngineName
 from fcorr.nn.fcorr import NumericEmbeddingName
 from fcorr.training.losses import Loss, gamma_loss, poisson_loss, squared_error, tweedie_loss
-from fcorr.training.objective import CarForm, CarWeight, Invariance
+from fcorr.training.objective import CarForm, CarWeight
 
 ObjectiveName = Literal["mse", "poisson", "gamma", "tweedie"]
 
@@ -108,7 +111,9 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         sensitive: Columns = None,
         car: CarWeight = 1e6,
         car_form: CarForm = "sensitive",
-        invariance: Invariance = None,
+        car_combinations: bool = False,
+        invariance: Invariance = "adapt",
+        bins: Bins | None = None,
         head: Sequence[int] = (128, 128),
         n_layers: int = 1,
         residual: bool = True,
@@ -134,7 +139,9 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
             sensitive=sensitive,
             car=car,
             car_form=car_form,
+            car_combinations=car_combinations,
             invariance=invariance,
+            bins=bins,
             head=head,
             n_layers=n_layers,
             residual=residual,
@@ -244,6 +251,17 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
             return np.array([mean_shift(output, standardised, outcomes.weight)])
         log_means = np.log(outcomes.exposure) + self.base_ + output
         return np.array([log_shift(log_means, y, outcomes.weight)])
+
+    def _to_predictions(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._to_rate(outputs)[:, None]
+
+    def _link_name(self) -> LinkName:
+        return "identity" if self.objective_ == "mse" else "exp"
+
+    def _link(self) -> Link:
+        if self.objective_ == "mse":
+            return Link("identity", scale=self.target_scale_)
+        return Link("exp", offset=self.base_ + float(self.balance_[0]))
 
     def _n_outputs(self) -> int:
         return 1

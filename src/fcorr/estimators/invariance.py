@@ -1,0 +1,148 @@
+"""What the sensitive features are exchanged for, and the average over a portfolio of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import log_softmax, logsigmoid
+
+from fcorr._core.errors import InvalidInputError
+from fcorr.certify.links import LinkName
+from fcorr.data.encoding import EncodedTable
+from fcorr.nn.counterfactuals import Exchange
+from fcorr.nn.fcorr import FCorrTransformer
+
+Invariance = Literal["adapt", "marginal"] | None
+
+MAX_PORTFOLIO = 4_096
+"""Most combinations of sensitive values that predictions are averaged over."""
+
+_N_GRID = 16  # numbers that a continuous feature is exchanged for
+
+
+def number_grid(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the numbers that a continuous feature is exchanged for.
+
+    They are the middles of equally filled groups of the training rows, or all values where there
+    are few; and NaN, last, where the model has an embedding for a missing number.
+
+    Examples
+    --------
+    >>> number_grid(np.array([3.0, 1.0, np.nan, 1.0], dtype=np.float32))
+    array([ 1.,  3., nan], dtype=float32)
+    """
+    known = numbers[~np.isnan(numbers)]
+    grid = np.unique(known)
+    if len(grid) > _N_GRID:
+        middles = (np.arange(_N_GRID) + 0.5) / _N_GRID
+        grid = np.unique(np.quantile(known, middles, method="inverted_cdf"))
+    missing = [np.nan] if len(known) < len(numbers) else []
+    return np.append(grid, missing).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """Values of the sensitive features in the training table, and the share of each.
+
+    A model's prediction averaged over it,
+
+        f(x) = Σ_s P(s) · f(x, s),
+
+    is what the actuarial literature calls the discrimination-free price (Lindholm, Richman,
+    Tsanakas and Wüthrich, 2022). P(s) does not depend on the rest of the row: the sensitive
+    feature's own effect is averaged out, and other features are not asked to stand in for it.
+
+    Attributes
+    ----------
+    features : tuple of int
+        Positions of the sensitive features in the model.
+    values : Tensor
+        ``(M, S)``: codes of categories and standardised numbers, in all combinations that occur.
+    shares : Tensor
+        ``(M,)`` in float64, of sum 1.
+    """
+
+    features: tuple[int, ...]
+    values: Tensor
+    shares: Tensor
+
+    @classmethod
+    def learn(
+        cls, encoded: EncodedTable, features: Sequence[int], weight: NDArray[np.float64]
+    ) -> "Portfolio":
+        """Count the combinations in the training table; numbers by the nearest of a grid."""
+        n_categorical = encoded.codes.shape[1]
+        values, places = [], []
+        for feature in features:
+            if feature < n_categorical:
+                codes = encoded.codes[:, feature]
+                values.append(np.arange(codes.max() + 1, dtype=np.float32))
+                places.append(codes)
+            else:
+                numbers = encoded.numbers[:, feature - n_categorical]
+                values.append(number_grid(numbers))
+                places.append(_nearest(values[-1], numbers))
+        sizes = [len(options) for options in values]
+        occurring, row_of = np.unique(np.ravel_multi_index(places, sizes), return_inverse=True)
+        if len(occurring) > MAX_PORTFOLIO:
+            raise InvalidInputError(
+                f"invariance='marginal' averages over at most {MAX_PORTFOLIO} combinations of "
+                f"sensitive values, got {len(occurring)} in X. Name fewer sensitive columns, group "
+                "them with bins=, or use invariance='adapt'."
+            )
+        shares = np.bincount(row_of, weights=weight) / weight.sum()
+        found = np.unravel_index(occurring, sizes)
+        columns = [options[place] for options, place in zip(values, found, strict=True)]
+        return cls(
+            tuple(features), torch.from_numpy(np.stack(columns, axis=1)), torch.from_numpy(shares)
+        )
+
+    def outputs(
+        self, model: FCorrTransformer, link: LinkName, x_cat: Tensor, x_num: Tensor
+    ) -> Tensor:
+        """Average the predictions over the portfolio, and return them as outputs: ``(B, K)``.
+
+        The average is taken on the scale of the predictions (probabilities, means), in float64
+        and without leaving the log scale, and taken back through the link. What the rows
+        themselves hold in the sensitive features is not used.
+        """
+        e_BF = model.embed(x_cat, x_num)
+        sizes = x_cat.shape[1], x_num.shape[1]
+        exchange = Exchange.to_values(self.features, self.values, *sizes, e_BF.device)
+        own = list(self.features)
+        total: Tensor | None = None
+        for values_S, share in zip(exchange.embed(model), self.shares.tolist(), strict=True):
+            if share == 0:
+                continue
+            e_BF[:, own] = values_S
+            part = _share_of_prediction(model.decode(model.encode(e_BF)).double(), link, share)
+            if total is None:
+                total = part
+            else:
+                total = total + part if link == "identity" else torch.logaddexp(total, part)
+        assert total is not None  # shares sum to 1
+        return total[:, 1:] - total[:, :1] if link == "sigmoid" else total
+
+
+def _share_of_prediction(outputs: Tensor, link: LinkName, share: float) -> Tensor:
+    """Weigh predictions: as they are for the identity, else as logarithms."""
+    if link == "identity":
+        return share * outputs
+    if link == "sigmoid":
+        logs = torch.cat([logsigmoid(-outputs), logsigmoid(outputs)], dim=1)
+    elif link == "softmax":
+        logs = log_softmax(outputs, dim=1)
+    else:
+        logs = outputs
+    return logs + np.log(share)
+
+
+def _nearest(grid: NDArray[np.float32], numbers: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Return the place of the grid value nearest to each number; NaN's is the last."""
+    known = grid[~np.isnan(grid)]
+    places = np.searchsorted((known[1:] + known[:-1]) / 2, numbers)
+    return np.where(np.isnan(numbers), len(grid) - 1, places)

@@ -1,0 +1,435 @@
+"""Exact invariance: no flip of a sensitive column changes a prediction by one bit."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+
+from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError, load
+from fcorr.data import make_proxy_bias
+from fcorr.data.encoding import encode
+from fcorr.data.tables import read_table
+from fcorr.estimators.invariance import Portfolio, number_grid
+
+SMALL = {"head": (8,), "epochs": 8, "random_state": 0}
+both_ways = pytest.mark.parametrize("invariance", ["adapt", "marginal"])
+
+
+def make_table(n=600, missing=0):
+    rng = np.random.default_rng(4)
+    sex, region = rng.choice(["f", "m"], n), rng.choice(list("abcd"), n)
+    age, income = rng.normal(40, 10, n), rng.lognormal(size=n)
+    X = pd.DataFrame({"sex": sex, "region": region, "age": age, "income": income})
+    effect = (sex == "m") + (region == "a") + (age - 40) / 10 + np.log(income)
+    X.loc[: missing - 1, "age"] = np.nan
+    X.loc[n - missing :, "sex"] = None
+    return X, effect + rng.normal(size=n)
+
+
+X, SCORE = make_table()
+Y = (SCORE > 0.7).astype(int)
+
+
+def predictions(model, X):
+    return model.predict_proba(X) if isinstance(model, FCorrClassifier) else model.predict(X)
+
+
+def flips(X, columns):
+    """All rows, with the columns set to every combination of values, known ones and others."""
+    options = {
+        "sex": ["f", "m", "x", None],
+        "region": [*"abcd", "nowhere"],
+        "age": [-1e30, 0.0, 17.3, 41.0, 63.5, 1e30, np.nan],
+    }
+    for values in itertools.product(*(options[column] for column in columns)):
+        yield X.assign(**dict(zip(columns, values, strict=True)))
+
+
+OPTIONS = [
+    {},
+    {"residual": False},
+    {"n_layers": 3},
+    {"n_layers": 3, "residual": False},
+    {"engine": "plain"},
+    {"numeric_embedding": "paper"},
+    {"missing_numeric": "category"},
+    {"early_stopping": 1, "epochs": 12},
+]
+
+
+@both_ways
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_no_flip_changes_one_bit(invariance, options, tmp_path):
+    sensitive = ["sex", "age"]
+    X, score = make_table(missing=20)
+    y = (score > 0.7).astype(int)
+    settings = SMALL | {"sensitive": sensitive, "invariance": invariance} | options
+    model = FCorrClassifier(**settings).fit(X, y)
+    assert model.exact_
+    model.save(tmp_path / "model.safetensors")
+    for each in (model, load(tmp_path / "model.safetensors")):
+        expected = each.predict_proba(X)
+        assert np.std(expected[:, 1]) > 0.01  # it has learnt something from the other columns
+        for flipped in flips(X, sensitive):
+            assert np.array_equal(each.predict_proba(flipped), expected)
+        assert np.array_equal(each.predict_proba(X.drop(columns=sensitive)), expected)
+        assert np.array_equal(each.predict_proba(X.drop(columns="sex")), expected)
+
+
+@both_ways
+@pytest.mark.parametrize("car", [{"car": None}, {"car": 1.0, "car_form": "paper"}], ids=str)
+def test_it_does_not_take_the_default_car(invariance, car):
+    model = FCorrClassifier(**SMALL, sensitive="sex", invariance=invariance, **car).fit(X, Y)
+    expected = model.predict_proba(X)
+    assert all(np.array_equal(model.predict_proba(f), expected) for f in flips(X, ["sex"]))
+    assert model.history_.epochs[-1].car in (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["multi-class", "mse", "poisson", "gamma", "tweedie"],
+)
+@both_ways
+def test_every_kind_of_prediction(case, invariance, tmp_path):
+    settings = SMALL | {"sensitive": ["sex", "region"], "invariance": invariance}
+    if case == "multi-class":
+        model = FCorrClassifier(**settings).fit(X, np.digitize(SCORE, [0, 1]))
+    else:
+        y = np.round(np.exp(SCORE)) + (case == "gamma") if case != "mse" else SCORE
+        exposure = {} if case == "mse" else {"exposure": "income"}
+        model = FCorrRegressor(objective=case, **exposure, **settings).fit(X, y)
+        predicted = model.predict(X.drop(columns=["sex", "region"]))
+        assert predicted.sum() == pytest.approx(y.sum(), rel=1e-6)  # in balance
+    model.save(tmp_path / "model.safetensors")
+    expected = predictions(model, X)
+    assert np.array_equal(predictions(load(tmp_path / "model.safetensors"), X), expected)
+    assert np.ptp(expected) > 0.01
+    for flipped in flips(X, ["sex", "region"]):
+        assert np.array_equal(predictions(model, flipped), expected)
+
+
+@both_ways
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pd.DataFrame.to_numpy], ids=str)
+def test_the_sensitive_column_may_be_left_out(invariance, frame):
+    whole = frame(pd.DataFrame(X)) if frame is not pl.DataFrame else pl.from_pandas(X)
+    is_array = isinstance(whole, np.ndarray)
+    sensitive = 1 if is_array else "region"
+    kinds = {2: "numeric", 3: "numeric"} if is_array else None
+    model = FCorrClassifier(**SMALL, sensitive=sensitive, invariance=invariance, kinds=kinds)
+    model.fit(whole, Y)
+    without = np.delete(whole, 1, axis=1) if is_array else whole[["sex", "age", "income"]]
+    assert np.array_equal(model.predict_proba(without), model.predict_proba(whole))
+
+
+def test_other_columns_may_not():
+    model = FCorrClassifier(**SMALL, sensitive="sex").fit(X, Y)
+    with pytest.raises(InvalidInputError, match="Column 'region' is missing"):
+        model.predict(X[["age", "income"]])
+
+
+def test_without_adapting_a_trace_is_left_and_the_column_is_needed():
+    model = FCorrClassifier(**SMALL, sensitive="sex", car=1.0, invariance=None).fit(X, Y)
+    assert not model.exact_
+    changed = [model.predict_proba(X.assign(sex=sex)) for sex in "fm"]
+    assert np.abs(np.subtract(*changed)).max() > 0
+    with pytest.raises(InvalidInputError, match=r"'sex' \(sensitive\) is missing"):
+        model.predict(X.drop(columns="sex"))
+
+
+@both_ways
+def test_without_a_sensitive_column_it_changes_nothing(invariance):
+    plain = FCorrClassifier(**SMALL, invariance=None).fit(X, Y)
+    exact = FCorrClassifier(**SMALL, invariance=invariance).fit(X, Y)
+    assert not exact.exact_
+    assert np.array_equal(plain.predict_proba(X), exact.predict_proba(X))
+
+
+def test_a_thousand_categories():
+    rng = np.random.default_rng(0)
+    town = rng.permutation(np.arange(3_000) % 1_000).astype(str)
+    table = pd.DataFrame(rng.normal(size=(3_000, 3)), columns=list("abc")).assign(town=town)
+    y = table["a"] + rng.normal(size=3_000)
+    model = FCorrRegressor(**SMALL, sensitive="town").fit(table, y)
+    assert model.schema_["town"].n_codes == 1_000
+    expected = model.predict(table)
+    for name in ("0", "999", "elsewhere"):
+        assert np.array_equal(model.predict(table.assign(town=name)), expected)
+
+
+# The marginal form
+
+
+@pytest.fixture(scope="module")
+def aware_and_marginal():
+    settings = SMALL | {"sensitive": ["sex", "region"], "dropout": 0.0}
+    aware = FCorrClassifier(**settings, invariance=None, car=None).fit(X, Y)
+    return aware, FCorrClassifier(**settings, invariance="marginal").fit(X, Y)
+
+
+def test_the_marginal_form_is_the_average_over_the_portfolio(aware_and_marginal):
+    aware, marginal = aware_and_marginal
+    shares = X.value_counts(["sex", "region"], normalize=True)
+    # Its network is the aware one; what differs is the shift that restores the balance.
+    probability = sum(
+        share
+        * _sigmoid(
+            _logit(aware.predict_proba(X.assign(sex=sex, region=region))[:, 1]) - aware.balance_
+        )
+        for (sex, region), share in shares.items()
+    )
+    expected = _sigmoid(_logit(probability) + marginal.balance_)
+    np.testing.assert_allclose(marginal.predict_proba(X)[:, 1], expected, rtol=1e-9)
+
+
+def test_the_marginal_form_is_in_balance(aware_and_marginal):
+    _, marginal = aware_and_marginal
+    assert marginal.predict_proba(X)[:, 1].mean() == pytest.approx(Y.mean(), abs=1e-9)
+
+
+def test_its_attention_is_that_of_the_aware_model(aware_and_marginal):
+    aware, marginal = aware_and_marginal
+    np.testing.assert_array_equal(marginal.attention(X).values, aware.attention(X).values)
+    with pytest.raises(InvalidInputError, match="'sex'"):
+        marginal.attention(X.drop(columns="sex"))
+
+
+def test_shares_count_weight_and_exposure():
+    rng = np.random.default_rng(1)
+    weight, years = rng.uniform(1, 3, len(X)), rng.uniform(0.1, 1, len(X))
+    model = FCorrRegressor(
+        **SMALL, sensitive="sex", objective="poisson", exposure="years", invariance="marginal"
+    ).fit(X.assign(years=years), Y, sample_weight=weight)
+    expected = pd.Series(weight * years).groupby(X["sex"].to_numpy()).sum()
+    np.testing.assert_allclose(model.portfolio_.shares, expected / expected.sum())
+
+
+def test_a_continuous_column_is_averaged_over_quantiles():
+    model = FCorrRegressor(**SMALL, sensitive="age", invariance="marginal").fit(X, SCORE)
+    numbers = encode(read_table(X), model.schema_).numbers[:, 0]
+    assert model.schema_.sensitive_features == ("age",)
+    portfolio = model.portfolio_
+    assert portfolio.values.shape == (16, 1)
+    # Nearest to the middles of equally filled groups: the shares are near 1/16 each.
+    np.testing.assert_allclose(portfolio.shares, 1 / 16, atol=0.03)
+    mean = float((portfolio.values[:, 0] * portfolio.shares).sum())
+    assert mean == pytest.approx(numbers.mean(), abs=0.05)
+
+
+def test_too_many_combinations_are_refused():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"a": rng.permutation(5_000).astype(str), "b": rng.normal(size=5_000), "c": 1.0 * Y[0]}
+    ).assign(c=rng.normal(size=5_000))
+    model = FCorrRegressor(**SMALL, sensitive="a", invariance="marginal")
+    with pytest.raises(InvalidInputError, match=r"at most 4096 combinations .* got 5000 in X"):
+        model.fit(table, table["b"])
+
+
+def test_number_grid():
+    few = np.array([2.0, 1.0, 2.0], dtype=np.float32)
+    np.testing.assert_array_equal(number_grid(few), [1, 2])
+    many = np.arange(1_600, dtype=np.float32)
+    np.testing.assert_array_equal(number_grid(many), np.arange(16) * 100 + 49)
+    assert np.isnan(number_grid(np.append(many, np.float32(np.nan)))[-1])
+
+
+def test_missing_numbers_are_a_value_of_their_own_in_the_portfolio():
+    X, score = make_table(missing=30)
+    settings = SMALL | {"sensitive": "age", "missing_numeric": "category"}
+    model = FCorrRegressor(**settings, invariance="marginal").fit(X, score)
+    is_missing = model.portfolio_.values[:, 0].isnan()
+    assert model.portfolio_.shares[is_missing].item() == pytest.approx(30 / 600)
+
+
+# Continuous sensitive columns
+
+
+def test_a_continuous_column_is_embedded_as_one_number():
+    model = FCorrClassifier(**SMALL, sensitive="age").fit(X, Y)
+    (position,) = model.schema_.sensitive_positions
+    assert model.attention(X).names[0] == "age"
+    with torch.no_grad():
+        encoded = encode(read_table(X), model.schema_)
+        e = model.model_.embed(torch.from_numpy(encoded.codes), torch.from_numpy(encoded.numbers))
+    assert len(e[:, position].unique()) == 1
+
+
+def test_car_alone_closes_the_gap_of_a_continuous_column():
+    y = SCORE + 0.2 * (X["age"] - 40)
+    ages = np.quantile(X["age"], [0.02, 0.3, 0.5, 0.7, 0.98])
+    changes = {}
+    for car in (None, 1e6):
+        settings = SMALL | {"epochs": 20, "dropout": 0.0, "sensitive": "age", "invariance": None}
+        model = FCorrRegressor(**settings, car=car).fit(X, y)
+        scored = [model.predict(X.assign(age=age)) for age in ages]
+        changes[car] = np.ptp(scored, axis=0).max()
+    assert changes[None] > 3
+    assert changes[1e6] < changes[None] / 10
+
+
+def test_bins_make_categories_of_numbers():
+    model = FCorrClassifier(**SMALL, sensitive="age", bins=[30, 50], invariance=None).fit(X, Y)
+    assert model.schema_.sensitive_positions == (0,)
+    assert model.schema_["age"].labels == ("below 30", "30 to below 50", "50 and above")
+    same_group = [model.predict_proba(X.assign(age=age)) for age in (31.0, 49.0)]
+    np.testing.assert_array_equal(*same_group)
+    assert not np.array_equal(same_group[0], model.predict_proba(X.assign(age=51.0)))
+
+
+# Several sensitive columns
+
+
+@pytest.mark.parametrize("combinations", [False, True])
+@pytest.mark.parametrize("car_form", ["sensitive", "paper", "cda"])
+def test_invariance_to_each_is_invariance_to_every_combination(combinations, car_form):
+    settings = SMALL | {"epochs": 20, "car_form": car_form, "car_combinations": combinations}
+    model = FCorrClassifier(**settings, sensitive=["sex", "region"], invariance=None, car=1e4).fit(
+        X, Y
+    )
+    alone = [
+        np.ptp([model.predict_proba(X.assign(**{c: v}))[:, 1] for v in values], axis=0).max()
+        for c, values in (("sex", "fm"), ("region", "abcd"))
+    ]
+    joint = [
+        model.predict_proba(X.assign(sex=sex, region=region))[:, 1]
+        for sex, region in itertools.product("fm", "abcd")
+    ]
+    assert max(alone) < 0.02
+    assert np.ptp(joint, axis=0).max() < 0.04
+
+
+# Re-checked at load
+
+
+def test_a_file_whose_weights_are_not_exact_is_refused(tmp_path):
+    model = FCorrClassifier(**SMALL, sensitive="sex").fit(X, Y)
+    with torch.no_grad():
+        model.model_.categorical.cat_linear.weight[0] = 1e-3
+    model.save(tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="said to be exactly invariant, but its weights tell"):
+        load(tmp_path / "model.safetensors")
+
+
+def test_a_portfolio_learns_only_what_occurs():
+    table = read_table(X[X["sex"].eq("f") | X["region"].eq("a")])
+    model = FCorrClassifier(**SMALL, sensitive=["sex", "region"], invariance="marginal").fit(X, Y)
+    encoded = encode(table, model.schema_)
+    portfolio = Portfolio.learn(encoded, (0, 1), np.ones(len(encoded)))
+    assert portfolio.values.tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 0]]
+
+
+# Certificates
+
+
+@both_ways
+def test_exact_models_are_certified(invariance, tmp_path):
+    model = FCorrClassifier(**SMALL, sensitive=["sex", "age"], invariance=invariance).fit(X, Y)
+    model.save(tmp_path / "model.safetensors")
+    for each in (model, load(tmp_path / "model.safetensors")):
+        for certificate in (each.certificate(), each.certificate(X)):
+            assert certificate.exact
+            assert certificate.bound == 0.0
+        assert certificate.population.epsilon == 0.0
+
+
+def test_other_models_are_bounded():
+    model = FCorrClassifier(**SMALL, sensitive=["sex", "age"], car=1e3, invariance=None).fit(X, Y)
+    certificate = model.certificate(X, alpha=0.05, effort=2**12)
+    assert not certificate.exact
+    changes = {}
+    ages = model.model_.numeric.knots[0]
+    column = model.schema_["age"]
+    for name, values in {"sex": ["f", "m"], "age": (ages * column.scale + column.mean)}.items():
+        scored = [model.predict_proba(X.assign(**{name: v}))[:, 1] for v in np.asarray(values)]
+        changes[name] = np.ptp([model.predict_proba(X)[:, 1], *scored], axis=0)
+    for flip in certificate.features:
+        assert flip.prediction.value >= changes[flip.name].max()
+        # The 600 rows as a sample: an order statistic of the largest changes.
+        at = np.searchsorted(np.sort(changes[flip.name]), flip.population.epsilon - 1e-6)
+        assert 570 < at < 600
+    assert certificate.joint.population.epsilon >= certificate.features[0].population.epsilon / 2
+
+
+@pytest.mark.parametrize("case", ["multi-class", "poisson", "paper embedding"])
+def test_certificates_of_every_kind_of_prediction(case):
+    settings = SMALL | {"sensitive": "region", "car": 1.0, "invariance": None}
+    if case == "multi-class":
+        model = FCorrClassifier(**settings).fit(X, np.digitize(SCORE, [0, 1]))
+        score = model.predict_proba
+    elif case == "poisson":
+        exposed = {"objective": "poisson", "exposure": "income"}
+        model = FCorrRegressor(**settings, **exposed).fit(X, np.round(np.exp(SCORE)))
+        score = model.predict_rate
+    else:
+        model = FCorrRegressor(**settings, numeric_embedding="paper").fit(X, SCORE)
+        score = model.predict
+    certificate = model.certificate(X, epsilon=0.01, effort=2**12)
+    changes = np.ptp([score(X.assign(region=region)) for region in "abcd"], axis=0)
+    changes = changes.reshape(len(X), -1).max(axis=1)
+    assert certificate.population.n_above == (changes > 0.01).sum()
+    assert certificate.features[0].prediction.value >= changes.max()
+
+
+def test_a_model_without_sensitive_columns_has_no_certificate():
+    model = FCorrClassifier(**SMALL).fit(X, Y)
+    with pytest.raises(InvalidInputError, match="this model was fitted without any"):
+        model.certificate()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"alpha": 0.0}, "alpha"),
+        ({"alpha": 0.1, "epsilon": 0.1}, "one of alpha and epsilon"),
+        ({"confidence": 1.0}, "confidence"),
+    ],
+    ids=str,
+)
+def test_bad_questions(options, message):
+    model = FCorrClassifier(**SMALL, sensitive="sex").fit(X, Y)
+    with pytest.raises(InvalidInputError, match=message):
+        model.certificate(X, **options)
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _logit(p):
+    return np.log(p) - np.log1p(-p)
+
+
+# Proxies
+
+
+def effect_of_proxy(model, X):
+    """Coefficient of Z in the line that fits the predictions best."""
+    columns = [np.ones(len(X)), X["Z"], X["X1"], X["X2"], X["X3"] == "yes", X["S"] == "yes"]
+    design = np.column_stack(columns).astype(float)
+    return np.linalg.lstsq(design, model.predict(X), rcond=None)[0][1]
+
+
+def test_only_the_marginal_form_leaves_the_proxy_its_true_effect():
+    """The truth is 0; a model that never sees S gives Z what is due to S."""
+    X, y = make_proxy_bias(8_000, random_state=0, frame="pandas")
+    held_out, _ = make_proxy_bias(4_000, random_state=1, frame="pandas")
+    settings = {"epochs": 10, "random_state": 0}
+    models = {
+        "aware": (X, {"sensitive": "S", "invariance": None, "car": None}),
+        "removed": (X.drop(columns="S"), {}),
+        "adapt": (X, {"sensitive": "S", "invariance": "adapt"}),
+        "marginal": (X, {"sensitive": "S", "invariance": "marginal"}),
+    }
+    effects = {
+        name: effect_of_proxy(FCorrRegressor(**settings, **options).fit(table, y), held_out)
+        for name, (table, options) in models.items()
+    }
+    assert abs(effects["aware"]) < 0.05
+    assert abs(effects["marginal"]) < 0.05
+    assert effects["removed"] > 0.2
+    assert effects["adapt"] > 0.2
