@@ -117,12 +117,23 @@ def test_amounts_are_refused_where_counts_are_asked_for():
         ({"interval": "bootstap"}, "must be 'poisson' or 'bootstrap', got 'bootstap'. Did you"),
         ({"confidence": 95}, "confidence must lie between 0 and 1, got 95. Write 95 % as 0.95."),
         ({"sensitive_features": ["a"]}, "got y_true 2, sensitive_features 1. Take them"),
-        ({"sensitive_features": ["a", None]}, "must not have missing values, got 1 in 2 rows"),
+        ({"sensitive_features": {"a": [1, 2], "b": [1]}}, "must have the same number of rows"),
     ],
 )
 def test_bad_input(options, text):
     with pytest.raises(InvalidInputError, match=text):
         actual_over_expected([1, 2], [1, 2], **{"sensitive_features": ["a", "b"], **options})
+
+
+def test_missing_groups_and_intersections():
+    groups = {"sex": ["f", "m", "m", None], "race": ["a", "a", "a", "b"]}
+    table = actual_over_expected([1, 2, 4, 3], [1, 1, 1, 2], sensitive_features=groups)
+    assert [(r.group, r.n, r.actual, r.expected) for r in table.rows] == [
+        (("f", "a"), 1, 1, 1),
+        (("m", "a"), 2, 6, 2),
+        ((None, "b"), 1, 3, 2),
+    ]
+    assert table.to_dict()["rows"][2]["group"] == (None, "b")
 
 
 # Probabilities

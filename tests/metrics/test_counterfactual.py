@@ -99,6 +99,16 @@ def test_gaps_agree_with_a_triple_loop(gap: Any, weighted: bool) -> None:
 
 
 @pytest.mark.parametrize("gap", ORACLES)
+def test_gaps_do_not_depend_on_how_many_categories_are_compared_at_once(
+    gap: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    y_true, flips, weight = make_flips(n_categories=5)
+    expected = gap(y_true, flips, sample_weight=weight)
+    monkeypatch.setattr("fcorr.metrics._partitions.BLOCK_SIZE", 2 * len(flips) // 5)
+    assert gap(y_true, flips, sample_weight=weight) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("gap", ORACLES)
 def test_mean_is_the_papers_sum_over_the_number_of_categories(gap: Any) -> None:
     y_true, flips, _ = make_flips()
     assert gap(y_true, flips, normalize="mean") == pytest.approx(gap(y_true, flips) / 3)

@@ -143,29 +143,96 @@ MISSING = {
     "pandas categorical": pd.Series(["f", None, None], dtype="category"),
     "pandas integers": pd.Series([1, None, None], dtype="Int64"),
     "polars": pl.Series(["f", None, None]),
+    "polars numbers": pl.Series([1.0, None, float("nan")]),
     "pyarrow": pa.array(["f", None, None]),
 }
 
 
 @pytest.mark.parametrize("groups", MISSING.values(), ids=MISSING.keys())
-def test_missing_groups_are_counted_and_refused(groups: Any) -> None:
-    with pytest.raises(
-        InvalidInputError,
-        match=r"sensitive_features must not have missing values, got 2 in 3 rows\. "
-        r"Make them a category of their own",
-    ):
-        demographic_parity_difference(None, [1, 0, 1], sensitive_features=groups)
+def test_rows_without_a_group_are_a_group(groups: Any) -> None:
+    known, missing = group_rates([1, 1, 0], [1, 0, 1], sensitive_features=groups)
+    assert known.group in ("f", 1)
+    assert missing.group is None
+    assert (missing.n, missing.mean_prediction, missing.tpr, missing.fpr) == (2, 0.5, 0.0, 1.0)
+    assert demographic_parity_difference(None, [1, 0, 1], sensitive_features=groups) == 0.5
+
+
+def test_a_group_of_missing_labels_is_named_where_it_is_left_out() -> None:
+    with pytest.warns(NotEstimableWarning, match=r"1 of 3 groups, .* left out: 'missing \(n=1\)'"):
+        equal_opportunity_difference([1, 1, 0], [1, 0, 1], sensitive_features=["f", "m", None])
+
+
+TABLES = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "pyarrow": pa.table,
+    "mapping": dict,
+    "mapping of columns": lambda columns: {k: pl.Series(v) for k, v in columns.items()},
+    "array of objects": lambda columns: pd.DataFrame(columns).to_numpy(dtype=object),
+    "array of text": lambda columns: np.array(list(columns.values()), dtype=str).T,
+    "list of tuples": lambda columns: list(zip(*columns.values(), strict=True)),
+}
+
+
+@pytest.mark.parametrize("make", TABLES.values(), ids=TABLES.keys())
+def test_intersections_may_come_in_any_table(make: Any) -> None:
+    groups = make({"sex": ["m", "f", "m", "m"], "race": ["a", "b", "a", "b"]})
+    table = group_rates([1, 1, 0, 0], [1, 0, 0, 1], sensitive_features=groups)
+    assert [(line.group, line.n, line.mean_prediction) for line in table] == [
+        (("f", "b"), 1, 0.0),
+        (("m", "a"), 2, 0.5),
+        (("m", "b"), 1, 1.0),
+    ]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("metric", METRICS)
+def test_intersections_agree_with_fairlearn(metric: Any, seed: int, weighted: bool) -> None:
+    rng = np.random.default_rng(seed)
+    y_true, y_pred, sex, age = rng.integers(0, [[2], [2], [2], [3]], (4, 300))
+    both = pd.DataFrame({"sex": np.array(["f", "m"])[sex], "age": age})
+    weight = rng.random(300) if weighted else None
+    theirs = getattr(fairlearn.metrics, metric.__name__)(
+        y_true, y_pred, sensitive_features=both, sample_weight=weight
+    )
+    ours = metric(y_true, y_pred, sensitive_features=both, sample_weight=weight)
+    assert ours == pytest.approx(theirs)
+    apart = [
+        metric(y_true, y_pred, sensitive_features=both[name], sample_weight=weight) for name in both
+    ]
+    assert ours >= max(apart)  # an intersection can only show more than the columns do
+
+
+def test_intersections_can_hide_from_each_column() -> None:
+    # Both sexes and both races are selected half of the time; two of the four groups never are.
+    groups = {"sex": ["f", "f", "m", "m"], "race": ["a", "b", "a", "b"]}
+    decisions = [1, 0, 0, 1]
+    for column in groups.values():
+        assert demographic_parity_difference(None, decisions, sensitive_features=column) == 0.0
+    assert demographic_parity_difference(None, decisions, sensitive_features=groups) == 1.0
+
+
+def test_an_intersection_that_has_no_positives_is_named() -> None:
+    groups = {"sex": ["f", "f", "m", "m"], "race": ["a", None, "a", None]}
+    with pytest.warns(NotEstimableWarning) as caught:
+        equal_opportunity_difference([1, 0, 1, 1], [1, 0, 1, 0], sensitive_features=groups)
+    assert [str(warning.message) for warning in caught] == [
+        "equal_opportunity_difference is not estimable for 1 of 4 groups, which have no positives "
+        "and are left out: 'f, missing (n=1)'."
+    ]
 
 
 @pytest.mark.parametrize(
     ("groups", "text"),
     [
         (["f"], "same number of rows, got y_pred 2, sensitive_features 1"),
+        (pd.DataFrame({"a": [1], "b": [1]}), "got y_pred 2, sensitive_features 1"),
         ([], "sensitive_features must have rows"),
-        (pd.DataFrame({"a": [1, 2], "b": [1, 2]}), r"one column, got DataFrame of shape \(2, 2\)"),
-        (np.ones((2, 2)), r"one column, got ndarray of shape \(2, 2\). Pass one column, or join"),
-        ([["f", 30], ["m", 40]], "one label per row, got list. Join several columns"),
-        ("sex", "one column, got str"),
+        ({"a": [1, 2], "b": [1]}, r"columns of sensitive_features must have the same number of"),
+        (np.ones((2, 2, 2)), r"got ndarray of shape \(2, 2, 2\). Pass a column, a table or \{'sex"),
+        ([["f", 30], ["m", 40]], "one label per row, got list. Pass several columns as a table"),
+        ("sex", "one column or a table of several, got str"),
     ],
 )
 def test_bad_groups(groups: Any, text: str) -> None:

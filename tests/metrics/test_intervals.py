@@ -23,6 +23,7 @@ from fcorr.metrics import (
     f1_score,
     flip_changes,
     gini_score,
+    group_rates,
     percentage_error,
     roc_auc_score,
 )
@@ -75,11 +76,11 @@ def test_agrees_with_scipy() -> None:
 
 def test_rows_stay_whole() -> None:
     def disagreement(a: Any, b: Any, flips: FlippedScores, sample_weight: Any) -> float:
-        same = (a == b) & (a == flips.scores[:, 0]) & (a == sample_weight)
+        same = (a == b) & (a == flips.scores[:, 0]) & (a == flips.factual) & (a == sample_weight)
         return float(np.mean(~same))
 
     rows = np.arange(50.0)
-    flips = FlippedScores((0, 1), np.arange(50) % 2, np.column_stack([rows, rows]))
+    flips = FlippedScores((0, 1), np.arange(50) % 2, np.column_stack([rows, rows]), rows)
     interval = bootstrap_interval(
         disagreement, rows, list(rows), flips, sample_weight=pd.Series(rows), n_resamples=20
     )
@@ -124,6 +125,14 @@ def test_the_metric_sees_the_labels_that_were_passed() -> None:
 
     labels = ["a", 1] * 20
     bootstrap_interval(types, labels, sensitive_features=labels, n_resamples=3)
+
+    def types_of_columns(values: Any, *, sensitive_features: Any) -> float:
+        if not isinstance(sensitive_features, dict):
+            assert [type(label) for label in sensitive_features[0]] == [str, int]
+        return 0.0
+
+    columns = {"sex": ["f", "m"] * 20, "age": [30, 40] * 20}
+    bootstrap_interval(types_of_columns, labels, sensitive_features=columns, n_resamples=3)
 
 
 def test_resamples_without_a_value_are_counted_and_quiet() -> None:
@@ -173,6 +182,50 @@ def test_several_sensitive_features_are_resampled_for_metrics_that_take_them() -
         random_state=0,
     )
     assert interval.low < interval.high
+
+
+BOTH = {"sex": ["f", "m", None, "m"] * 50, "age": [30, None, 30, 40] * 50}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [dict(BOTH), pd.DataFrame(BOTH), pl.DataFrame(BOTH), pa.table(BOTH)],
+    ids=["mapping", "pandas", "polars", "pyarrow"],
+)
+def test_intersections_are_resampled_from_any_table(table: Any) -> None:
+    def means(_: Any, y_pred: Any, *, sensitive_features: Any) -> float:
+        lines = group_rates(None, y_pred, sensitive_features=sensitive_features)
+        assert {line.group for line in lines} <= set(zip(*BOTH.values(), strict=True))
+        return lines[0].mean_prediction
+
+    interval = bootstrap_interval(
+        means, None, SCORES, sensitive_features=table, n_resamples=20, random_state=0
+    )
+    tuples = list(zip(*BOTH.values(), strict=True))
+    expected = bootstrap_interval(
+        means, None, SCORES, sensitive_features=encode(tuples), n_resamples=20, random_state=0
+    )
+    assert interval == expected
+    assert interval.n_partial == 0
+
+
+def encode(rows: list[tuple[Any, ...]]) -> Any:
+    table = np.empty((len(rows), 2), dtype=object)
+    table[:] = rows
+    return table
+
+
+def test_resamples_that_lose_a_missing_group_or_an_intersection_are_counted() -> None:
+    groups = {"sex": ["f", "f", "m", "m", "m", "m", None], "race": ["a"] * 7}
+    interval = bootstrap_interval(
+        demographic_parity_difference,
+        None,
+        np.arange(7.0),
+        sensitive_features=groups,
+        n_resamples=100,
+        random_state=0,
+    )
+    assert 20 < interval.n_partial < 70
 
 
 @pytest.mark.parametrize("metric", [roc_auc_score, average_precision_score, f1_score])

@@ -1,7 +1,7 @@
 """What must hold for every metric: each is listed once, and each invariant runs over the list."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from fcorr.metrics import (
     FlippedScores,
     LiftTable,
     LorenzCurve,
+    PopulationBound,
 )
 
 Table = dict[str, Any]
@@ -25,6 +26,8 @@ class Spec:
 
     columns: tuple[str, ...]
     grouped: bool = False
+    weighted: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
     degree: float | None = None
     """The value is multiplied by k**degree when scores and amounts are by k; None: by no rule."""
 
@@ -63,6 +66,8 @@ REGISTRY = {
     "mae_gap": Spec(("amounts", "flipped_amounts"), degree=1),
     "flip_changes": Spec(("flipped_amounts",), degree=1),
     "decisions_flipped": Spec(("flips",)),
+    # It takes no weights: counts of weighted rows are not binomial.
+    "population_bound": Spec(("changes",), weighted=False, options={"alpha": 0.1}, degree=1),
 }
 NO_METRICS = {
     "ActualExpected",
@@ -75,6 +80,7 @@ NO_METRICS = {
     "LiftBin",
     "LiftTable",
     "LorenzCurve",
+    "PopulationBound",
     "bootstrap_interval",
     "flip_scores",
 }
@@ -90,6 +96,8 @@ def make_table(seed: int = 0) -> Table:
     predicted = np.round(amounts + rng.gamma(1, 100, N_ROWS), -1)
     codes = rng.permutation(np.arange(N_ROWS) % 3)
     flipped = np.round(scores[:, None] + rng.normal(0, 0.2, (N_ROWS, 3)), 1)
+    # One of the two as for a measurement, where the rows as they are have scores of their own.
+    flipped_amounts = FlippedScores(("a", "b", "c"), codes, 100 * flipped, 100 * scores)
     return {
         "classes": classes,
         "scores": scores,
@@ -102,7 +110,8 @@ def make_table(seed: int = 0) -> Table:
         "counts": (amounts // 100).astype(int),
         "groups": np.array(["a", "b", "c"])[codes],
         "flips": FlippedScores(("a", "b", "c"), codes, flipped),
-        "flipped_amounts": FlippedScores(("a", "b", "c"), codes, 100 * flipped),
+        "flipped_amounts": flipped_amounts,
+        "changes": flipped_amounts.changes,
     }
 
 
@@ -118,12 +127,16 @@ def take(table: Table, rows: Any) -> Table:
 
 
 def evaluate(function: Callable[..., Any], spec: Spec, table: Table, weight: Any = None) -> Any:
-    options = {"sensitive_features": table["groups"]} if spec.grouped else {}
+    options = dict(spec.options)
+    if spec.grouped:
+        options["sensitive_features"] = table["groups"]
     if weight is not None:
         options["sample_weight"] = weight
     value = function(*(table[name] for name in spec.columns), **options)
     if isinstance(value, dict):
         return np.array(list(value.values()))
+    if isinstance(value, PopulationBound):
+        return np.array(value.epsilon)
     if isinstance(value, LorenzCurve):
         return np.concatenate([value.exposure_share, value.claim_share, [value.gini]])
     if isinstance(value, LiftTable | DoubleLiftTable | ActualExpectedTable):
@@ -179,7 +192,12 @@ def check_category_names(function: Any, spec: Spec) -> None:
 
     def rearrange(flips: FlippedScores) -> FlippedScores:
         categories = tuple(flips.categories[j] for j in order)
-        return FlippedScores(categories, np.argsort(order)[flips.original], flips.scores[:, order])
+        return replace(
+            flips,
+            categories=categories,
+            original=np.argsort(order)[flips.original],
+            scores=flips.scores[:, order],
+        )
 
     renamed = change(table, lambda column: column, rearrange)
     renamed["groups"] = np.array([rename[group] for group in table["groups"]])
@@ -193,7 +211,9 @@ def check_scale(function: Any, spec: Spec) -> None:
     scaled = change(
         table,
         lambda column: column * factor if column.dtype == float else column,
-        lambda flips: FlippedScores(flips.categories, flips.original, flips.scores * factor),
+        lambda flips: FlippedScores(
+            flips.categories, flips.original, flips.scores * factor, flips.factual * factor
+        ),
     )
     expected = evaluate(function, spec, table) * factor**spec.degree
     assert_equal(evaluate(function, spec, scaled), expected)
@@ -205,7 +225,7 @@ def check_no_change_is_zero(function: Any, spec: Spec) -> None:
     scores = rng.choice(rng.random(20), N_ROWS)  # full mantissas, and ties among them
     for name in ("flips", "flipped_amounts"):
         same = np.repeat(scores[:, None], 3, axis=1)
-        table[name] = FlippedScores(("a", "b", "c"), table[name].original, same)
+        table[name] = FlippedScores(("a", "b", "c"), table[name].original, same, scores)
     for weight in (None, rng.random(N_ROWS)):
         value = evaluate(function, spec, table, weight)
         assert (value == 0.0).all(), f"exactly 0 expected, got {value}"
@@ -213,6 +233,10 @@ def check_no_change_is_zero(function: Any, spec: Spec) -> None:
 
 def always(spec: Spec) -> bool:
     return True
+
+
+def takes_weights(spec: Spec) -> bool:
+    return spec.weighted
 
 
 def looks_at_categories(spec: Spec) -> bool:
@@ -229,9 +253,9 @@ def follows_the_scale(spec: Spec) -> bool:
 
 CHECKS = {
     check_row_order: always,
-    check_unit_weights: always,
-    check_weight_is_repetition: always,
-    check_zero_weight_is_removal: always,
+    check_unit_weights: takes_weights,
+    check_weight_is_repetition: takes_weights,
+    check_zero_weight_is_removal: takes_weights,
     check_category_names: looks_at_categories,
     check_scale: follows_the_scale,
     check_no_change_is_zero: looks_at_flips,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from fcorr.metrics.population import population_bound
+from fcorr.metrics import FlippedScores, PopulationBound, population_bound
 
 
 def test_share_is_the_limit_of_clopper_and_pearson():
@@ -58,13 +58,40 @@ def test_statements_hold_as_often_as_they_promise(draw):
         assert right <= 0.96
 
 
+def test_epsilon_zero_asks_for_any_change_at_all():
+    tiny = np.r_[np.zeros(97), np.full(3, 5e-324)]
+    bound = population_bound(tiny, epsilon=0)
+    assert isinstance(bound, PopulationBound)
+    assert bound.n_above == 3
+    assert bound.alpha == pytest.approx(beta.ppf(0.95, 4, 97))
+    assert str(bound) == (
+        "With 0.95 confidence at most 7.57 % of the population would see any change "
+        "(3 of 100 sampled rows do)."
+    )
+    assert "would see a change above 0.1 (0 of" in str(population_bound(tiny, epsilon=0.1))
+
+
+def test_changes_of_flips_are_what_it_takes():
+    flips = FlippedScores((1, 2), [0, 1] * 50, [[0, 0]] * 99 + [[0, 0.5]], [0.25] + [0] * 99)
+    bounds = [population_bound(flips.changes, epsilon=epsilon) for epsilon in (0, 0.25, 0.5)]
+    assert [bound.n_above for bound in bounds] == [2, 1, 0]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({}, "needs one of epsilon and alpha"),
         ({"alpha": 0.1, "epsilon": 0.1}, "needs one of epsilon and alpha"),
         ({"alpha": 0.0}, "alpha must lie between 0 and 1"),
-        ({"epsilon": -1.0}, "epsilon must not be negative"),
+        ({"alpha": float("nan")}, "alpha must lie between 0 and 1, got nan. Write"),
+        ({"alpha": "a"}, "alpha must lie between 0 and 1, got 'a'"),
+        (
+            {"epsilon": -1.0},
+            "epsilon must be a finite number, 0 or more, got -1.0. Give the change",
+        ),
+        ({"epsilon": float("nan")}, "epsilon must be a finite number, 0 or more, got nan"),
+        ({"epsilon": float("inf")}, "epsilon must be a finite number, 0 or more, got inf"),
+        ({"epsilon": "a"}, "epsilon must be a finite number, 0 or more, got 'a'"),
         ({"alpha": 0.1, "confidence": 95}, "confidence must lie between 0 and 1"),
         ({"alpha": 0.1, "sample_weight": [1, 2]}, "takes no sample_weight"),
     ],

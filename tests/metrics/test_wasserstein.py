@@ -40,6 +40,19 @@ def test_equal_weights_take_the_short_way_to_the_same_value() -> None:
     )
 
 
+@pytest.mark.parametrize("block_size", [1, 7, 64])
+def test_the_value_does_not_depend_on_the_blocks(
+    block_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    samples, weight = np.round(rng.normal(size=(5, 40)), 1), rng.random(40)
+    expected = pair_by_pair(samples, weight)
+    monkeypatch.setattr("fcorr.metrics._wasserstein.BLOCK_SIZE", block_size)
+    assert sum_of_distances(samples, weight) == pytest.approx(expected)
+    same = np.tile(samples[0], (5, 1))
+    assert sum_of_distances(same, weight) == 0.0
+
+
 def test_the_samples_are_not_sorted_in_place() -> None:
     samples = np.array([[3.0, 1.0], [2.0, 0.0]])
     sum_of_distances(samples, np.array([1.0, 2.0]))

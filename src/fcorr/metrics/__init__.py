@@ -3,7 +3,12 @@
 How good the predictions are (`performance`; for insurance also `deviance`, `lorenz` and `lift`),
 whether groups fare alike (`group`), whether groups and probabilities bring what was expected of
 them (`calibration`), from which score on to decide (`thresholds`), whether a flip of the sensitive
-column changes anything (`counterfactual`), and how sure all of that is (`intervals`).
+column changes anything (`counterfactual`), how sure all of that is (`intervals`), and what share of
+the population sees a change at most, going by a sample of it (`population`).
+
+Several sensitive columns are taken together, as the combinations of their values, and a missing
+value is one more value: ``flip_scores(predict, X, ["race", "sex"])`` and
+``group_rates(y, decisions, sensitive_features=X[["race", "sex"]])``.
 
 A name that ends in ``_score`` is better the higher it is; one in ``_error``, ``_deviance``,
 ``_rate``, ``_difference`` or ``_gap`` is better the closer it is to 0.
@@ -57,6 +62,7 @@ from fcorr.metrics.performance import (
     roc_auc_score,
     root_mean_squared_error,
 )
+from fcorr.metrics.population import PopulationBound, population_bound
 from fcorr.metrics.thresholds import choose_threshold
 
 __all__ = [
@@ -70,6 +76,7 @@ __all__ = [
     "LiftBin",
     "LiftTable",
     "LorenzCurve",
+    "PopulationBound",
     "accuracy_score",
     "actual_over_expected",
     "auprc_gap",
@@ -100,6 +107,7 @@ __all__ = [
     "normalized_gini_score",
     "percentage_error",
     "poisson_deviance",
+    "population_bound",
     "rmse_gap",
     "roc_auc_score",
     "root_mean_squared_error",

@@ -1,6 +1,10 @@
-"""Columns of labels, whatever holds them, as integer codes into their sorted distinct values."""
+"""Labels, whatever holds them, as integer codes into their sorted distinct values.
 
-from collections.abc import Iterable
+A missing label (None, NaN, NaT, pandas.NA, a null) is a label like any other: ``None``, the last
+one. Leaving its rows out would hide them, and people whose value is unknown are treated somehow.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -11,19 +15,19 @@ from fcorr.metrics._validation import IntArray
 
 
 class Labels(NamedTuple):
-    """A column of labels: row i holds ``categories[codes[i]]``."""
+    """Labels of rows: row i holds ``categories[codes[i]]``."""
 
     categories: tuple[Any, ...]
     codes: IntArray
 
 
 def encode_labels(values: Any, name: str) -> Labels:
-    """Code a column of labels; a missing value is an error, because it belongs to no group.
+    """Code one column of labels.
 
     Examples
     --------
-    >>> encode_labels(["f", "m", "f"], "sex")
-    Labels(categories=('f', 'm'), codes=array([0, 1, 0]))
+    >>> encode_labels(["m", None, "f", float("nan")], "sex")
+    Labels(categories=('f', 'm', None), codes=array([1, 2, 0, 2]))
     """
     labels = _to_list(values, name)
     if not labels:
@@ -36,30 +40,97 @@ def encode_labels(values: Any, name: str) -> Labels:
     except TypeError as error:
         raise InvalidInputError(
             f"{name} must hold one label per row, got {type(labels[0]).__name__}. "
-            "Join several columns into one, such as 'female, 30s'."
+            "Pass several columns as a table or as {'sex': ..., 'age': ...}."
         ) from error
     codes = np.fromiter((position[label] for label in labels), dtype=np.intp, count=len(labels))
-    distinct = list(position)
-    missing = [code for code, label in enumerate(distinct) if _is_missing(label)]
-    if missing:
-        n_missing = int(np.isin(codes, missing).sum())
-        raise InvalidInputError(
-            f"{name} must not have missing values, got {n_missing} in {len(labels)} rows. "
-            "Make them a category of their own, such as 'unknown', or drop the rows."
-        )
-    order = sort_labels(distinct)
+    # Many missing values may differ from each other, as NaN do: they become one.
+    distinct = [None if is_missing(label) else label for label in position]
+    order = sort_labels(dict.fromkeys(distinct))
     rank = {label: code for code, label in enumerate(order)}
     recode = np.array([rank[label] for label in distinct], dtype=np.intp)
     return Labels(tuple(order), recode[codes])
 
 
+def encode_groups(values: Any, name: str) -> Labels:
+    """Code each row's group: its label in one column, or its labels in several, as a tuple.
+
+    Only combinations that occur are groups. They are sorted by the first column, then the next.
+
+    Examples
+    --------
+    >>> encode_groups({"sex": ["m", "f", "m"], "race": ["a", "b", "a"]}, "groups")
+    Labels(categories=(('f', 'b'), ('m', 'a')), codes=array([1, 0, 1]))
+    """
+    columns = open_columns(values)
+    if columns is None:
+        return encode_labels(values, name)
+    if not columns:
+        raise InvalidInputError(f"{name} must have a column, got none. Pass at least one.")
+    encoded = [encode_labels(column, f"{name} {key!r}") for key, column in columns.items()]
+    if len(encoded) == 1:
+        return encoded[0]
+    lengths = {key: len(labels.codes) for key, labels in zip(columns, encoded, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise InvalidInputError(
+            f"The columns of {name} must have the same number of rows, got {lengths}. "
+            "Take them from the same table."
+        )
+    return _combine(encoded)
+
+
+def open_columns(values: Any) -> dict[Any, Any] | None:
+    """Return the columns of a table, a mapping or a two-dimensional array; None for one column."""
+    if isinstance(values, Mapping):
+        return dict(values)
+    if isinstance(values, np.ndarray):
+        return dict(enumerate(values.T)) if values.ndim == 2 else None
+    table = nw.from_native(values, eager_only=True, pass_through=True)
+    if isinstance(table, nw.DataFrame):
+        return {key: table.get_column(key).to_native() for key in table.columns}
+    return None
+
+
 def sort_labels(labels: Iterable[Any]) -> list[Any]:
-    """Sort labels; those that Python cannot compare (1 and "a") by type, then by text."""
+    """Sort labels, None last; those that Python cannot compare (1 and "a") by type, then text."""
     labels = list(labels)
+    present = [label for label in labels if label is not None]
+    missing = [None] * (len(labels) - len(present))
     try:
-        return sorted(labels)
+        return sorted(present) + missing
     except TypeError:
-        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))
+        return sorted(present, key=lambda label: (type(label).__name__, str(label))) + missing
+
+
+def is_missing(label: Any) -> bool:
+    """Tell whether a label stands for a value that is not known."""
+    try:
+        return label is None or bool(label != label)  # NaN and NaT differ from themselves
+    except TypeError:
+        return True  # pandas.NA will not say whether it equals itself
+
+
+def describe_label(label: Any) -> str:
+    """Name a group in a message.
+
+    Examples
+    --------
+    >>> describe_label(("Black", None))
+    'Black, missing'
+    """
+    if isinstance(label, tuple):
+        return ", ".join(describe_label(part) for part in label)
+    return "missing" if label is None else str(label)
+
+
+def _combine(columns: Sequence[Labels]) -> Labels:
+    codes = columns[0].codes
+    for column in columns[1:]:
+        # Renumbered after each column, so that the numbers of many columns stay small.
+        both = codes * len(column.categories) + column.codes
+        codes = np.unique(both, return_inverse=True)[1]
+    first_row = np.unique(codes, return_index=True)[1]
+    parts = [[column.categories[code] for code in column.codes[first_row]] for column in columns]
+    return Labels(tuple(zip(*parts, strict=True)), codes)
 
 
 def _to_list(values: Any, name: str) -> list[Any]:
@@ -68,20 +139,13 @@ def _to_list(values: Any, name: str) -> list[Any]:
         return column.to_list()
     if isinstance(values, list | tuple):
         return [label.item() if isinstance(label, np.generic) else label for label in values]
-    if hasattr(values, "to_pylist") and not hasattr(values, "column_names"):
+    if hasattr(values, "to_pylist"):
         labels: list[Any] = values.to_pylist()  # a pyarrow Array, which narwhals leaves alone
         return labels
     array = np.asarray(values)
     if array.ndim != 1:
         raise InvalidInputError(
-            f"{name} must be one column, got {type(values).__name__} of shape {array.shape}. "
-            "Pass one column, or join several into one, such as 'female, 30s'."
+            f"{name} must be one column or a table of several, got {type(values).__name__} of "
+            f"shape {array.shape}. Pass a column, a table or {{'sex': ..., 'age': ...}}."
         )
     return list(array.tolist())
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)  # NaN and NaT differ from themselves
-    except TypeError:
-        return True  # pandas.NA will not say whether it equals itself

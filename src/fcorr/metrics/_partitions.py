@@ -8,7 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from fcorr._core.errors import InvalidInputError, NotEstimableWarning, enumerate_some
-from fcorr.metrics._flips import FlippedScores
+from fcorr.metrics._flipped_scores import FlippedScores
+from fcorr.metrics._labels import describe_label
+from fcorr.metrics._pairs import BLOCK_SIZE, sum_over_pairs
 from fcorr.metrics._validation import (
     FloatArray,
     IntArray,
@@ -20,8 +22,8 @@ from fcorr.metrics._validation import (
 Normalize = Literal["paper", "mean"]
 PairSum = Callable[[IntArray], float]
 """From the rows of one original category s_i, a sum over ordered pairs (s_j, s_k)."""
-ColumnMetric = Callable[[FloatArray, FloatArray, FloatArray], float]
-"""From truth, scores under one category, and weights, a number."""
+ColumnMetric = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
+"""From truth (n,), scores under some categories (c, n) and weights (n,), a number for each (c,)."""
 
 
 def weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:
@@ -50,12 +52,11 @@ def sum_over_originals(
     """
     check_option("normalize", normalize, ("paper", "mean"))
     sums, left_out = [], []
-    for code, category in enumerate(flips.categories):
-        rows = np.flatnonzero((flips.original == code) & (weight > 0))
+    for category, rows in zip(flips.categories, _rows_by_original(flips, weight), strict=True):
         if _is_estimable(rows, classes):
             sums.append(pair_sum(rows))
         else:
-            left_out.append(f"{category} (n={len(rows)})")
+            left_out.append(f"{describe_label(category)} (n={len(rows)})")
     n_categories = len(flips.categories)
     if left_out:
         lacking = "no rows" if classes is None else "no rows or one class only"
@@ -78,13 +79,13 @@ def differences_between(
     check_same_length(y_true=len(truth), flips=len(flips))
 
     def pair_sum(rows: IntArray) -> float:
-        values = np.array(
-            [
-                metric(truth[rows], scores, weight[rows])
-                for scores in scores_by_category(flips, rows)
-            ]
-        )
-        return float(np.abs(values[:, None] - values[None, :]).sum())
+        scores_CN = scores_by_category(flips, rows)
+        n_at_once = max(1, BLOCK_SIZE // len(rows))
+        values = [
+            metric(truth[rows], scores_CN[start : start + n_at_once], weight[rows])
+            for start in range(0, len(scores_CN), n_at_once)
+        ]
+        return float(sum_over_pairs(np.concatenate(values)[None, :])[0])
 
     return pair_sum
 
@@ -92,6 +93,14 @@ def differences_between(
 def scores_by_category(flips: FlippedScores, rows: IntArray) -> FloatArray:
     """Scores of some rows, of shape (C, n): the samples that are compared lie in one piece."""
     return np.ascontiguousarray(flips.scores[rows].T)
+
+
+def _rows_by_original(flips: FlippedScores, weight: FloatArray) -> list[IntArray]:
+    """Rows of positive weight of each category; sorted once, not searched once per category."""
+    counted = np.flatnonzero(weight > 0)
+    rows = counted[np.argsort(flips.original[counted], kind="stable")]
+    ends = np.searchsorted(flips.original[rows], np.arange(1, len(flips.categories)))
+    return np.split(rows, ends)
 
 
 def _is_estimable(rows: IntArray, classes: FloatArray | None) -> bool:

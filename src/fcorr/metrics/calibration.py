@@ -10,7 +10,7 @@ from scipy.special import gammaincinv
 
 from fcorr._core.errors import InvalidInputError
 from fcorr._core.randomness import RandomState, draw_seed
-from fcorr.metrics._labels import encode_labels
+from fcorr.metrics._labels import encode_groups
 from fcorr.metrics._validation import (
     TO_CLASSES,
     FloatArray,
@@ -37,7 +37,7 @@ class ActualExpected:
     Attributes
     ----------
     group : object
-        The group's label.
+        The group's label: None where it is missing, a tuple for several columns.
     n : int
         Its number of rows, without those of weight 0.
     weight : float
@@ -95,8 +95,9 @@ def actual_over_expected(
         / exposure``, or the claims themselves beside expected claims, without weights.
     y_pred : array-like of shape (n,)
         The predicted ones.
-    sensitive_features : column of n labels
-        Each row's group: a list or a numpy, pandas, polars or pyarrow column, nothing missing.
+    sensitive_features : column of n labels, or several
+        Each row's group: a list or a numpy, pandas, polars or pyarrow column, or a table, a
+        two-dimensional array or a mapping of several columns, whose combinations are the groups.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (the exposure); once when left out.
     interval : {"poisson", "bootstrap"}, default="poisson"
@@ -131,7 +132,7 @@ def actual_over_expected(
     check_option("interval", interval, ("poisson", "bootstrap"))
     check_confidence(confidence)
     observed, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
-    groups, codes = encode_labels(sensitive_features, "sensitive_features")
+    groups, codes = encode_groups(sensitive_features, "sensitive_features")
     check_same_length(y_true=len(observed), sensitive_features=len(codes))
     if interval == "poisson":
         _check_counts(observed, weight)

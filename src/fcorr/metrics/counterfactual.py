@@ -2,20 +2,20 @@
 
 The individual metrics of the paper's appendix C. All are computed from `FlippedScores`: C passes of
 the model, whatever the number of metrics. For each category s_i that rows really have, the scores
-of those rows under s_j and under s_k are compared, for all ordered pairs of categories.
+of those rows under s_j and under s_k are compared, for all ordered pairs of categories. For several
+columns flipped together a category is a combination of their values; for a measurement it is a
+group of rows, and the value that stands for it.
 
 0 means that flips change nothing, and lower is better, for every function here. It is invariance to
 a flip of the column, the paper's definition, and not causal fairness: a model that never saw the
 column has it too, and group differences that come through other columns remain.
 """
 
-import math
-
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import average_precision_score, roc_auc_score
 
-from fcorr.metrics._flips import FlippedScores, flip_scores
+from fcorr.metrics._flipped_scores import FlippedScores
+from fcorr.metrics._flips import flip_scores
 from fcorr.metrics._partitions import (
     Normalize,
     differences_between,
@@ -23,6 +23,7 @@ from fcorr.metrics._partitions import (
     sum_over_originals,
     weights_of,
 )
+from fcorr.metrics._ranking import areas_under_roc, average_precisions
 from fcorr.metrics._validation import (
     TO_CLASSES,
     FloatArray,
@@ -136,11 +137,12 @@ def f1_gap(
     """
     check_threshold(threshold)
 
-    def f1(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
-        decided = scores >= threshold
+    def f1(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
+        decided_CN = scores_CN >= threshold
         # 2TP / (2TP + FP + FN); positives exist, so the denominator is not zero
-        positive, selected = np.sum(weight * truth), np.sum(weight * decided)
-        return float(2 * np.sum(weight * truth * decided) / (positive + selected))
+        positive, selected = np.sum(weight * truth), np.sum(weight * decided_CN, axis=1)
+        f1: FloatArray = 2 * np.sum(weight * truth * decided_CN, axis=1) / (positive + selected)
+        return f1
 
     truth = as_binary(y_true, "y_true", TO_CLASSES)
     weight = weights_of(flips, sample_weight)
@@ -185,13 +187,9 @@ def auroc_gap(
     >>> auroc_gap([1, 0, 1, 0], flips)
     1.0
     """
-
-    def auroc(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
-        return float(roc_auc_score(truth, scores, sample_weight=weight))
-
     truth = as_binary(y_true, "y_true", TO_CLASSES)
     weight = weights_of(flips, sample_weight)
-    gaps = differences_between(auroc, truth, flips, weight)
+    gaps = differences_between(areas_under_roc, truth, flips, weight)
     return sum_over_originals("auroc_gap", flips, weight, gaps, normalize=normalize, classes=truth)
 
 
@@ -233,13 +231,9 @@ def auprc_gap(
     >>> auprc_gap([1, 0, 1, 0], flips)
     0.5
     """
-
-    def auprc(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
-        return float(average_precision_score(truth, scores, sample_weight=weight))
-
     truth = as_binary(y_true, "y_true", TO_CLASSES)
     weight = weights_of(flips, sample_weight)
-    gaps = differences_between(auprc, truth, flips, weight)
+    gaps = differences_between(average_precisions, truth, flips, weight)
     return sum_over_originals("auprc_gap", flips, weight, gaps, normalize=normalize, classes=truth)
 
 
@@ -278,8 +272,9 @@ def rmse_gap(
     3.0
     """
 
-    def rmse(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
-        return math.sqrt(np.sum(weight * (scores - truth) ** 2) / np.sum(weight))
+    def rmse(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
+        mean = np.sum(weight * (scores_CN - truth) ** 2, axis=1) / np.sum(weight)
+        return np.sqrt(mean)
 
     weight = weights_of(flips, sample_weight)
     gaps = differences_between(rmse, as_floats(y_true, "y_true"), flips, weight)
@@ -321,8 +316,9 @@ def mae_gap(
     3.0
     """
 
-    def mae(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
-        return float(np.sum(weight * np.abs(scores - truth)) / np.sum(weight))
+    def mae(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
+        mean: FloatArray = np.sum(weight * np.abs(scores_CN - truth), axis=1) / np.sum(weight)
+        return mean
 
     weight = weights_of(flips, sample_weight)
     gaps = differences_between(mae, as_floats(y_true, "y_true"), flips, weight)
@@ -334,7 +330,8 @@ def flip_changes(
 ) -> dict[str, float]:
     """Summarise each row's largest change of score, ``max_{s,s'} |f(x,s) − f(x,s')|``.
 
-    0 means that no flip changes the row's score; lower is better.
+    0 means that no flip changes the row's score; lower is better. A row's real score counts among
+    those compared also where its own value is not among the categories.
 
     Parameters
     ----------
@@ -356,7 +353,7 @@ def flip_changes(
     {'mean': 0.125, 'max': 0.5, 'q50': 0.0, 'q90': 0.5, 'q95': 0.5, 'q99': 0.5}
     """
     weight = weights_of(flips, sample_weight)
-    change = np.ptp(flips.scores, axis=1)
+    change = flips.changes
     # Without interpolation a quantile is some row's change, and weights mean repetition.
     quantiles = np.quantile(
         change, list(_QUANTILES.values()), weights=weight, method="inverted_cdf"
@@ -374,7 +371,8 @@ def decisions_flipped(
     """Share of the rows whose decision differs between some two categories.
 
     A decision is ``score >= threshold``. 0 means that no decision depends on the sensitive column;
-    lower is better.
+    lower is better. The real decision counts among those compared also where a row's own value is
+    not among the categories.
 
     Parameters
     ----------
@@ -398,6 +396,5 @@ def decisions_flipped(
     """
     check_threshold(threshold)
     weight = weights_of(flips, sample_weight)
-    positive = flips.scores >= threshold
-    flipped = positive.any(axis=1) & ~positive.all(axis=1)
+    flipped = (flips.lowest < threshold) & (threshold <= flips.highest)
     return float(np.average(flipped, weights=weight))

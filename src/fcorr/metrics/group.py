@@ -3,6 +3,9 @@
 A rate that a group's rows cannot give (no rows, no positives, no negatives) is *not estimable*: the
 group is left out of that rate with a `NotEstimableWarning`, and a metric for which fewer than two
 groups remain is nan. Neither a 0 nor a crash would say that the data has no answer.
+
+Rows whose label is missing are a group of their own, None. Several sensitive columns make one group
+of each combination that occurs, labelled by a tuple: intersections such as ("Black", "Female").
 """
 
 import math
@@ -15,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcorr._core.errors import NotEstimableWarning, enumerate_some
-from fcorr.metrics._labels import encode_labels
+from fcorr.metrics._labels import describe_label, encode_groups
 from fcorr.metrics._validation import (
     TO_CLASSES,
     TO_DECISIONS,
@@ -46,7 +49,7 @@ class GroupRates:
     Attributes
     ----------
     group : object
-        The group's label.
+        The group's label: None where it is missing, a tuple for several columns.
     n : int
         Its number of rows, without those of weight 0.
     weight : float
@@ -82,21 +85,25 @@ def group_rates(
         false positive rates are nan.
     y_pred : array-like of shape (n,)
         Decisions (0 or 1), scores or amounts.
-    sensitive_features : column of n labels
-        Each row's group: a list or a numpy, pandas, polars or pyarrow column, nothing missing.
+    sensitive_features : column of n labels, or several
+        Each row's group: a list or a numpy, pandas, polars or pyarrow column, or a table, a
+        two-dimensional array or a mapping of several columns, whose combinations are the groups.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (exposure); once when left out.
 
     Returns
     -------
     list of GroupRates
-        One line per group, sorted by label.
+        One line per group, sorted by label, a missing one last.
 
     Examples
     --------
     >>> table = group_rates([0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=["f", "f", "m", "m"])
     >>> table[1]
     GroupRates(group='m', n=2, weight=2.0, mean_prediction=0.0, tpr=0.0, fpr=0.0)
+    >>> both = {"sex": ["f", "f", "m", "m"], "race": ["a", "b", "b", None]}
+    >>> [line.group for line in group_rates(None, [0, 1, 0, 0], sensitive_features=both)]
+    [('f', 'a'), ('f', 'b'), ('m', 'b'), ('m', None)]
     """
     prediction = as_floats(y_pred, "y_pred")
     truth = None if y_true is None else as_floats(y_true, "y_true")
@@ -127,8 +134,9 @@ def demographic_parity_difference(
         alike.
     y_pred : array-like of shape (n,)
         Decisions (0 or 1) or amounts.
-    sensitive_features : column of n labels
-        Each row's group: a list or a numpy, pandas, polars or pyarrow column, nothing missing.
+    sensitive_features : column of n labels, or several
+        Each row's group: a list or a numpy, pandas, polars or pyarrow column, or a table, a
+        two-dimensional array or a mapping of several columns, whose combinations are the groups.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (exposure); once when left out.
 
@@ -166,8 +174,9 @@ def equal_opportunity_difference(
         The classes, 0 or 1.
     y_pred : array-like of shape (n,)
         The decisions, 0 or 1.
-    sensitive_features : column of n labels
-        Each row's group: a list or a numpy, pandas, polars or pyarrow column, nothing missing.
+    sensitive_features : column of n labels, or several
+        Each row's group: a list or a numpy, pandas, polars or pyarrow column, or a table, a
+        two-dimensional array or a mapping of several columns, whose combinations are the groups.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (exposure); once when left out.
 
@@ -205,8 +214,9 @@ def equalized_odds_difference(
         The classes, 0 or 1.
     y_pred : array-like of shape (n,)
         The decisions, 0 or 1.
-    sensitive_features : column of n labels
-        Each row's group: a list or a numpy, pandas, polars or pyarrow column, nothing missing.
+    sensitive_features : column of n labels, or several
+        Each row's group: a list or a numpy, pandas, polars or pyarrow column, or a table, a
+        two-dimensional array or a mapping of several columns, whose combinations are the groups.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (exposure); once when left out.
 
@@ -247,7 +257,7 @@ def _tabulate(
     sensitive_features: Any,
     sample_weight: npt.ArrayLike | None,
 ) -> list[GroupRates]:
-    groups, codes = encode_labels(sensitive_features, "sensitive_features")
+    groups, codes = encode_groups(sensitive_features, "sensitive_features")
     check_same_length(y_pred=len(prediction), sensitive_features=len(codes))
     weight = as_weights(sample_weight, len(prediction))
 
@@ -283,7 +293,9 @@ def _largest_difference(table: Sequence[GroupRates], rate: _Rate, metric: str) -
     known = [value for value in values if not math.isnan(value)]
     left_out = [line for line, value in zip(table, values, strict=True) if math.isnan(value)]
     has = _CONDITION[rate]
-    named = enumerate_some(f"{line.group} (n={line.n})" for line in left_out) or "none"
+    named = (
+        enumerate_some(f"{describe_label(line.group)} (n={line.n})" for line in left_out) or "none"
+    )
     if len(known) < 2:
         message = (
             f"{metric} is not estimable: it compares groups that have {has}, which {len(known)} of "

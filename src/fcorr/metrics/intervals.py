@@ -3,7 +3,7 @@
 import math
 import numbers
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,8 +13,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from fcorr._core.errors import InvalidInputError, NotEstimableWarning
 from fcorr._core.randomness import RandomState, draw_seed
-from fcorr.metrics._flips import FlippedScores
-from fcorr.metrics._labels import encode_labels
+from fcorr.metrics._flipped_scores import FlippedScores
+from fcorr.metrics._labels import encode_groups
 from fcorr.metrics._validation import FloatArray, IntArray, check_same_length
 
 __all__ = ["Interval", "bootstrap_interval"]
@@ -78,8 +78,9 @@ def bootstrap_interval(
     random_state : int, numpy generator or None
         An integer makes the interval repeatable.
     **options
-        Its keyword arguments. `sample_weight` and `sensitive_features` are resampled with the
-        arrays, the others (`threshold`, `normalize`, ...) are passed on.
+        Its keyword arguments. `sample_weight` and `sensitive_features` (one column, or a table or
+        mapping of several) are resampled with the arrays, the others (`threshold`, `normalize`,
+        ...) are passed on.
 
     Returns
     -------
@@ -196,6 +197,8 @@ def _as_rows(column: Any) -> Any:
     """Return something whose rows can be drawn by position: an array or flipped scores."""
     if isinstance(column, FlippedScores | np.ndarray):
         return column
+    if isinstance(column, Mapping):
+        return np.column_stack([_as_rows(part).astype(object) for part in column.values()])
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return series.to_numpy()
@@ -226,9 +229,7 @@ def _group_codes(labels: Any, n_rows: int) -> IntArray:
     """Code the groups, so as to miss one that was not drawn: no metric can warn of that."""
     if labels is None:
         return np.zeros(n_rows, dtype=np.intp)
-    if labels.ndim > 1:  # fairlearn takes several columns, for the groups of their intersection
-        labels = [tuple(row) for row in labels.tolist()]
-    return encode_labels(labels, "sensitive_features").codes
+    return encode_groups(labels, "sensitive_features").codes
 
 
 def _marks_stand_in(warning: warnings.WarningMessage) -> bool:

@@ -6,6 +6,7 @@ size; they rest on the exact binomial distribution and on nothing else.
 """
 
 import math
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,8 @@ class PopulationBound:
     Attributes
     ----------
     epsilon : float or None
-        The change; None where the sample is too small for one.
+        The change; 0 where the share is of those who see any at all, None where the sample is too
+        small for one.
     alpha : float
         The share of the population.
     confidence : float
@@ -49,9 +51,10 @@ class PopulationBound:
     def __str__(self) -> str:
         if self.epsilon is None:
             return self.reason
+        change = f"a change above {self.epsilon:.3g}" if self.epsilon else "any change"
         return (
             f"With {self.confidence:.4g} confidence at most {100 * self.alpha:.3g} % of the "
-            f"population would see a change above {self.epsilon:.3g} "
+            f"population would see {change} "
             f"({self.n_above} of {self.n_rows} sampled rows do)."
         )
 
@@ -77,10 +80,12 @@ def population_bound(
     Parameters
     ----------
     changes : array-like of shape (n_rows,)
-        Largest change of each row's prediction over all categories. The rows must be an
-        independent sample of the population that had no part in training.
+        Largest change of each row's prediction over all categories, as `FlippedScores.changes`
+        has it. The rows must be an independent sample of the population that had no part in
+        training.
     epsilon : float, optional
-        The change of interest.
+        The change of interest, 0 or more. 0 asks for the share that sees any change at all, be it
+        of the last bit.
     alpha : float, optional
         The share of interest, between 0 and 1.
     confidence : float, default=0.95
@@ -99,6 +104,8 @@ def population_bound(
     0.0
     >>> population_bound([0.0] * 298, alpha=0.01).epsilon is None
     True
+    >>> round(population_bound([0.0] * 99 + [0.2], epsilon=0).alpha, 4)
+    0.0466
     """
     check_confidence(confidence)
     if sample_weight is not None:
@@ -118,23 +125,26 @@ def population_bound(
         )
     n_rows = len(sizes)
     if epsilon is not None:
-        if not epsilon >= 0:
-            raise InvalidInputError(f"epsilon must not be negative, got {epsilon!r}. Try 0.01.")
+        if not isinstance(epsilon, numbers.Real) or not 0 <= epsilon < math.inf:
+            raise InvalidInputError(
+                f"epsilon must be a finite number, 0 or more, got {epsilon!r}. Give the change "
+                "from which on it matters, such as 0.01, or 0 for any change at all."
+            )
         n_above = int((sizes > epsilon).sum())
         share = 1.0
         if n_above < n_rows:
             share = float(betaincinv(n_above + 1, n_rows - n_above, confidence))
         return PopulationBound(float(epsilon), share, confidence, n_rows, n_above)
     assert alpha is not None
-    return _smallest_change(np.sort(sizes), float(alpha), confidence)
+    return _smallest_change(np.sort(sizes), alpha, confidence)
 
 
 def _smallest_change(ordered: Any, alpha: float, confidence: float) -> PopulationBound:
-    if not 0 < alpha < 1:
+    if not isinstance(alpha, numbers.Real) or not 0 < alpha < 1:
         raise InvalidInputError(
             f"alpha must lie between 0 and 1, got {alpha!r}. Write 1 % as 0.01."
         )
-    n_rows = len(ordered)
+    alpha, n_rows = float(alpha), len(ordered)
     m = np.arange(1, n_rows + 1)
     # P(Binomial(n, 1 - alpha) <= m - 1), as an incomplete beta function.
     covered = betainc(n_rows - m + 1, m, alpha) >= confidence
