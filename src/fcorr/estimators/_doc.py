@@ -28,8 +28,9 @@ _PARAMETERS = """sensitive : str or list of str, optional
         model adapts to it, as if the columns had never been there. ``"marginal"``: the model is
         trained with the sensitive columns at work, without CAR, so that other columns are not
         asked to stand in for them; a prediction is the average over the values they take in the
-        training table, weighted by how often they do (``sample_weight`` times exposure). ``None``:
-        not exact; ``car`` alone sets how close it comes.
+        training table, weighted by how often they do (``sample_weight`` times exposure), which
+        takes one pass for each of them. ``None``: not exact; ``car`` alone sets how close it
+        comes.
     bins : int, sequence of float, dict or None, default=None
         Groups that continuous sensitive columns are cut into, which are then categories: a number
         of groups of about equal size, the edges between groups, or a dict of columns with one or

@@ -37,10 +37,10 @@ _NOBODY = float(np.nextafter(1, 2))  # above any probability
 class FCorrClassifier(ClassifierMixin, BaseFCorr):
     """FCorrTransformer with CAR for two or more classes.
 
-    Every feature is embedded as one number, one attention matrix lets features depend on each
-    other, and Counterfactual Attention Regularization drives the change of a prediction under a
-    flip of the sensitive column towards 0. That is invariance to a flip of the column, no more:
-    other columns can still act as proxies for it.
+    Every feature is embedded as one number, and one attention matrix lets features depend on each
+    other. Counterfactual Attention Regularization drives the change of a prediction under a flip
+    of the sensitive column towards 0, and ``invariance`` makes it exactly 0. That is invariance to
+    a flip of the column, no more: other columns can still act as proxies for it.
 
     Parameters
     ----------
@@ -69,6 +69,11 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         Constant added to each logit when training is over, such that the mean probability of each
         class is its share, both weighted by ``sample_weight``, over all rows passed to ``fit``,
         also those that early stopping set aside. Two classes have one logit, more one each.
+    exact_ : bool
+        Whether no flip of the sensitive columns can change a prediction; ``predict`` then does
+        not read them.
+    portfolio_ : Portfolio or None
+        What predictions are averaged over with ``invariance="marginal"``.
     history_ : History
         Losses of every epoch, and the λ that was used.
     schema_ : Schema

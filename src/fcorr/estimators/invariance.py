@@ -1,4 +1,9 @@
-"""What the sensitive features are exchanged for, and the average over a portfolio of them."""
+"""What the sensitive features are exchanged for, and the average over a portfolio of them.
+
+NOTE[DIFF]: the paper has CAR alone, which comes close to invariance, and makes categories of
+continuous sensitive features first. Exact invariance, and exchanges for a grid of numbers, are
+additions.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

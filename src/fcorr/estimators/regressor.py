@@ -64,6 +64,11 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         target_scale_·(η + balance_)`` or, with a log link, ``exposure·exp(base_ + η + balance_)``,
         and the balance is such that predictions, weighted, sum to the observed total over all rows
         passed to ``fit``, also those that early stopping set aside.
+    exact_ : bool
+        Whether no flip of the sensitive columns can change a prediction; ``predict`` then does
+        not read them.
+    portfolio_ : Portfolio or None
+        What predictions are averaged over with ``invariance="marginal"``.
     history_ : History
         Losses of every epoch, and the λ that was used. With a log link the loss is half the unit
         deviance of y in units of its mean, up to a constant.

@@ -73,6 +73,7 @@ def exchange_features(
 ) -> tuple[Exchange, ...]:
     """List what sensitive features are exchanged for: every category, or a grid of numbers.
 
+    NOTE[DIFF]: the paper exchanges all sensitive features together, in Π C_k combinations.
     Embeddings are per feature, so invariance to each feature by itself is invariance to every
     combination: by default each has an exchange of its own, Σ C_k values in all.
 
