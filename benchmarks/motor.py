@@ -2,10 +2,11 @@
 
 Run with ``make bench-motor``; the folder with the data is named by FCORR_DATA. FCorr has default
 arguments, LightGBM the settings written below. Writes benchmarks/results/motor.jsonl and
-docs/tables/motor_*.md.
+docs/tables/motor_*.md; with the name of one of the data as argument, the other's records are kept.
 """
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -124,12 +125,16 @@ def spread(found: list[dict[str, Any]], field: str, digits: int) -> str:
 
 
 if __name__ == "__main__":
+    results = HERE / "results" / "motor.jsonl"
+    wanted = sys.argv[1:] or list(SEEDS)
     records = []
-    for data in SEEDS:
+    if len(wanted) < len(SEEDS):
+        kept = map(json.loads, results.read_text().splitlines())
+        records = [found for found in kept if found["data"] not in wanted]
+    for data in wanted:
         for found in measure(data):
             records.append(found)
             print(json.dumps(found), flush=True)
-    results = HERE / "results" / "motor.jsonl"
     results.write_text("".join(json.dumps(found) + "\n" for found in records))
     for data in SEEDS:
         write_table(records, data, HERE.parent / "docs" / "tables" / f"motor_{data.lower()}.md")
