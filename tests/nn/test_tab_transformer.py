@@ -6,12 +6,8 @@ from torch.autograd import gradcheck
 from fcorr.nn.car import car_cda
 from fcorr.nn.counterfactuals import exchange_features
 from fcorr.nn.dropout import dropout_from
-from fcorr.nn.tab_transformer import (
-    ColumnEmbedding,
-    MultiheadSelfAttention,
-    TabTransformer,
-    TransformerLayer,
-)
+from fcorr.nn.multihead_attention import MultiheadSelfAttention
+from fcorr.nn.tab_transformer import ColumnEmbedding, TabTransformer, TransformerLayer
 
 
 def seeded(seed=0):

@@ -475,7 +475,7 @@ class BaseFCorr(ABC, BaseEstimator):
         """Columns that a table without names may have; where two are as many, the later counts."""
         every, exposure = self._input_names, self.schema_.exposure
         unread = self.schema_.sensitive if getattr(self, "exact_", False) else ()
-        left_out = [{exposure, *unread}, set(unread), {exposure}, set[str]()]
+        left_out: list[set[str | None]] = [{exposure, *unread}, {*unread}, {exposure}, set()]
         return [tuple(name for name in every if name not in names) for names in left_out]
 
     @property

@@ -42,7 +42,8 @@ def certify_estimator(
             "A certificate is about flips of sensitive columns, and this model was fitted without "
             "any. Fit it with sensitive=..., or leave the certificate out."
         )
-    changes, notes = None, []
+    changes: dict[str, NDArray[np.float64]] | None = None
+    notes: list[str] = []
     if X is not None:
         changes, notes = _changes(estimator, X)
     return certify_model(
@@ -128,8 +129,8 @@ def _values(estimator: BaseFCorr, place: int, most: int) -> Tensor:
         values = model.numeric.knots[place][model.numeric.used[place]].cpu()
         values = values[torch.linspace(0, len(values) - 1, min(most, len(values))).round().long()]
     else:
-        ends = [(end - column.mean) / column.scale for end in (column.low, column.high)]
-        values = torch.linspace(*ends, most)
+        low, high = ((end - column.mean) / column.scale for end in (column.low, column.high))
+        values = torch.linspace(low, high, most)
     if column.keep_missing:
         values = torch.cat([values, torch.tensor([torch.nan])])
     return values

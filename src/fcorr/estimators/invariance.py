@@ -7,7 +7,7 @@ additions.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -81,7 +81,8 @@ class Portfolio:
     ) -> "Portfolio":
         """Count the combinations in the training table; numbers by the nearest of a grid."""
         n_categorical = encoded.codes.shape[1]
-        values, places = [], []
+        values: list[NDArray[np.float32]] = []
+        places: list[NDArray[Any]] = []
         for feature in features:
             if feature < n_categorical:
                 codes = encoded.codes[:, feature]

@@ -113,7 +113,7 @@ def exchange_features(
         else (grids or {})[feature].float().cpu()
         for feature in sensitive
     }
-    groups = [(feature,) for feature in sensitive]
+    groups: list[tuple[int, ...]] = [(feature,) for feature in sensitive]
     if combinations and sensitive:
         groups = [tuple(sensitive)]
     exchanges = []

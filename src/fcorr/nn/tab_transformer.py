@@ -10,10 +10,11 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, gelu, scaled_dot_product_attention
+from torch.nn.functional import embedding, gelu
 
 from fcorr.nn.dropout import Dropout
 from fcorr.nn.layers import FeedForward, linear
+from fcorr.nn.multihead_attention import MultiheadSelfAttention
 
 
 class ColumnEmbedding(nn.Module):
@@ -68,61 +69,6 @@ class ColumnEmbedding(nn.Module):
         category_BFD = embedding(x_cat + self.offsets, self.category)
         column_BFD = self.column.expand(len(x_cat), -1, -1)
         return torch.cat([column_BFD, category_BFD], dim=2)
-
-
-class MultiheadSelfAttention(nn.Module):
-    """Multi-head self-attention (§2): ``softmax(Q Kᵀ/√d_head) V`` per head, then a mixing layer.
-
-    **Shape**: ``(B, F, d_embedding)`` → ``(B, F, d_embedding)``.
-
-    Parameters
-    ----------
-    d_embedding : int
-        Size of each feature's vector, a multiple of ``n_heads``.
-    n_heads : int
-        Number of heads.
-    generator : torch.Generator, optional
-        Source of the initial weights.
-
-    Examples
-    --------
-    >>> attention = MultiheadSelfAttention(d_embedding=8, n_heads=2)
-    >>> attention(torch.zeros(4, 3, 8)).shape
-    torch.Size([4, 3, 8])
-    >>> attention.weights(torch.zeros(4, 3, 8)).shape
-    torch.Size([4, 2, 3, 3])
-    """
-
-    def __init__(
-        self, d_embedding: int, n_heads: int, *, generator: torch.Generator | None = None
-    ) -> None:
-        super().__init__()
-        if d_embedding % n_heads:
-            raise ValueError(
-                f"d_embedding must be a multiple of n_heads, got {d_embedding} and {n_heads}."
-            )
-        self.n_heads = n_heads
-        self.query = linear(d_embedding, d_embedding, generator=generator)
-        self.key = linear(d_embedding, d_embedding, generator=generator)
-        self.value = linear(d_embedding, d_embedding, generator=generator)
-        self.mix = linear(d_embedding, d_embedding, generator=generator)
-
-    def forward(self, x_BFD: Tensor) -> Tensor:
-        """Let the features attend to each other, by torch's fused attention."""
-        q_BHFE, k_BHFE, v_BHFE = (
-            self._by_head(layer(x_BFD)) for layer in (self.query, self.key, self.value)
-        )
-        heads_BHFE = scaled_dot_product_attention(q_BHFE, k_BHFE, v_BHFE)
-        return self.mix(heads_BHFE.transpose(1, 2).flatten(2))
-
-    def weights(self, x_BFD: Tensor) -> Tensor:
-        """Attention matrix of each head, which the forward pass never holds: ``(B, H, F, F)``."""
-        q_BHFE, k_BHFE = self._by_head(self.query(x_BFD)), self._by_head(self.key(x_BFD))
-        scores_BHFF = q_BHFE @ k_BHFE.transpose(2, 3) / math.sqrt(q_BHFE.shape[3])
-        return torch.softmax(scores_BHFF, dim=3)
-
-    def _by_head(self, x_BFD: Tensor) -> Tensor:
-        return x_BFD.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
 
 
 class TransformerLayer(nn.Module):

@@ -88,9 +88,10 @@ class Objective:
     def collapse(self, rows: Rows) -> None:
         """Embed each sensitive feature as one number, the mean over the rows."""
         chunks = zip(rows.x_cat.split(_CHUNK_ROWS), rows.x_num.split(_CHUNK_ROWS), strict=True)
-        total_S = sum(
+        sums = [
             self.model.embed_located(*chunk)[:, self.sensitive].double().sum(0) for chunk in chunks
-        )
+        ]
+        total_S = torch.stack(sums).sum(0)
         for sigma, mean in zip(self.sensitive, (total_S / len(rows)).tolist(), strict=True):
             self.model.collapse(sigma, mean)
         self.collapsed = True
