@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check format docs examples bench-adult bench-proxy bench-car bench-motor bench-speed clean
+.PHONY: demo test test-slow check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-speed clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -44,6 +44,10 @@ bench-adult: $(READY)
 
 bench-proxy: $(READY)
 	$(BIN)/python benchmarks/proxy.py
+	$(BIN)/python benchmarks/update_readme.py
+
+bench-sweep: $(READY)
+	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/update_readme.py
 
 bench-car: $(READY)

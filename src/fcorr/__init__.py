@@ -24,9 +24,18 @@ if TYPE_CHECKING:
         NotEstimableWarning,
         UnseenCategoryWarning,
     )
-    from fcorr.estimators import FCorrClassifier, FCorrRegressor, load
+    from fcorr.audit.sweep import sweep
+    from fcorr.estimators import (
+        BaselineClassifier,
+        BaselineRegressor,
+        FCorrClassifier,
+        FCorrRegressor,
+        load,
+    )
 
 __all__ = [
+    "BaselineClassifier",
+    "BaselineRegressor",
     "FCorrClassifier",
     "FCorrRegressor",
     "InvalidInputError",
@@ -40,10 +49,13 @@ __all__ = [
     "load",
     "metrics",
     "nn",
+    "sweep",
     "training",
 ]
 
 _HOME = {
+    "BaselineClassifier": "fcorr.estimators",
+    "BaselineRegressor": "fcorr.estimators",
     "FCorrClassifier": "fcorr.estimators",
     "FCorrRegressor": "fcorr.estimators",
     "InvalidInputError": "fcorr._core.errors",
@@ -51,6 +63,7 @@ _HOME = {
     "NotEstimableWarning": "fcorr._core.errors",
     "UnseenCategoryWarning": "fcorr._core.errors",
     "load": "fcorr.estimators",
+    "sweep": "fcorr.audit.sweep",
 }
 
 if not TYPE_CHECKING:  # a type checker would take every name for granted

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from fcorr.audit.comparison import PLAIN, REMOVED, WITH_CAR
+from fcorr.audit.comparison import EXACT, PLAIN, REMOVED, WITH_CAR
 from fcorr.audit.demo import demo_table, run_demo, write_demo
 
 
 @pytest.fixture(scope="module")
 def demo():
-    return run_demo(range(4))
+    return run_demo(range(3))
 
 
 def test_car_closes_the_flip_metrics(demo):
@@ -20,8 +20,16 @@ def test_car_closes_the_flip_metrics(demo):
     assert max(demo.metrics[WITH_CAR]["largest change"]) <= 1e-4
 
 
-def test_the_removed_column_cannot_change_anything(demo):
-    assert max(demo.metrics[REMOVED]["largest change"]) == 0
+def test_exact_models_and_the_removed_column_cannot_change_anything(demo):
+    for name in (EXACT, REMOVED):
+        assert max(demo.metrics[name]["largest change"]) == 0
+        assert max(demo.metrics[name]["certified bound"]) == 0
+    assert min(demo.metrics[PLAIN]["certified bound"]) > 0
+
+
+def test_models_in_the_order_of_their_constraint(demo):
+    assert list(demo.metrics) == [PLAIN, WITH_CAR, EXACT, REMOVED]
+    assert set(demo.attention) == {PLAIN, WITH_CAR}
 
 
 def test_informative_features_are_more_significant_than_the_sensitive_one(demo):
@@ -39,6 +47,7 @@ def test_accuracy_is_kept(demo):
     means = {name: np.mean(metrics["AUROC"]) for name, metrics in demo.metrics.items()}
     assert means[WITH_CAR] > 0.73
     assert means[WITH_CAR] == pytest.approx(means[REMOVED], abs=0.01)
+    assert means[EXACT] == pytest.approx(means[REMOVED], abs=0.01)
 
 
 def test_files_hold_what_the_table_shows(demo, tmp_path):

@@ -10,12 +10,17 @@ import pytest
 from fcorr._core.errors import InvalidInputError
 from fcorr.audit.figures import (
     BarPanel,
+    FrontierPoint,
     HeatMapPanel,
+    Line,
+    LinePanel,
     actual_expected_svg,
     bar_chart_svg,
     double_lift_svg,
+    frontier_svg,
     heat_map_svg,
     lift_svg,
+    line_chart_svg,
     lorenz_svg,
 )
 from fcorr.metrics import (
@@ -85,8 +90,32 @@ def actual_expected(groups=("female", "male"), *, title="Attention", **options) 
     return actual_expected_svg(table, title=title, **options)
 
 
+WEIGHTS = (0.0, 1.0, 100.0, 1e4, "adapt", "marginal")
+
+
+def line_chart(
+    names=("AvgIF", "largest change"), *, title="Attention", x=WEIGHTS, **options
+) -> str:
+    falling = [0.3, 0.1, 1e-3, 1e-7, 0.0, 0.0]
+    panels = [
+        LinePanel("AUROC", [Line("AUROC", np.linspace(0.75, 0.74, 6), [(0.73, 0.76)] * 6)]),
+        LinePanel(names[0], [Line(name, falling) for name in names], log=True),
+    ]
+    return line_chart_svg(panels, x=x, title=title, **{"x_label": "weight λ", **options})
+
+
+def frontier(names=("λ = 1", "λ = 1e4", "adapt"), *, title="Attention", **options) -> str:
+    kinds = ["CAR alone", "CAR alone", "exact"]
+    points = [
+        FrontierPoint(name, x, y, kind, (y - 0.01, y + 0.01))
+        for name, x, y, kind in zip(names, (0.1, 1e-5, 0.0), (0.75, 0.74, 0.73), kinds, strict=True)
+    ]
+    labels = {"x_label": "largest change", "y_label": "AUROC"}
+    return frontier_svg(points, title=title, **{**labels, **options})
+
+
 FIGURES = [heat_map, bars]
-PLOTS = [lorenz, lift, double_lift, actual_expected]
+PLOTS = [lorenz, lift, double_lift, actual_expected, line_chart, frontier]
 DRAWINGS = [
     heat_map,
     partial(heat_map, 13),
@@ -99,6 +128,12 @@ DRAWINGS = [
     partial(lift, 30),
     partial(double_lift, 30, model="a model with a long name", incumbent="another one"),
     partial(actual_expected, [f"group {i}" for i in range(60)]),
+    partial(line_chart, [f"a line with a name that goes on and on {i}" for i in range(4)]),
+    partial(line_chart, marked=0.0),
+    partial(line_chart, marked="marginal", x_label="a long label " * 8),
+    partial(line_chart, x=(0.0, 1e-9, 3.0, 1e12, "paper", "an exact form")),
+    partial(frontier, chosen="adapt"),
+    partial(frontier, [f"a model with a name that goes on and on {i}" for i in range(3)]),
 ]
 
 
@@ -215,6 +250,8 @@ def test_names_and_titles_are_escaped():
         lift(title=NASTY, y_label=NASTY, weight_label=NASTY),
         double_lift(title=NASTY, model=NASTY, incumbent="a&b"),
         actual_expected([NASTY, "a&b"], title=NASTY, x_label=NASTY),
+        line_chart([NASTY, "a&b"], title=NASTY, x_label=NASTY, x=(0.0, 1.0, 2.0, 3.0, NASTY, "b")),
+        frontier([NASTY, "a&b", "c"], title=NASTY, x_label=NASTY, y_label=NASTY, chosen=NASTY),
     ]
     for svg in plots:
         ElementTree.fromstring(svg)

@@ -29,11 +29,11 @@ def test_version(run):
 
 def test_no_arguments_show_the_help(run):
     result = run(code=2)
-    for command in ("demo", "train", "predict", "inspect"):
+    for command in ("demo", "train", "predict", "inspect", "sweep"):
         assert f"\n  {command} " in result.output
 
 
-@pytest.mark.parametrize("command", ["demo", "train", "predict", "inspect"])
+@pytest.mark.parametrize("command", ["demo", "train", "predict", "inspect", "sweep"])
 def test_help(run, command):
     assert f"Usage: fcorr {command}" in run(command, "--help").stdout
 

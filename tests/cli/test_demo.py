@@ -21,7 +21,7 @@ def test_demo(run, files, quick):
     ]
     results = json.loads(Path("results/results.json").read_text())
     assert results["seeds"] == [3]
-    for model in ("FCorr", "FCorr + CAR", "FCorr, column removed"):
+    for model in ("FCorr", "FCorr + CAR", "FCorr, exact", "FCorr, column removed"):
         assert model in results["metrics"]
         assert model in result.stdout
     assert "AvgIF" in result.stdout

@@ -420,3 +420,18 @@ def test_bins(train, bins, labels):
 def test_bins_that_are_none(train, bins):
     shown = train("--sensitive", "age", "--bins", bins, code=2).stderr
     assert "must be COLUMN=GROUPS or COLUMN=EDGE" in " ".join(shown.replace("│", " ").split())
+
+
+def test_compare_shows_the_model_in_company(train):
+    shown = train("--sensitive", "sex", "--compare", "--validation", "data.parquet").stdout
+    header = next(line for line in shown.splitlines() if "column removed" in line)
+    assert "FCorr, exact" in header
+    changes = next(line for line in shown.splitlines() if "largest change" in line)
+    plain, exact, removed = (float(cell) for cell in changes.strip("│ ").split("│")[1:])
+    assert plain > 0
+    assert exact == removed == 0
+
+
+@pytest.mark.parametrize("options", [["--sensitive", "sex"], ["--validation", "data.parquet"]])
+def test_compare_needs_a_sensitive_column_and_other_rows(train, options):
+    assert "needs --sensitive, and --validation" in train("--compare", *options, code=2).stderr

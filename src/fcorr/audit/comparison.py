@@ -1,135 +1,161 @@
-"""The same estimator with CAR, without it and with the sensitive column removed, side by side."""
+"""A model in honest company: beside the same one unconstrained, and with the column removed."""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
 
-import narwhals.stable.v2 as nw
-import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import clone
 
-from fcorr.estimators import FCorrClassifier
-from fcorr.metrics import (
-    auprc_gap,
-    auroc_gap,
-    average_individual_fairness,
-    average_precision_score,
-    demographic_parity_difference,
-    equal_opportunity_difference,
-    equalized_odds_difference,
-    f1_gap,
-    f1_score,
-    flip_changes,
-    flip_scores,
-    roc_auc_score,
+from fcorr._core.errors import InvalidInputError, near_match
+from fcorr.audit.compared import (
+    AVERAGED,
+    EXACT,
+    PLAIN,
+    REMOVED,
+    WITH_CAR,
+    ComparedModel,
+    Comparison,
 )
+from fcorr.audit.hearing import listen
+from fcorr.audit.measuring import Estimator, as_it_is, measure, name_columns, read_rows, unpack
+from fcorr.audit.removal import without_sensitive
+from fcorr.estimators import FCorrClassifier, FCorrRegressor
 
-PLAIN = "FCorr"
-WITH_CAR = "FCorr + CAR"
-REMOVED = "FCorr, column removed"
+__all__ = [
+    "AVERAGED",
+    "EXACT",
+    "PLAIN",
+    "REMOVED",
+    "WITH_CAR",
+    "ComparedModel",
+    "Comparison",
+    "compare",
+]
+
+Form = Literal["plain", "car", "adapt", "marginal"]
+
+_NAMES: dict[Form, str] = {
+    "plain": PLAIN,
+    "car": WITH_CAR,
+    "adapt": EXACT,
+    "marginal": AVERAGED,
+}
 
 
-@dataclass(frozen=True)
-class ComparedModel:
-    """One fitted model and what was measured of it on test rows."""
-
-    name: str
-    estimator: FCorrClassifier
-    metrics: dict[str, float]
-
-
-def compare_classifiers(
-    train: tuple[Any, NDArray[Any]],
-    test: tuple[Any, NDArray[Any]],
+def compare(
+    estimator: Estimator,
+    train: Sequence[Any],
+    test: Sequence[Any],
     *,
-    sensitive: str,
-    parameters: Mapping[str, Any],
-    threshold: float = 0.5,
-) -> list[ComparedModel]:
-    """Fit three classifiers on the same rows with the same seed, and measure them.
+    also: Collection[Form] = (),
+    threshold: float | None = None,
+    effort: int = 2**17,
+) -> Comparison:
+    """Measure a model beside the same one unconstrained, and with the sensitive columns removed.
 
-    The model with the sensitive column removed is the honest company of any invariant model:
-    its predictions do not change under a flip of a column that it never sees. The column is
-    removed by holding it at one value, so that the three networks have the same layout: with
-    one feature less, LayerNorm would see one number less, which for few features is much.
+    A model with the columns removed is the honest company of any invariant model: its predictions
+    do not change under a flip of columns that it never sees. They are removed by holding them at
+    one value, so that the networks have the same layout. All models are fitted to the same rows
+    with the same seed and arguments.
 
     Parameters
     ----------
-    train, test : tuple (X, y)
-        Tables and labels 0 and 1.
-    sensitive : str
-        The sensitive column.
-    parameters : mapping
-        Arguments of :class:`~fcorr.FCorrClassifier`; ``car`` is that of the model with CAR.
-    threshold : float, default=0.5
-        Score from which a row counts as selected.
+    estimator : FCorrClassifier or FCorrRegressor
+        The model, with sensitive columns. If it is fitted already, it is not fitted again.
+    train, test : tuple (X, y) or (X, y, sample_weight)
+        Rows to fit to, and other rows to measure on.
+    also : collection of {"plain", "car", "adapt", "marginal"}, default=()
+        More models: with CAR alone (``invariance=None``, the estimator's λ), or with one of the
+        two exact forms.
+    threshold : float, optional
+        Of two classes, the probability from which on the second is decided; by default each
+        model's own.
+    effort : int, default=2**17
+        How hard to try for small certified bounds, which takes most of the time where models are
+        small; see :meth:`FCorrClassifier.certificate`.
 
     Returns
     -------
-    list of ComparedModel
-        Without CAR, with CAR, with the column removed.
+    Comparison
+        The models and their numbers.
+
+    Examples
+    --------
+    >>> from fcorr.data import make_indirect_bias
+    >>> train, test = (make_indirect_bias(500, random_state=seed) for seed in (0, 1))
+    >>> model = FCorrClassifier(sensitive="X1", epochs=2, head=(4,), random_state=0)
+    >>> comparison = compare(model, train, test, effort=1)
+    >>> [compared.name for compared in comparison]
+    ['FCorr', 'FCorr, exact', 'FCorr, column removed']
+    >>> comparison["FCorr, column removed"].metrics["largest change"]
+    0.0
     """
-    variants = {
-        PLAIN: {**parameters, "sensitive": sensitive, "car": None},
-        WITH_CAR: {**parameters, "sensitive": sensitive},
-        REMOVED: {**parameters, "sensitive": None, "constant_columns": "keep"},
-    }
-    models = []
-    for name, arguments in variants.items():
-        view = _held_constant(sensitive) if name == REMOVED else _as_it_is
-        estimator = FCorrClassifier(**arguments)
-        start = time.perf_counter()
-        estimator.fit(view(train[0]), train[1])
-        seconds = time.perf_counter() - start
-
-        def score(
-            X: Any, estimator: FCorrClassifier = estimator, view: _View = view
-        ) -> NDArray[np.float64]:
-            return estimator.predict_proba(view(X))[:, 1]
-
-        metrics = measure(score, *test, sensitive=sensitive, threshold=threshold)
-        metrics |= {"parameters": float(estimator.model_.n_parameters), "seconds": seconds}
-        models.append(ComparedModel(name, estimator, metrics))
-    return models
-
-
-def measure(
-    score: Callable[[Any], NDArray[np.float64]],
-    X: Any,
-    y: NDArray[Any],
-    *,
-    sensitive: str,
-    threshold: float = 0.5,
-) -> dict[str, float]:
-    """Measure any scoring function: performance, change under flips, differences of groups."""
-    flips = flip_scores(score, X, sensitive)
-    scores = flips.factual
-    decisions = (scores >= threshold).astype(int)
-    groups = nw.from_native(X, eager_only=True).get_column(sensitive).to_numpy()
-    by_group = {"sensitive_features": groups}
-    return {
-        "AUROC": float(roc_auc_score(y, scores)),
-        "AUPRC": float(average_precision_score(y, scores)),
-        "F1": float(f1_score(y, decisions)),
-        "AvgIF": average_individual_fairness(flips),
-        "F1 gap": f1_gap(y, flips, threshold=threshold),
-        "AUROC gap": auroc_gap(y, flips),
-        "AUPRC gap": auprc_gap(y, flips),
-        "largest change": flip_changes(flips)["max"],
-        "DPD": demographic_parity_difference(y, decisions, **by_group),
-        "EqOdd": equalized_odds_difference(y, decisions, **by_group),
-        "EqOpp": equal_opportunity_difference(y, decisions, **by_group),
-    }
+    forms = _choose_forms(estimator, also)
+    sensitive = name_columns(estimator.sensitive)
+    X, y, weight = unpack(train, "train")
+    rows = read_rows(test, estimator.sensitive, "test")
+    with listen() as heard:
+        seconds: dict[Form, float | None] = {_form(estimator): None}
+        given = estimator
+        if not hasattr(estimator, "model_"):
+            given = clone(estimator)
+            seconds[_form(given)] = _fit(given, X, y, weight)
+        models = []
+        for form in forms:
+            model = given
+            if form != _form(given):
+                model = _with_form(given, form)
+                seconds[form] = _fit(model, X, y, weight)
+            certificate = model.certificate(rows.X, effort=effort)
+            measured = measure(model, rows, threshold=threshold)
+            models.append(
+                ComparedModel(_NAMES[form], model, as_it_is, measured, certificate, seconds[form])
+            )
+        removed, view = without_sensitive(given)
+        taken = _fit(removed, view(X), y, weight)
+        measured = measure(removed, rows, view=view, threshold=threshold)
+        models.append(ComparedModel(REMOVED, removed, view, measured, None, taken))
+    heard.tell(set(), stacklevel=2)
+    return Comparison(tuple(models), _NAMES[_form(given)], sensitive, tuple(heard.notes))
 
 
-_View = Callable[[Any], Any]
+def _choose_forms(estimator: Any, also: Collection[str]) -> list[Form]:
+    if not isinstance(estimator, FCorrClassifier | FCorrRegressor):
+        raise InvalidInputError(
+            "compare is about FCorrClassifier and FCorrRegressor, got "
+            f"{type(estimator).__name__}. Measure other models with fcorr.metrics."
+        )
+    wanted = [also] if isinstance(also, str) else list(also)
+    for form in wanted:
+        if form not in _NAMES:
+            raise InvalidInputError(
+                f"also must hold {', '.join(map(repr, _NAMES))}, got {form!r}."
+                f"{near_match(str(form), _NAMES)}"
+            )
+    if "car" in wanted and not estimator.car:
+        raise InvalidInputError(
+            f"also='car' needs a λ to train with, got car={estimator.car!r}. Give the estimator "
+            "one, such as car=1e6."
+        )
+    return [form for form in _NAMES if form in {_form(estimator), "plain", *wanted}]
 
 
-def _as_it_is(X: Any) -> Any:
-    return X
+def _form(estimator: Estimator) -> Form:
+    if estimator.invariance is not None:
+        return estimator.invariance
+    return "car" if estimator.car else "plain"
 
 
-def _held_constant(column: str) -> _View:
-    removed = nw.lit("removed").alias(column)
-    return lambda X: nw.from_native(X, eager_only=True).with_columns(removed).to_native()
+def _with_form(estimator: Estimator, form: Form) -> Estimator:
+    """Make an unfitted model that differs from a fitted one in its constraint only."""
+    changes: dict[str, Any] = {"invariance": form if form in ("adapt", "marginal") else None}
+    if form == "plain":
+        changes["car"] = None
+    other: Estimator = clone(estimator)
+    return other.set_params(**changes, random_state=estimator.seed_)
+
+
+def _fit(estimator: Estimator, X: Any, y: Any, weight: Any) -> float:
+    start = time.perf_counter()
+    estimator.fit(X, y, weight)
+    return time.perf_counter() - start

@@ -17,12 +17,12 @@ def demo(
     ] = 6,
     seed: Annotated[int, typer.Option(help="Seed of the first fit.", min=0)] = 0,
 ) -> None:
-    """Train with CAR, without it and with the sensitive column removed; compare.
+    """Train without CAR, with it, exactly invariant and with the column removed; compare.
 
     The data is the paper's synthetic example: y depends on X2 and X3, the sensitive X1 is
     tied to X2. Prints one table and saves heat maps and significance bars.
     """
-    typer.echo(f"make_indirect_bias: {fits} fits of three models", err=True)
+    typer.echo(f"make_indirect_bias: {fits} fits of four models", err=True)
     from fcorr.audit.demo import demo_table, run_demo, write_demo
 
     result = run_demo(

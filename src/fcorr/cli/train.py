@@ -3,47 +3,30 @@
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from fcorr.cli._console import check_columns, check_output
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_MAX_INTEGER_CLASSES = 20
-
-
-class Task(StrEnum):
-    """What to predict."""
-
-    auto = "auto"
-    classification = "classification"
-    regression = "regression"
-
-
-class ObjectiveName(StrEnum):
-    """What a regression minimises."""
-
-    mse = "mse"
-    poisson = "poisson"
-    gamma = "gamma"
-    tweedie = "tweedie"
-
-
-class ClassWeight(StrEnum):
-    """How classes are weighted."""
-
-    balanced = "balanced"
-
-
-class CarForm(StrEnum):
-    """Form of the regulariser."""
-
-    sensitive = "sensitive"
-    paper = "paper"
-    cda = "cda"
+from fcorr.cli._console import check_columns, check_output, print_table
+from fcorr.cli._training import (
+    CarForm,
+    ClassWeight,
+    ObjectiveName,
+    Task,
+    check_arguments,
+    check_roles,
+    given,
+    guess_task,
+    parse_bins,
+    parse_car,
+    parse_kinds,
+    parse_sizes,
+    parse_threshold,
+    read_orders,
+    settle_task,
+    take_column,
+    text_columns,
+)
 
 
 class InvarianceName(StrEnum):
@@ -154,19 +137,32 @@ def train(
         int | None, typer.Option(help="Seed; the same seed gives the same model.", min=0)
     ] = None,
     device: Annotated[str, typer.Option(help="Where torch computes.")] = "cpu",
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Fit the model with the sensitive columns at work, and with them removed, as "
+            "well, and measure all three on the rows of --validation.",
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Train a model on a CSV or Parquet file."""
+    if compare and (validation is None or not sensitive):
+        raise typer.BadParameter(
+            "needs --sensitive, and --validation with other rows to measure on.",
+            param_hint="--compare",
+        )
     parameters: dict[str, Any] = {
         "sensitive": sensitive or None,
-        "kinds": _parse_kinds(kind or []) or None,
+        "kinds": parse_kinds(kind or []) or None,
         "min_category_rows": min_category_rows or "auto",
-        "car": _parse_car(car),
+        "car": parse_car(car),
         "car_form": car_form.value,
-        "head": _parse_sizes(head),
+        "head": parse_sizes(head),
         "n_layers": layers,
         "invariance": None if invariance is InvarianceName.none else invariance.value,
-        "bins": _parse_bins(bins or []) or None,
+        "bins": parse_bins(bins or []) or None,
         "car_combinations": combinations,
         "residual": residual,
         "epochs": epochs,
@@ -178,16 +174,16 @@ def train(
         "device": device,
         "verbose": not quiet,
     }
-    regression = _given(
+    regression = given(
         objective=objective and objective.value, exposure=exposure, tweedie_power=tweedie_power
     )
-    classification = _given(
+    classification = given(
         class_weight=class_weight and class_weight.value,
-        threshold=None if threshold is None else _parse_threshold(threshold),
+        threshold=None if threshold is None else parse_threshold(threshold),
     )
-    task = _settle_task(task, regression, classification)
+    task = settle_task(task, regression, classification)
     check_output(output, data, validation)
-    _check_arguments(parameters, regression, classification)
+    check_arguments(parameters, regression, classification)
     from fcorr.data.files import read_file
 
     table = read_file(data)
@@ -198,29 +194,29 @@ def train(
     check_columns(drop or [], table.column_names, "--drop")
     check_columns(parameters["kinds"] or [], table.column_names, "--kind")
     check_columns(parameters["bins"] or [], table.column_names, "--bins")
-    _check_roles(target, weight, exposure, sensitive or [], drop or [])
+    check_roles(target, weight, exposure, sensitive or [], drop or [])
     outcomes = [target, *([weight] if weight else [])]
     X = table.drop_columns([*outcomes, *(drop or [])])
     eval_set = None
     if validation is not None:
-        held_out = read_file(validation, text=_text_columns(table))
+        held_out = read_file(validation, text=text_columns(table))
         check_columns(outcomes, held_out.column_names, "--validation")
-        eval_set = (held_out, *(_column(held_out, name) for name in outcomes))
+        eval_set = (held_out, *(take_column(held_out, name) for name in outcomes))
     if task is Task.auto:
-        task = _guess_task(table[target])
+        task = guess_task(table[target])
         typer.echo(f"task: {task} (guessed from {target!r}; --task sets it)")
 
     from fcorr.estimators import FCorrClassifier, FCorrRegressor
 
-    parameters["kinds"] = _read_orders(parameters["kinds"], table)
+    parameters["kinds"] = read_orders(parameters["kinds"], table)
     model: FCorrClassifier | FCorrRegressor
     if task is Task.classification:
         model = FCorrClassifier(**parameters, **classification)
     else:
         model = FCorrRegressor(**parameters, **regression)
     start = time.perf_counter()
-    sample_weight = _column(table, weight) if weight else None
-    model.fit(X, _column(table, target), sample_weight, eval_set)
+    sample_weight = take_column(table, weight) if weight else None
+    model.fit(X, take_column(table, target), sample_weight, eval_set)
     seconds = time.perf_counter() - start
     model.save(output)
     last = model.history_.epochs[-1]
@@ -235,170 +231,13 @@ def train(
         f"{model.model_.n_parameters} parameters, {seconds:.1f} s, loss {last.loss:.4f}{outcome}"
     )
     typer.echo(f"wrote {output}")
+    if compare:
+        from fcorr.audit.compared import SCOPE
+        from fcorr.audit.comparison import compare as compare_models
 
-
-def _text_columns(table: "pa.Table") -> list[str]:
-    import pyarrow.types as pat
-
-    return [field.name for field in table.schema if pat.is_string(field.type)]
-
-
-def _column(table: "pa.Table", name: str) -> Any:
-    """Take a column with its name, which messages and the schema then know."""
-    import narwhals.stable.v2 as nw
-
-    return nw.from_native(table[name], series_only=True).alias(name)
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _settle_task(task: Task, regression: dict[str, Any], classification: dict[str, Any]) -> Task:
-    """Let options that only one task has settle the task; refuse those of another."""
-    foreign = {Task.classification: regression, Task.regression: classification}.get(task)
-    if task is Task.auto and regression:
-        task, foreign = Task.regression, classification
-    elif task is Task.auto and classification:
-        task = Task.classification
-    if foreign:
-        option = f"--{next(iter(foreign))}".replace("_", "-")
-        other = Task.regression if task is Task.classification else Task.classification
-        raise typer.BadParameter(f"is for {other}, not for {task}.", param_hint=option)
-    return task
-
-
-def _check_arguments(
-    parameters: dict[str, Any], regression: dict[str, Any], classification: dict[str, Any]
-) -> None:
-    """Refuse a value that the estimators would refuse: here it is bad usage."""
-    from fcorr._core.errors import InvalidInputError
-    from fcorr.estimators import FCorrClassifier, FCorrRegressor
-    from fcorr.estimators.options import check_device, check_options
-
-    try:
-        check_options(FCorrClassifier(**parameters, **classification).get_params(deep=False))
-        check_options(FCorrRegressor(**parameters, **regression).get_params(deep=False))
-        check_device(parameters["device"])
-    except InvalidInputError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _check_roles(
-    target: str, weight: str | None, exposure: str | None, sensitive: list[str], drop: list[str]
-) -> None:
-    """Refuse a column that is asked to be two things at once."""
-    if exposure in (target, weight, *sensitive) and exposure is not None:
-        raise typer.BadParameter(
-            f"{exposure!r} is the target, the weight or a sensitive column as well.",
-            param_hint="--exposure",
-        )
-    for name in drop:
-        if name in (target, weight, exposure, *sensitive):
-            raise typer.BadParameter(f"{name!r} is dropped and used at once.", param_hint="--drop")
-    for name in sensitive:
-        if name in (target, weight):
-            raise typer.BadParameter(
-                f"{name!r} is the target or the weight, not a feature.", param_hint="--sensitive"
-            )
-
-
-def _guess_task(y: "pa.ChunkedArray") -> Task:
-    """Text, booleans and few whole numbers are classes; other numbers are amounts."""
-    import pyarrow.types as pat
-
-    if pat.is_integer(y.type):
-        few = len(y.unique()) <= _MAX_INTEGER_CLASSES
-        return Task.classification if few else Task.regression
-    is_number = pat.is_floating(y.type) or pat.is_decimal(y.type)
-    return Task.regression if is_number else Task.classification
-
-
-def _parse_kinds(options: list[str]) -> dict[str, str | list[str]]:
-    kinds: dict[str, str | list[str]] = {}
-    for option in options:
-        name, _, kind = option.partition("=")
-        if not name or not kind or name in kinds:
-            raise typer.BadParameter(
-                f"must be COLUMN=KIND or COLUMN=CATEGORY,CATEGORY,… and once for a column, "
-                f"got {option!r}.",
-                param_hint="--kind",
-            )
-        kinds[name] = kind.split(",") if "," in kind else kind
-    return kinds
-
-
-def _parse_bins(options: list[str]) -> dict[str, int | list[float]]:
-    bins: dict[str, int | list[float]] = {}
-    for option in options:
-        name, _, cut = option.partition("=")
-        try:
-            if not name or name in bins:
-                raise ValueError
-            # One whole number is a number of groups; an edge alone is written with a comma.
-            edges = [float(edge) for edge in cut.split(",") if edge.strip()]
-            bins[name] = int(cut) if "," not in cut else edges
-        except ValueError:
-            raise typer.BadParameter(
-                "must be COLUMN=GROUPS or COLUMN=EDGE,EDGE,… and once for a column, "
-                f"got {option!r}.",
-                param_hint="--bins",
-            ) from None
-    return bins
-
-
-def _read_orders(kinds: dict[str, Any] | None, table: "pa.Table") -> dict[str, Any] | None:
-    """Read the categories of columns of numbers as numbers."""
-    from fcorr.data.columns import is_number
-
-    read = dict(kinds or {})
-    for name, kind in read.items():
-        if isinstance(kind, list) and is_number(table[name].type):
-            try:
-                read[name] = [_number(category) for category in kind]
-            except ValueError:
-                raise typer.BadParameter(
-                    f"the column {name!r} holds numbers, got the order {','.join(kind)}.",
-                    param_hint="--kind",
-                ) from None
-    return read or None
-
-
-def _number(text: str) -> float:
-    number = float(text)
-    return int(number) if number.is_integer() else number
-
-
-def _parse_car(text: str) -> float | str | None:
-    if text in ("none", "paper"):
-        return None if text == "none" else text
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"must be a number, 'paper' or 'none', got {text!r}.", param_hint="--car"
-        ) from None
-
-
-def _parse_threshold(text: str) -> float | str | dict[str, Any]:
-    rule, _, setting = text.partition("=")
-    try:
-        if rule == "fpr":
-            return {"fpr": float(setting)}
-        if rule == "cost":
-            return {"cost": tuple(float(cost) for cost in setting.split(","))}
-        return text if text == "f1" else float(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"must be a number, f1, fpr=0.05 or cost=1,20, got {text!r}.", param_hint="--threshold"
-        ) from None
-
-
-def _parse_sizes(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(size) for size in text.split(",") if size.strip())
-    except ValueError:
-        raise typer.BadParameter(
-            f"must be whole numbers with commas, such as 128,128, got {text!r}.",
-            param_hint="--head",
-        ) from None
+        weights = [] if sample_weight is None else [sample_weight]
+        train_rows = (X, take_column(table, target), *weights)
+        assert eval_set is not None
+        comparison = compare_models(model, train_rows, eval_set)
+        print_table("on the validation rows", *comparison.table())
+        typer.echo("\n".join([*comparison.notes, SCOPE]))

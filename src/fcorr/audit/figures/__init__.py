@@ -7,17 +7,24 @@ byte for byte, for the same data.
 
 from fcorr.audit.figures.actual_expected import actual_expected_svg
 from fcorr.audit.figures.bar_chart import BarPanel, bar_chart_svg
+from fcorr.audit.figures.frontier import FrontierPoint, frontier_svg
 from fcorr.audit.figures.heat_map import HeatMapPanel, heat_map_svg
 from fcorr.audit.figures.lift import double_lift_svg, lift_svg
+from fcorr.audit.figures.line_chart import Line, LinePanel, line_chart_svg
 from fcorr.audit.figures.lorenz import lorenz_svg
 
 __all__ = [
     "BarPanel",
+    "FrontierPoint",
     "HeatMapPanel",
+    "Line",
+    "LinePanel",
     "actual_expected_svg",
     "bar_chart_svg",
     "double_lift_svg",
+    "frontier_svg",
     "heat_map_svg",
     "lift_svg",
+    "line_chart_svg",
     "lorenz_svg",
 ]

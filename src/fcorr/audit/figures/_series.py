@@ -28,6 +28,12 @@ CURVES = (
     LineStyle(INK, dash="2 3"),
     LineStyle("#5f3a9c", dash="10 3 2 3"),
 )
+MARKED = (
+    LineStyle("#1b5a9c", marker="circle"),
+    LineStyle("#b34d08", dash="8 4", marker="square"),
+    LineStyle(INK, dash="2 3", marker="diamond"),
+    LineStyle("#5f3a9c", dash="10 3 2 3", marker="triangle"),
+)
 DIAGONAL = LineStyle("#8a8a8a", width=1.0)
 
 

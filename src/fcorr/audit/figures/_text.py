@@ -109,6 +109,20 @@ def number(value: float, *, scale: float) -> str:
     return text.replace("-", "−")
 
 
+def short_number(value: float) -> str:
+    """Write a setting such as a weight: as it is, or as a power of ten if it is large or small.
+
+    Examples
+    --------
+    >>> [short_number(value) for value in (0, 0.25, 100, 1e4, 2.5e-4)]
+    ['0', '0.25', '100', '1e4', '2.5e−4']
+    """
+    if value == 0 or 1e-3 <= abs(value) < 1e4:
+        return f"{value:g}".replace("-", "−")
+    mantissa, exponent = f"{value:e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}".replace("-", "−")
+
+
 def coordinate(value: float) -> str:
     """Write a length with at most two decimals, and none that are zero.
 

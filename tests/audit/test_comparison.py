@@ -1,0 +1,271 @@
+"""A model beside the unconstrained one and the one with the column removed."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.metrics import log_loss, roc_auc_score
+
+from fcorr._core.errors import InvalidInputError, UnseenCategoryWarning
+from fcorr.audit.comparison import AVERAGED, EXACT, PLAIN, REMOVED, WITH_CAR, compare
+from fcorr.audit.removal import hold_constant
+from fcorr.metrics import (
+    average_individual_fairness,
+    decisions_flipped,
+    demographic_parity_difference,
+    equalized_odds_difference,
+    flip_changes,
+    flip_scores,
+    poisson_deviance,
+)
+
+
+@pytest.fixture(scope="module")
+def compared(people):
+    from fcorr import FCorrClassifier
+
+    model = FCorrClassifier(sensitive="sex", epochs=2, head=(4,), random_state=3)
+    return compare(model, *people, also=["car", "marginal"], effort=1)
+
+
+def test_models_differ_in_their_constraint_only(compared):
+    assert [model.name for model in compared] == [PLAIN, WITH_CAR, EXACT, AVERAGED, REMOVED]
+    assert compared.given == EXACT
+    constraints = {
+        PLAIN: (None, None),
+        WITH_CAR: (None, 1e6),
+        EXACT: ("adapt", 1e6),
+        AVERAGED: ("marginal", 1e6),
+    }
+    for name, (invariance, car) in constraints.items():
+        arguments = compared[name].estimator.get_params()
+        assert (arguments["invariance"], arguments["car"]) == (invariance, car)
+        assert arguments["epochs"] == 2
+    assert {model.estimator.seed_ for model in compared} == {3}
+
+
+def test_numbers_are_those_of_an_independent_computation(compared, people):
+    X, y = people[1]
+    for name in (PLAIN, EXACT):
+        model = compared[name].estimator
+        scores = model.predict_proba(X)[:, 1]
+        flips = flip_scores(model.predict_proba, X, "sex")
+        decisions = (scores >= 0.5).astype(int)
+        metrics = compared.metrics[name]
+        assert metrics["AUROC"] == pytest.approx(roc_auc_score(y, scores))
+        assert metrics["AvgIF"] == average_individual_fairness(flips)
+        assert metrics["largest change"] == flip_changes(flips)["max"]
+        assert metrics["decisions flipped"] == decisions_flipped(flips)
+        groups = {"sensitive_features": X.sex}
+        assert metrics["DPD"] == demographic_parity_difference(None, decisions, **groups)
+        assert metrics["EqOdd"] == equalized_odds_difference(y, decisions, **groups)
+        assert metrics["certified bound"] == model.certificate(effort=1).bound
+
+
+def test_exact_and_removed_columns_change_nothing_while_the_plain_model_does(compared):
+    assert compared[PLAIN].metrics["largest change"] > 1e-4
+    assert not compared[PLAIN].exact
+    assert compared[PLAIN].bound >= compared[PLAIN].metrics["largest change"]
+    for name in (EXACT, AVERAGED, REMOVED):
+        assert compared[name].metrics["largest change"] == 0
+        assert compared[name].exact
+        assert compared[name].bound == 0
+    assert compared[REMOVED].certificate is None
+
+
+def test_the_removed_column_is_one_value_and_the_layout_stays(compared):
+    removed, exact = compared[REMOVED].estimator, compared[EXACT].estimator
+    assert set(removed.schema_.feature_names) == set(exact.schema_.feature_names)
+    assert removed.schema_["sex"].categories == ("removed",)
+    assert removed.schema_.sensitive == ()
+
+
+def test_a_fitted_model_is_not_fitted_again(people, classifier):
+    model = classifier(invariance=None, car=None, random_state=None).fit(*people[0])
+    weights = {name: w.clone() for name, w in model.model_.state_dict().items()}
+    comparison = compare(model, *people, effort=1)
+    assert [compared.name for compared in comparison] == [PLAIN, REMOVED]
+    assert comparison[PLAIN].estimator is model
+    assert all((weights[n] == w).all() for n, w in model.model_.state_dict().items())
+    assert comparison[PLAIN].seconds is None
+    assert comparison[REMOVED].seconds > 0
+    assert comparison[REMOVED].estimator.seed_ == model.seed_
+
+
+def test_an_unfitted_model_stays_unfitted_and_its_seed_is_shared(people, classifier):
+    model = classifier(random_state=None)
+    comparison = compare(model, *people, effort=1)
+    assert comparison.given == EXACT
+    assert len({compared.estimator.seed_ for compared in comparison}) == 1
+    assert not hasattr(model, "model_")
+
+
+def test_text_and_plain_data(compared):
+    text = str(compared)
+    lines = text.splitlines()
+    assert lines[0].split("  ")[-1] == REMOVED
+    assert any(line.startswith("AUROC gap ") for line in lines)
+    assert "all other columns left as they are" in lines[-1]
+    data = json.loads(json.dumps(compared.to_dict(), allow_nan=False))
+    assert data["given"] == EXACT
+    assert data["models"][PLAIN]["performance"]["AUROC"] == compared[PLAIN].metrics["AUROC"]
+    assert data["models"][EXACT]["certificate"]["exact"] is True
+    (bound,) = [line for line in lines if line.startswith("certified bound")]
+    assert ("vacuous" in bound) == any(model.vacuous for model in compared)
+
+
+@pytest.mark.parametrize("sensitive", ["age", "children", ["age", "children", "sex"]])
+def test_numeric_columns_and_several_of_them(people, classifier, sensitive):
+    comparison = compare(classifier(sensitive=sensitive), *people, effort=1)
+    assert comparison[PLAIN].metrics["largest change"] > 0
+    assert comparison[REMOVED].metrics["largest change"] == 0
+    removed, plain = (comparison[name].estimator.schema_ for name in (REMOVED, PLAIN))
+    assert len(removed.numeric) == len(plain.numeric)
+    names = [sensitive] if isinstance(sensitive, str) else sensitive
+    groups = comparison[PLAIN].measured.groups
+    assert list(groups) == (names if len(names) == 1 else [*names, "age × children × sex"])
+
+
+def test_intersections_are_those_of_the_metrics(people, classifier):
+    model = classifier(sensitive=["sex", "race"]).fit(*people[0])
+    comparison = compare(model, *people, effort=1)
+    X, _ = people[1]
+    decisions = model.predict(X)
+    expected = demographic_parity_difference(None, decisions, sensitive_features=X[["sex", "race"]])
+    assert comparison[EXACT].measured.groups["sex × race"]["DPD"] == expected
+    metrics = comparison.metrics[EXACT]
+    assert metrics["DPD, sex × race"] == expected
+    assert metrics["DPD, race"] == demographic_parity_difference(
+        None, decisions, sensitive_features=X.race
+    )
+
+
+def test_weights_count(people, classifier):
+    train, (X, y) = people
+    weight = np.where(X.age > 45, 4.0, 1.0)
+    model = classifier(invariance=None, car=None).fit(*train)
+    weighted, plain = (
+        compare(model, train, test, effort=1).metrics[PLAIN] for test in ((X, y, weight), (X, y))
+    )
+    flips = flip_scores(model.predict_proba, X, "sex")
+    by = {"sample_weight": weight}
+    expected = {
+        "AUROC": roc_auc_score(y, flips.factual, **by),
+        "AvgIF": average_individual_fairness(flips, **by),
+        "DPD": demographic_parity_difference(
+            None, flips.factual >= 0.5, sensitive_features=X.sex, **by
+        ),
+    }
+    for name, value in expected.items():
+        assert weighted[name] == pytest.approx(value), name
+        assert weighted[name] != pytest.approx(plain[name], rel=1e-3), name
+
+
+def test_several_classes(people, classifier):
+    (X, y), (test_X, test_y) = people
+    label = np.array(["no", "yes", "maybe"])
+    y = label[y + (X.children == 0)]
+    test_y = label[test_y + (test_X.children == 0)]
+    model = classifier(invariance=None).fit(X, y)
+    metrics = compare(model, (X, y), (test_X, test_y), effort=1)[WITH_CAR].metrics
+    probabilities = model.predict_proba(test_X)
+    assert metrics["log loss"] == pytest.approx(log_loss(test_y, probabilities))
+    assert metrics["accuracy"] == pytest.approx(np.mean(model.predict(test_X) == test_y))
+    both = [model.predict_proba(test_X.assign(sex=sex)) for sex in "fm"]
+    assert metrics["largest change"] == pytest.approx(np.abs(both[0] - both[1]).max())
+    flipped = both[0].argmax(axis=1) != both[1].argmax(axis=1)
+    assert metrics["decisions flipped"] == pytest.approx(flipped.mean())
+    selected = [(model.predict(test_X) == name).astype(int) for name in label]
+    rates = [
+        demographic_parity_difference(None, chosen, sensitive_features=test_X.sex)
+        for chosen in selected
+    ]
+    assert metrics["DPD"] == pytest.approx(max(rates))
+
+
+def test_regression_per_unit_of_exposure(policies, regressor):
+    model = regressor(objective="poisson", exposure="years").fit(*policies[0])
+    X, y = policies[1]
+    weight = np.linspace(1, 2, len(X))
+    metrics = compare(model, policies[0], (X, y, weight), effort=1)[EXACT].metrics
+    rate, by = model.predict(X) / X.years, X.years * weight
+    deviance = poisson_deviance(y / X.years, rate, sample_weight=by)
+    assert metrics["deviance"] == pytest.approx(deviance)
+    assert metrics["MAE"] == pytest.approx(np.average(np.abs(y / X.years - rate), weights=by))
+    is_f = X.sex == "f"
+    means = [np.average(rate[rows], weights=by[rows]) for rows in (is_f, ~is_f)]
+    assert metrics["DPD"] == pytest.approx(abs(means[0] - means[1]))
+    actual = [np.average((y / X.years)[rows], weights=by[rows]) for rows in (is_f, ~is_f)]
+    ratios = np.array(actual) / means
+    assert metrics["A/E gap"] == pytest.approx(np.ptp(ratios))
+
+
+def test_arrays_without_names(people, regressor):
+    rng = np.random.default_rng(0)
+    tables = [rng.normal(size=(n, 4)) for n in (200, 210)]
+    for table in tables:
+        table[:, 1] = rng.integers(0, 2, len(table))
+    rows = [(table, table[:, 0] + table[:, 1] * table[:, 2]) for table in tables]
+    comparison = compare(regressor(sensitive=[0, 1]), *rows, effort=1)
+    assert comparison[PLAIN].metrics["largest change"] > 0
+    assert comparison[REMOVED].metrics["largest change"] == 0
+    assert list(comparison[PLAIN].measured.groups) == ["0", "1", "0 × 1"]
+
+
+def test_what_cannot_be_estimated_is_noted_not_warned_of(people, classifier):
+    (X, y), (test_X, test_y) = people
+    rare = test_X.assign(race=["z"] + ["a", "b"] * 159 + ["c"])
+    with pytest.warns(UnseenCategoryWarning) as warned:
+        comparison = compare(classifier(sensitive="race"), (X, y), (rare, test_y), effort=1)
+    texts = [str(warning.message) for warning in warned]
+    assert len(texts) == len(set(texts))  # told once, not for each pass
+    assert any("z" in note and "n=1" in note for note in comparison.notes)
+    assert all(note in str(comparison) for note in comparison.notes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ({"sensitive": None}, {}, "The estimator must name sensitive columns"),
+        ({}, {"also": ["margnal"]}, "got 'margnal'. Did you mean 'marginal'?"),
+        ({"car": None}, {"also": ["car"]}, "also='car' needs a λ to train with"),
+    ],
+)
+def test_bad_arguments(people, classifier, arguments, options, message):
+    with pytest.raises(InvalidInputError) as caught:
+        compare(classifier(**arguments), *people, **options)
+    assert message in str(caught.value)
+
+
+def test_bad_rows(people, classifier):
+    from sklearn.linear_model import LogisticRegression
+
+    train, (X, y) = people
+    with pytest.raises(InvalidInputError, match="got LogisticRegression"):
+        compare(LogisticRegression(), train, (X, y))
+    with pytest.raises(InvalidInputError, match=r"test must be \(X, y\) or"):
+        compare(classifier(), train, X)
+    with pytest.raises(InvalidInputError, match="classes of the training table"):
+        compare(classifier(), train, (X, y + 1), effort=1)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_are_held_constant_in_any_table(make):
+    table = make({"sex": ["f", "m"], "age": [1.5, 2.5], "job": ["a", "b"]})
+    held = hold_constant({"sex": "categorical", "age": "numeric"})(table)
+    assert type(held) is type(table)
+    as_lists = {name: list(held[name]) for name in ("sex", "age", "job")}
+    if isinstance(table, pa.Table):
+        as_lists = held.to_pydict()
+    assert as_lists == {"sex": ["removed"] * 2, "age": [0.0, 0.0], "job": ["a", "b"]}
+
+
+def test_arrays_are_copied():
+    array = np.array([[1.0, 2.0]])
+    assert hold_constant({1: "categorical"})(array).tolist() == [[1.0, 0.0]]
+    assert array.tolist() == [[1.0, 2.0]]
+    text = np.array([["f", 2.0]], dtype=object)
+    assert hold_constant({0: "categorical"})(text).tolist() == [["removed", 2.0]]

@@ -1,0 +1,199 @@
+"""`fcorr sweep`: records, table, figures and model, and again from where it stopped."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fcorr
+from fcorr.data.files import write_file
+from fcorr.estimators.base import BaseFCorr
+
+WRITTEN = ["sweep.jsonl", "table.md", "controllability.svg", "frontier.svg", "certificate.svg"]
+SMALL = ("--epochs", 1, "--head", 4, "--effort", 1, "--drop", "key", "--quiet")
+
+
+@pytest.fixture
+def sweep(run):
+    def sweep(*arguments, data="data.csv", target="bought", car="0,1e4", seeds=1, code=0):
+        options = ("--target", target, "--sensitive", "sex", "--output", "out")
+        given = ("--car", car, "--seeds", seeds, *SMALL)
+        return run("sweep", data, *options, *given, *arguments, code=code)
+
+    return sweep
+
+
+def records():
+    return [json.loads(line) for line in Path("out/sweep.jsonl").read_text().splitlines()]
+
+
+def test_end_to_end(sweep, files):
+    result = sweep("--budget", 0, "--model", "best.fcorr", "--grid", "dropout=0.1,0.3")
+    assert files() == {"out", "best.fcorr"}
+    assert sorted(p.name for p in Path("out").iterdir()) == sorted(WRITTEN)
+    wrote = [line for line in result.stdout.splitlines() if line.startswith("wrote")]
+    assert wrote == [*(f"wrote out/{name}" for name in WRITTEN), "wrote best.fcorr"]
+    assert result.stderr == ""
+    points = [(r["arguments"]["car"], r["arguments"]["invariance"]) for r in records()]
+    assert len(points) == 8
+    assert set(points) == {(0, None), (1e4, None), (1e6, "adapt"), (1e6, "marginal")}
+    assert {r["arguments"]["dropout"] for r in records()} == {0.1, 0.3}
+
+    model = fcorr.load("best.fcorr")
+    assert model.exact_
+    (chosen,) = [line for line in result.stdout.splitlines() if line.startswith("chosen: ")]
+    form, dropout = model.get_params()["invariance"], model.get_params()["dropout"]
+    assert chosen.startswith(f"chosen: {form}, dropout = {dropout}: highest AUROC")
+    table = Path("out/table.md").read_text()
+    assert chosen in table
+    assert (
+        sum(line.startswith(("| λ", "| adapt", "| marginal")) for line in table.splitlines()) == 8
+    )
+    best = max(r["measured"]["performance"]["AUROC"] for r in records() if r["certified"]["exact"])
+    assert f"({best:.4g}, mean of 1 seed(s); exact)" in chosen
+
+
+def test_the_same_command_goes_on_where_it_stopped(sweep, monkeypatch):
+    fits = []
+    fit = BaseFCorr.fit
+
+    def interrupted(self, *args, **kwargs):
+        fits.append(self.car)
+        if len(fits) == 3:
+            raise KeyboardInterrupt
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(BaseFCorr, "fit", interrupted)
+    result = sweep(code=1)
+    assert result.stderr == (
+        "error: interrupted; 2 run(s) are in out/sweep.jsonl: the same command goes on from there\n"
+    )
+    before = records()
+    sweep()
+    assert len(fits) == 5
+    assert records()[:2] == before
+    assert len(records()) == 4
+
+
+def test_validation_rows_are_set_aside_the_same_way_every_time(sweep, columns):
+    sweep("--no-exact", car="100")
+    (record,) = records()
+    order = np.random.default_rng(0).permutation(200)
+    table = pa.table({name: v for name, v in columns.items() if name != "key"})
+    train, held_out = (table.take(np.sort(rows)) for rows in (order[40:], order[:40]))
+    model = fcorr.FCorrClassifier(
+        sensitive="sex", car=100, invariance=None, epochs=1, head=(4,), random_state=0
+    ).fit(train.drop_columns("bought"), train["bought"])
+    scores = model.predict_proba(held_out.drop_columns("bought"))[:, 1]
+    expected = fcorr.metrics.roc_auc_score(held_out["bought"].to_numpy(), scores)
+    assert record["measured"]["performance"]["AUROC"] == pytest.approx(expected)
+
+
+def test_a_validation_file(sweep, columns):
+    rows = slice(0, 60)
+    write_file(pa.table({name: v[rows] for name, v in columns.items()}), "validation.csv")
+    sweep("--validation", "validation.csv", "--no-exact", car="0")
+    write_file(pa.table({"sex": ["f"]}), "other.csv")
+    result = sweep("--validation", "other.csv", code=2)
+    assert "Invalid value for --validation: the file has no column 'bought'" in result.output
+
+
+def test_regression_with_exposure_and_weights(sweep, policies):
+    sweep(
+        *("--exposure", "years", "--objective", "poisson", "--weight", "w"),
+        *("--no-exact", "--sensitive", "job"),
+        data="policies.parquet",
+        target="claims",
+        car="1e4",
+    )
+    (record,) = records()
+    assert record["estimator"] == "FCorrRegressor"
+    assert list(record["measured"]["performance"]) == ["deviance", "RMSE", "MAE", "Gini"]
+    assert list(record["measured"]["groups"]) == ["sex", "job", "sex × job"]
+
+
+def test_progress_goes_to_stderr(run):
+    options = ("--target", "bought", "--sensitive", "sex", "--output", "out", "--drop", "key")
+    small = ("--epochs", 1, "--head", 4, "--effort", 1, "--car", "0", "--seeds", 2, "--no-exact")
+    result = run("sweep", "data.csv", *options, *small)
+    assert [line.split(":")[0] for line in result.stderr.splitlines()] == [
+        "run 1/2  λ = 0, seed 0",
+        "run 2/2  λ = 0, seed 1",
+    ]
+
+
+def test_a_budget_that_nothing_keeps_to_is_told_after_the_results(sweep, files):
+    result = sweep("--no-exact", "--budget", 0, "--model", "best.fcorr", code=1)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: budget must be at least ")
+    assert "the smallest certified bound reached" in line
+    assert sorted(p.name for p in Path("out").iterdir()) == sorted(WRITTEN)
+    assert files() == {"out"}
+
+
+def test_a_folder_of_another_experiment(sweep):
+    sweep("--no-exact", car="0")
+    result = sweep("--no-exact", "--epochs", 2, car="0", code=1)
+    (line,) = result.stderr.splitlines()
+    assert "must hold runs of this experiment only" in line
+    assert "Choose another path" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--car", "0,-1"], "car must be a number of at least 0"),
+        (["--car", "nan"], "car must be a number of at least 0"),
+        (["--car", "much"], "must be a number, 'paper' or 'none', got 'much'"),
+        (["--car", "", "--no-exact"], "names no λ"),
+        (["--budget", "-1"], "budget must be a number of at least 0"),
+        (["--budget", "nan"], "budget must be a number of at least 0"),
+        (["--grid", "dropout"], "must be ARGUMENT=VALUE,VALUE"),
+        (["--grid", "dropout=1.5"], "dropout must be a number in [0, 1), got 1.5"),
+        (["--grid", "dropuot=0.1"], "Did you mean 'dropout'?"),
+        (["--grid", "car=1"], "must be ARGUMENT=VALUE,VALUE"),
+        (["--seeds", "0"], "Invalid value for '--seeds'"),
+        (["--jobs", "0"], "must not be 0"),
+        (["--validation-fraction", "1"], "must lie between 0 and 1, got 1.0"),
+        (["--validation", "data.csv", "--validation-fraction", "0.1"], "is for when there is no"),
+        (["--validation", "nowhere.csv"], "does not exist"),
+        (["--model", "no/folder/best.fcorr"], "the folder 'no/folder' does not exist"),
+        (["--model", "data.csv"], "'data.csv' is an input and would be replaced"),
+        (["--sensitive", "sexx"], "the file has no column 'sexx'. Did you mean 'sex'?"),
+        (["--epochs", "0"], "Invalid value for '--epochs'"),
+    ],
+)
+def test_bad_usage(sweep, files, arguments, message):
+    result = sweep(*arguments, code=2)
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+    assert files() == set()
+
+
+def test_a_sensitive_column_is_needed(run):
+    result = run("sweep", "data.csv", "--target", "bought", "--output", "out", code=2)
+    assert "Missing option '--sensitive'" in result.stderr
+
+
+def test_values_of_the_grid_are_read_as_what_they_look_like(sweep):
+    sweep(
+        "--no-exact",
+        "--grid",
+        "head=4x3,2",
+        "--grid",
+        "residual=true",
+        "--grid",
+        "learning-rate=1e-3",
+        car="paper,none",
+    )
+    found = [r["arguments"] for r in records()]
+    assert [a["head"] for a in found] == [[4, 3], [2]] * 2
+    assert {a["residual"] for a in found} == {True}
+    assert {a["learning_rate"] for a in found} == {1e-3}
+    assert [a["car"] for a in found] == ["paper", "paper", None, None]
+
+
+def test_help(run):
+    assert "Usage: fcorr sweep" in run("sweep", "--help").stdout
