@@ -1,6 +1,5 @@
-"""Models to certify, and attacks: searches for changes that no bound may fall below."""
+"""Models to certify, and what they compute written out stage by stage."""
 
-import copy
 from types import SimpleNamespace
 
 import pytest
@@ -78,47 +77,6 @@ def stages_and_slopes(model, e_BF, feature, step=1e-6):
     return seen, slopes, output_BO, (above - below) / (2 * step)
 
 
-def flip_changes(model, x_cat, x_num, feature):
-    """Largest change of any output over all pairs of categories, in float64: ``(B,)``."""
-    exact = copy.deepcopy(model).double()
-    outputs = []
-    with torch.no_grad():
-        for category in range(model.cat_cardinalities[feature]):
-            flipped = x_cat.clone()
-            flipped[:, feature] = category
-            outputs.append(stages(exact, model.embed(flipped, x_num).double())[1])
-    outputs_CBO = torch.stack(outputs)
-    return (outputs_CBO.amax(0) - outputs_CBO.amin(0)).amax(1)
-
-
-def climb(model, pieces, e_BF, feature, n_steps=30):
-    """Projected ascent of the change between the two extreme categories.
-
-    The other categorical features stay where they start; numbers' embeddings move in their ranges.
-    """
-    exact = copy.deepcopy(model).double()
-    ends = exact.categorical.categories(feature).detach()
-    low_F, high_F = pieces.low_FP.amin(1), pieces.high_FP.amax(1)
-    n_categorical = len(model.cat_cardinalities)
-    e_BF, best = e_BF.detach().double(), 0.0
-    for step in range(n_steps):
-        e_BF.requires_grad_()
-        outputs = []
-        for end in (ends.min(), ends.max()):
-            column = torch.full_like(e_BF[:, :1], float(end))
-            row = torch.cat([e_BF[:, :feature], column, e_BF[:, feature + 1 :]], 1)
-            outputs.append(stages(exact, row)[1])
-        change_BO = (outputs[1] - outputs[0]).abs()
-        best = max(best, float(change_BO.detach().max()))
-        (gradient,) = torch.autograd.grad(change_BO.clamp(min=1e-300).log().sum(), e_BF)
-        with torch.no_grad():
-            size_F = (high_F - low_F) * (0.1 if step < n_steps // 2 else 0.01)
-            moved = torch.clamp(e_BF + size_F * gradient.sign(), low_F, high_F)
-            moved[:, :n_categorical] = e_BF[:, :n_categorical]
-        e_BF = moved.detach()
-    return best
-
-
 @pytest.fixture(scope="session")
 def lab():
     """The functions of this file."""
@@ -126,6 +84,4 @@ def lab():
         make_model=make_model,
         random_inputs=random_inputs,
         stages_and_slopes=stages_and_slopes,
-        flip_changes=flip_changes,
-        climb=climb,
     )

@@ -3,15 +3,17 @@ import io
 import pytest
 import torch
 
-from fcorr.certify import Link, certify_model, collapse, embedding_gap, is_exact
+from fcorr.certify import Domain, Link, certify_model, embedding_gap, is_exact, worst_case
 from fcorr.nn.engine import use_engine
 
 VARIANTS = [
     {},
     {"residual": True},
     {"n_layers": 3},
+    {"learn_missing": True},
     {"n_layers": 2, "residual": True, "n_outputs": 3},
     {"numeric_embedding": "paper", "learn_missing": True},
+    {"numeric_embedding": "paper"},
 ]
 
 
@@ -22,7 +24,8 @@ def test_flips_of_a_collapsed_feature_change_no_bit(lab, each_engine, options):
     assert not is_exact(model, [0, 1])
     with torch.no_grad():
         assert not torch.equal(model(x_cat, x_num), model(flip(x_cat, 0), x_num))
-        collapse(model, [0, 1])
+        model.collapse(0, 0.3)
+        model.collapse(1, -0.7)
         before = model(x_cat, x_num)
         for feature in (0, 1):
             assert torch.equal(before, model(flip(x_cat, feature), x_num))
@@ -38,59 +41,128 @@ def flip(x_cat, feature):
     return flipped
 
 
+@pytest.mark.parametrize("options", VARIANTS)
+@pytest.mark.parametrize("value", [0.3, -0.7, 0.0, -0.0, 1e-30])
+def test_no_number_changes_a_bit_where_a_numeric_feature_is_collapsed(
+    lab, each_engine, options, value
+):
+    model = lab.make_model((3, 2), 15, **options)
+    x_cat, x_num = lab.random_inputs(model, 40)
+    for feature in (2, 9, 16):  # the last one has no neighbour in the array of steps
+        assert not is_exact(model, [feature])
+        model.collapse(feature, value)
+        assert is_exact(model, [feature])
+        assert embedding_gap(model, feature) == 0.0
+    numbers = torch.cat(
+        [
+            torch.linspace(-3, 3, 241),
+            torch.tensor([-2.0, 2.0, 0.0, -0.0, 1e-40, -1e-40, 1e6, -1e6, 1e30, -1e30]),
+            torch.tensor([] if model.missing is None else [torch.nan]),
+        ]
+    )
+    with torch.no_grad():
+        before = model(x_cat, x_num).view(torch.int32)
+        for number in numbers:
+            flipped = x_num.clone()
+            flipped[:, [0, 7, 14]] = number
+            assert torch.equal(before, model(x_cat, flipped).view(torch.int32))
+
+
+@pytest.mark.parametrize("embedding", ["spline", "paper"])
+def test_a_constant_of_minus_zero_is_not_exact(lab, embedding):
+    """Minus zero plus zero is zero: knots would differ by the sign's bit."""
+    model = lab.make_model((3,), 2, numeric_embedding=embedding)
+    model.collapse(1, 0.0)
+    assert is_exact(model, [1])
+    with torch.no_grad():
+        model.numeric.constant(0).fill_(-0.0)
+    assert not is_exact(model, [1])
+
+
+def test_the_missing_embedding_counts_bit_by_bit(lab):
+    model = lab.make_model((3,), 2, learn_missing=True)
+    model.collapse(1, 0.0)
+    for wrong in (-0.0, 1e-45, torch.nan):
+        with torch.no_grad():
+            model.missing[0] = wrong
+        assert not is_exact(model, [1])
+    model.hold_collapsed(1)
+    assert is_exact(model, [1])
+
+
+def test_one_knot_is_exact_from_the_start(lab):
+    knots = [torch.tensor([0.5]), torch.tensor([0.0, 1.0])]
+    model = lab.make_model((3,), 2, knots=knots)
+    assert is_exact(model, [1])
+    assert not is_exact(model, [2])
+
+
+def test_gap_of_a_numeric_feature_is_the_range_of_its_shape_function(lab):
+    knots = [torch.tensor([0.0, 1.0, 2.0])] * 2
+    model = lab.make_model((3,), 2, knots=knots, learn_missing=True)
+    with torch.no_grad():
+        model.numeric.steps[:3] = torch.tensor([0.5, -2.0, 1.0])
+        model.missing[0] = 3.0
+    known = Domain(missing=False)
+    assert embedding_gap(model, 1, known) == 2.0
+    assert embedding_gap(model, 1) == 4.5
+    inner = Domain([0.0, 0.0], [0.5, 0.5], missing=False)
+    assert embedding_gap(model, 1, inner) == 1.0
+    assert worst_case(model, 1, known, effort=0).gap == 2.0
+
+
+def test_gap_of_the_papers_embedding_needs_a_range(lab):
+    model = lab.make_model((3,), 2, numeric_embedding="paper")
+    with pytest.raises(ValueError, match="low and high for every numeric feature"):
+        embedding_gap(model, 1)
+    assert embedding_gap(model, 1, Domain([-1.0, -1.0], [1.0, 1.0])) > 0
+    model.collapse(1, 0.2)
+    assert embedding_gap(model, 1) == 0
+
+
 def test_collapse_survives_saving_and_other_precisions(lab):
-    model = lab.make_model((7, 3), 4, seed=3)
-    collapse(model, [0], how=[[5, 1, 0, 2, 2, 1, 9]])
+    model = lab.make_model((7, 3), 4, seed=3, learn_missing=True)
+    model.collapse(0, 0.1)
+    model.collapse(4, 0.1)
     file = io.BytesIO()
     torch.save(model.state_dict(), file)
     file.seek(0)
-    other = lab.make_model((7, 3), 4, seed=4)
+    other = lab.make_model((7, 3), 4, seed=4, learn_missing=True)
     other.load_state_dict(torch.load(file, weights_only=True))
     for engine in ("plain", "auto"):
         with use_engine(engine):
-            assert is_exact(other, [0])
-    assert is_exact(other.double(), [0])
-    assert is_exact(other.bfloat16(), [0])
-
-
-def test_collapse_takes_the_weighted_mean_and_keeps_the_rest(lab):
-    model = lab.make_model((3, 4), 2)
-    before = [model.categorical.categories(i).detach().clone() for i in (0, 1)]
-    shapes = {name: value.shape for name, value in model.state_dict().items()}
-    collapse(model, [0], how=[[1, 3, 0]])
-    expected = (before[0][0] + 3 * before[0][1]) / 4
-    torch.testing.assert_close(model.categorical.categories(0), expected.expand(3))
-    assert torch.equal(model.categorical.categories(1), before[1])
-    assert {name: value.shape for name, value in model.state_dict().items()} == shapes
-    again = lab.make_model((3, 4), 2)
-    collapse(again, [0])
-    torch.testing.assert_close(again.categorical.categories(0), before[0].mean().expand(3))
+            assert is_exact(other, [0, 4])
+    assert is_exact(other.double(), [0, 4])
+    assert is_exact(other.bfloat16(), [0, 4])
 
 
 def test_one_bit_is_enough_not_to_be_exact(lab):
     model = lab.make_model((3, 4), 2)
-    collapse(model, [0])
-    weight = model.categorical.cat_linear.weight
+    model.collapse(0, 0.0)
+    model.collapse(2, 0.0)
     with torch.no_grad():
-        model.categorical.cat_linear.bias[0] = 0
-        weight[1] = 1e-30
+        model.categorical.cat_linear.weight[1] = 1e-30
+        model.numeric.steps[model.numeric.starts[1] - 1] = 1e-45
     assert 0 < embedding_gap(model, 0) < 1e-29
+    assert 0 < embedding_gap(model, 2) < 1e-44
     assert not is_exact(model, [0])
+    assert not is_exact(model, [2])
 
 
-def test_not_a_number_is_not_exact(lab):
+@pytest.mark.parametrize("feature", [0, 2])
+def test_not_a_number_is_not_exact(lab, feature):
     model = lab.make_model((3, 4), 2)
-    collapse(model, [0])
-    with torch.no_grad():
-        model.categorical.cat_linear.bias[0] = torch.nan
-    assert not is_exact(model, [0])
+    model.collapse(feature, torch.nan)
+    assert not is_exact(model, [feature])
 
 
 def test_the_certificate_of_a_collapsed_model_is_exactly_zero(lab):
     model = lab.make_model((3, 4, 2), 3, n_layers=2, residual=True)
-    collapse(model, [0, 2])
-    certificate = certify_model(model, [0, 2], ["a", "b"], link=Link("sigmoid"))
+    for feature in (0, 2, 4):
+        model.collapse(feature, 0.5)
+    certificate = certify_model(model, [0, 2, 4], ["a", "b", "c"], link=Link("sigmoid"))
     assert certificate.exact
+    assert certificate.bound == 0.0
     for flip_bound in (*certificate.features, certificate.joint):
         assert flip_bound.score.value == flip_bound.prediction.value == flip_bound.gap == 0.0
         assert flip_bound.exact
@@ -99,16 +171,13 @@ def test_the_certificate_of_a_collapsed_model_is_exactly_zero(lab):
 
 
 @pytest.mark.parametrize(
-    ("sensitive", "how", "message"),
+    ("sensitive", "message"),
     [
-        ([2], "mean", "sensitive must hold positions .* 0 to 1, got 2"),
-        ([0, 0], "mean", "sensitive must name each feature once"),
-        ([0], "median", "how must be 'mean' or weights per category, got 'median'"),
-        ([0], [[1, 2]], "how must hold 3 weights"),
-        ([0], [[0, 0, 0]], "not all 0"),
-        ([0, 1], [[1, 1, 1]], "each of the 2 sensitive feature"),
+        ([4], "sensitive must hold positions of the model's features, 0 to 3, got 4"),
+        ([-1], "got -1. Categorical features come first"),
+        ([0, 0], "sensitive must name each feature once"),
     ],
 )
-def test_errors_name_the_rule(lab, sensitive, how, message):
+def test_errors_name_the_rule(lab, sensitive, message):
     with pytest.raises(ValueError, match=message):
-        collapse(lab.make_model((3, 4), 2), sensitive, how)
+        is_exact(lab.make_model((3, 4), 2), sensitive)

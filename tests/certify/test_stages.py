@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fcorr.certify.attention_bounds import tilt_bounds
-from fcorr.certify.boxes import Boxes, enter
+from fcorr.certify.boxes import Boxes, enter, scales_of
 from fcorr.certify.domain import Domain, embedding_pieces
 from fcorr.certify.encoder_bounds import Normed
 from fcorr.certify.gelu_ranges import gelu_slope, gelu_slope_span, gelu_span
@@ -23,11 +23,11 @@ from fcorr.nn.layers import FeedForward
 SLACK = 1e-6  # of the differences that stand in for derivatives
 
 
-def boxes_around(seen, width, later):
+def boxes_around(seen, norm, width, later):
     """One box per row, around its own mean (given), divisors and extremes."""
     divisors = [divisor_B for divisor_B, _ in seen]
-    x_BF = seen[0][1]
-    middle = torch.stack([divisors[0], x_BF.amax(1), x_BF.amin(1), *divisors[1:]], 1)
+    z_BF = norm.weight_F * seen[0][1] + norm.bias_F
+    middle = torch.stack([divisors[0], z_BF.amax(1), z_BF.amin(1), *divisors[1:]], 1)
     low, high = middle - width * middle.abs(), middle + width * middle.abs()
     if not later:
         low[:, 3:], high[:, 3:] = 0.0, torch.inf
@@ -43,12 +43,13 @@ def boxes_around(seen, width, later):
     p=st.sampled_from([3, 6, 20]),
     outlier=st.sampled_from([0.0, 3.0]),
     rough=st.sampled_from([0.0, 0.4]),
-    width=st.sampled_from([1e-3, 0.1, 0.4]),
+    width=st.sampled_from([1e-3, 0.1, 0.4, 0.9]),
     later=st.booleans(),
     head=st.sampled_from([(), (8,), (8, 8)]),
+    moving=st.sampled_from([0, -1]),
 )
 def test_rows_and_their_slopes_lie_in_the_bounds(
-    lab, seed, n_layers, residual, embedding, p, outlier, rough, width, later, head
+    lab, seed, n_layers, residual, embedding, p, outlier, rough, width, later, head, moving
 ):
     cards, n_numeric = (3, 2) if p == 3 else (3, 2, 4), p - (2 if p == 3 else 3)
     model = lab.make_model(
@@ -65,33 +66,34 @@ def test_rows_and_their_slopes_lie_in_the_bounds(
         n_outputs=2,
     )
     domain = Domain(low=[-3.0] * n_numeric, high=[3.0] * n_numeric)
-    pieces = embedding_pieces(model, domain, 0, n_pieces=8)
+    moving = moving % p
+    pieces = embedding_pieces(model, domain, moving, n_pieces=8)
     exact = copy.deepcopy(model).double()
     with torch.no_grad():
         e_BF = model.embed(*lab.random_inputs(model, 12, seed)).double()
-    ends = exact.categorical.categories(0).detach()
-    e_BF[:, 0] = ends.min() + (ends.max() - ends.min()) * torch.rand(12, dtype=torch.float64)
-    seen, moved, output_BO, slope_BO = lab.stages_and_slopes(exact, e_BF, 0)
+    low, high = pieces.low_FP[moving].min(), pieces.high_FP[moving].max()
+    e_BF[:, moving] = low + (high - low) * torch.rand(12, dtype=torch.float64)
+    seen, moved, output_BO, slope_BO = lab.stages_and_slopes(exact, e_BF, moving)
 
-    low, high = boxes_around(seen, width, later)
+    norm = scales_of(model.first_layer.attention_norm)
+    low, high = boxes_around(seen, norm, width, later)
     mean_B1, spread_B1 = e_BF.mean(1, keepdim=True), width * seen[0][0][:, None]
     boxes = Boxes(
         torch.cat([mean_B1 - spread_B1, low], 1), torch.cat([mean_B1 + spread_B1, high], 1)
     )
     with torch.no_grad():
-        start = enter(pieces, boxes, 1e-5)
+        start = enter(pieces, boxes, norm)
         assert len(start.boxes) == 12, "a box around a row was dropped"
-        norms, bounds = run_stages(model, start, 0)
+        norms, bounds = run_stages(model, start, moving)
 
+    others = [i for i in range(p) if i != moving]
     for normed, (divisor_B, x_BF), dx_BF in zip(norms, seen, moved, strict=True):
         assert holds(normed.divisor_K, divisor_B)
         assert holds(hull(normed.row.x_KFP), x_BF)
         assert holds(normed.row.square_K, x_BF.square().mean(1))
-        assert holds(normed.row.largest_K, x_BF.amax(1))
-        assert holds(normed.row.smallest_K, x_BF.amin(1))
-        assert holds(normed.sway.own_K, dx_BF[:, 0])
-        assert is_below(dx_BF[:, 1:].abs(), normed.sway.others_KF[:, 1:])
-        assert is_below(dx_BF[:, 1:].norm(dim=1), normed.sway.norm_K)
+        assert holds(normed.sway.own_K, dx_BF[:, moving])
+        assert is_below(dx_BF[:, others].abs(), normed.sway.others_KF[:, others])
+        assert is_below(dx_BF[:, others].norm(dim=1), normed.sway.norm_K)
         assert is_below(dx_BF.norm(dim=1), normed.sway.total_K)
     assert holds(bounds.range_KO, output_BO)
     assert is_below(slope_BO.abs(), bounds.slope_KO)
@@ -112,13 +114,16 @@ def test_tilted_means_lie_in_their_cells(lab, seed):
     with torch.no_grad():
         e_BF = model.embed(*lab.random_inputs(model, 20, seed)).double()
         seen, *_ = lab.stages_and_slopes(exact, e_BF, 0)
-        low, high = boxes_around(seen, 0.05, later=False)
+        norm = scales_of(model.first_layer.attention_norm)
+        low, high = boxes_around(seen, norm, 0.05, later=False)
         mean_B1 = e_BF.mean(1, keepdim=True)
         boxes = Boxes(torch.cat([mean_B1 - 0.01, low], 1), torch.cat([mean_B1 + 0.01, high], 1))
-        start = enter(embedding_pieces(model, Domain(), 0, 8), boxes, 1e-5)
-        norm = exact.first_layer.attention_norm
-        tilts = tilt_bounds(start.row, norm.weight, norm.bias)
-    y_BF = norm(e_BF) - tilts.centre
+        start = enter(embedding_pieces(model, Domain(), 0, 8), boxes, norm)
+        tilts = tilt_bounds(start.row, norm.weight_F, norm.bias_F)
+        z_BF = exact.first_layer.attention_norm(e_BF)
+    assert holds(tilts.mean_K, z_BF.mean(1))
+    assert holds(Span(*(end[:, 0, 0] for end in tilts.shape.variance)), z_BF.var(1, correction=0))
+    y_BF = z_BF - z_BF.mean(1, keepdim=True)
     for share in torch.rand(5, dtype=torch.float64):
         tau_BT = tilts.edges_KT[:, :-1] + share * tilts.edges_KT.diff(dim=1)
         exp_BTF = torch.exp(tau_BT[:, :, None] * y_BF[:, None])
@@ -183,12 +188,14 @@ def test_narrow_boxes_give_bounds_near_the_truth(lab, residual):
         fixed = embedding_pieces(model, Domain(), 0, n_pieces=8)
         point_FP = e_BF[row][:, None].expand_as(fixed.low_FP)
         fixed = fixed._replace(low_FP=point_FP, high_FP=point_FP)
-        middle = torch.stack([e_BF[row].mean(), divisor, x_F.max(), x_F.min()])
+        norm = scales_of(model.first_layer.attention_norm)
+        z_F = norm.weight_F * x_F + norm.bias_F
+        middle = torch.stack([e_BF[row].mean(), divisor, z_F.max(), z_F.min()])
         later = torch.stack([d[row] for d, _ in seen[1:]])
         middle = torch.cat([middle, later])[None]
         slack = 1e-6 * middle.abs() + 1e-9
         with torch.no_grad():
-            start = enter(fixed, Boxes(middle - slack, middle + slack), 1e-5)
+            start = enter(fixed, Boxes(middle - slack, middle + slack), norm)
             _, bounds = run_stages(model, start, 0)
         ratios.append(float(bounds.slope_KO[0, 0] / slope_BO[row, 0].abs()))
     assert min(ratios) >= 1

@@ -4,15 +4,16 @@ The first LayerNorm is affine once the row's mean μ and its divisor s are known
 ``x_i = (e_i − μ)/s``. So the domain is cut by these two, and within a box every feature's normed
 value lies in a narrow interval, whatever p is. The rows of a box also obey
 ``Σ (e_i − μ)² = p·var``: a box that no row can be in is dropped, and so is a piece of a feature
-that no row of it can use. Two more numbers are the largest and the smallest x_i, since features far
-out are what makes attention uneven; the others are the divisors of the LayerNorms that follow.
+that no row of it can use. Two more numbers are the largest and the smallest of what the LayerNorm
+passes on, ``z_i = weight_i x_i + bias_i``, since features far out are what makes attention uneven;
+the others are the divisors of the LayerNorms that follow.
 """
 
 import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fcorr.certify.domain import Pieces
 from fcorr.certify.intervals import Span
@@ -83,18 +84,32 @@ def join(boxes: list[Boxes]) -> Boxes:
     return Boxes(torch.cat([b.low_KD for b in boxes]), torch.cat([b.high_KD for b in boxes]))
 
 
-def cover(pieces: Pieces, eps: float, floors: Tensor) -> Boxes:
+class Scales(NamedTuple):
+    """A LayerNorm's own numbers, in float64."""
+
+    eps: float
+    weight_F: Tensor
+    bias_F: Tensor
+
+
+def scales_of(norm: nn.LayerNorm) -> Scales:
+    """Read a LayerNorm."""
+    return Scales(norm.eps, norm.weight.detach().double(), norm.bias.detach().double())
+
+
+def cover(pieces: Pieces, norm: Scales, floors: Tensor) -> Boxes:
     """Cover all rows of a domain with boxes.
 
     Parameters
     ----------
     pieces : Pieces
         The domain.
-    eps : float
-        The first LayerNorm's own.
+    norm : Scales
+        The first LayerNorm.
     floors : Tensor
         Smallest divisor of each LayerNorm; rows with a smaller one are left out.
     """
+    eps, weight_F, bias_F = norm
     lowest, highest = pieces.low_FP.amin(1).mean(), pieces.high_FP.amax(1).mean()
     steps = torch.linspace(0, 1, _N_MEANS + 1, dtype=torch.float64)
     edges = lowest + (highest - lowest) * steps
@@ -111,13 +126,18 @@ def cover(pieces: Pieces, eps: float, floors: Tensor) -> Boxes:
     shape = (-1, n_divisors)
     means = Span(*(end[:, None].expand(shape).flatten() for end in mean_K))
     n_boxes, extreme = len(means.low), math.sqrt(len(pieces.low_FP) - 1)
+    # The mean of z is within the weights' deviation of the biases' mean, as that of x is 0.
+    middle, deviation = bias_F.mean(), weight_F.std(correction=0)
     low_KD = torch.zeros(n_boxes, LATER_DIVISORS + len(floors) - 1, dtype=torch.float64)
     high_KD = torch.full_like(low_KD, torch.inf)
     low_KD[:, MEAN], high_KD[:, MEAN] = means
     low_KD[:, DIVISOR], high_KD[:, DIVISOR] = edges_KS[:, :-1].flatten(), edges_KS[:, 1:].flatten()
-    # The mean of x is 0, so that the largest is not negative and the smallest not positive.
-    low_KD[:, LARGEST], high_KD[:, LARGEST] = 0.0, extreme
-    low_KD[:, SMALLEST], high_KD[:, SMALLEST] = -extreme, 0.0
+    farthest_F = weight_F.abs() * extreme
+    slack = _ROUNDING * (1 + bias_F.abs().max() + farthest_F.max())
+    low_KD[:, LARGEST] = middle - deviation - slack
+    high_KD[:, LARGEST] = (bias_F + farthest_F).max() + slack
+    low_KD[:, SMALLEST] = (bias_F - farthest_F).min() - slack
+    high_KD[:, SMALLEST] = middle + deviation + slack
     low_KD[:, LATER_DIVISORS:] = floors[1:]
     return Boxes(low_KD, high_KD)
 
@@ -135,8 +155,9 @@ class Start(NamedTuple):
         return Start(self.boxes.take(which), row, Span(*(end[which] for end in self.centred_KFP)))
 
 
-def enter(pieces: Pieces, boxes: Boxes, eps: float) -> Start:
+def enter(pieces: Pieces, boxes: Boxes, norm: Scales) -> Start:
     """Normalise the rows of each box; boxes that no row can be in are dropped."""
+    eps, weight_F, bias_F = norm
     p = len(pieces.low_FP)
     mean_K, divisor_K = boxes.side(MEAN), boxes.side(DIVISOR)
     largest_K, smallest_K = boxes.side(LARGEST), boxes.side(SMALLEST)
@@ -149,10 +170,13 @@ def enter(pieces: Pieces, boxes: Boxes, eps: float) -> Start:
     # √(p − 1) deviations.
     left_KF = p * variance_K[:, None] - used_K[:, None] + least_KF
     reach_KF = torch.minimum(left_KF, (p - 1) * variance_K[:, None]).clamp(min=0).sqrt()
-    below_K, above_K = -smallest_K.low * divisor_K.high, largest_K.high * divisor_K.high
+    # weight · x + bias lies between the box's smallest and largest.
+    allowed_KF = _unweighted(smallest_K.low, largest_K.high, norm)
+    divisor_KF = Span(divisor_K.low[:, None], divisor_K.high[:, None])
+    offset_KF = allowed_KF.times(divisor_KF)
     inside_KF = Span(
-        mean_K.low[:, None] - torch.minimum(reach_KF, below_K[:, None]),
-        mean_K.high[:, None] + torch.minimum(reach_KF, above_K[:, None]),
+        mean_K.low[:, None] + torch.maximum(-reach_KF, offset_KF.low),
+        mean_K.high[:, None] + torch.minimum(reach_KF, offset_KF.high),
     )
     low_KFP, high_KFP = _cut_anew(pieces, inside_KF)
     possible_KFP = (high_KFP >= inside_KF.low[:, :, None]) & (low_KFP <= inside_KF.high[:, :, None])
@@ -161,7 +185,6 @@ def enter(pieces: Pieces, boxes: Boxes, eps: float) -> Start:
         possible_KFP.any(2).all(1)
         & (used_K <= p * variance_K)
         & ((most_K + eps) * (1 + _ROUNDING) >= divisor_K.low.square())
-        & _extremes_fit(largest_K, smallest_K, p)
     )
     # What cannot occur is replaced by a copy of what can: no mask is needed later.
     first_KF1 = possible_KFP.to(torch.int8).argmax(2, keepdim=True)
@@ -182,14 +205,15 @@ def enter(pieces: Pieces, boxes: Boxes, eps: float) -> Start:
     centred = Span(low_KFP - mean_K.high[:, None, None], high_KFP - mean_K.low[:, None, None])
     divisor = Span(divisor_K.low[:, None, None], divisor_K.high[:, None, None])
     x_KFP = centred.over(divisor)
-    lowest_K11, highest_K11 = (
-        boxes.low_KD[:, SMALLEST, None, None],
-        boxes.high_KD[:, LARGEST, None, None],
-    )
-    x_KFP = Span(
-        torch.minimum(torch.maximum(x_KFP.low, lowest_K11), highest_K11),
-        torch.minimum(torch.maximum(x_KFP.high, lowest_K11), highest_K11),
-    )
+    x_KFP = x_KFP.clipped(math.sqrt(max(p - 1, 1)))
+    limits = tuple(end[feasible_K][:, :, None] for end in allowed_KF)
+    x_KFP = Span(*(torch.minimum(torch.maximum(end, limits[0]), limits[1]) for end in x_KFP))
+    # Σ x² < p: no number can be larger than what the others' smallest squares leave.
+    straddles_KFP = (x_KFP.low <= 0) & (x_KFP.high >= 0)
+    nearest_KFP = torch.minimum(x_KFP.low.abs(), x_KFP.high.abs()).masked_fill(straddles_KFP, 0)
+    least_KF = nearest_KFP.amin(2).square()
+    most_KF = (p - least_KF.sum(1, keepdim=True) + least_KF).clamp(min=0).sqrt() * (1 + _ROUNDING)
+    x_KFP = x_KFP.clipped(most_KF[:, :, None])
     square_K = Span(
         (1 - eps / divisor_K.low.square()).clamp(min=0),
         (1 - eps / divisor_K.high.square()).clamp(min=0),
@@ -197,23 +221,23 @@ def enter(pieces: Pieces, boxes: Boxes, eps: float) -> Start:
     row = NormedRow(x_KFP, square_K, boxes.side(LARGEST), boxes.side(SMALLEST))
     start = Start(boxes.with_side(DIVISOR, divisor_K), row, centred)
     # Some feature must reach the largest and the smallest value.
-    reached_K = x_KFP.high.amax((1, 2)) >= boxes.low_KD[:, LARGEST] * (1 - _ROUNDING)
-    reached_K &= x_KFP.low.amin((1, 2)) <= boxes.high_KD[:, SMALLEST] * (1 - _ROUNDING)
+    z_KFP = x_KFP.scaled(weight_F[:, None]).shifted(bias_F[:, None])
+    slack_K = _ROUNDING * (1 + boxes.high_KD[:, LARGEST].abs() + boxes.low_KD[:, SMALLEST].abs())
+    reached_K = z_KFP.high.amax((1, 2)) >= boxes.low_KD[:, LARGEST] - slack_K
+    reached_K &= z_KFP.low.amin((1, 2)) <= boxes.high_KD[:, SMALLEST] + slack_K
     return start.take(reached_K)
 
 
-def _extremes_fit(largest_K: Span, smallest_K: Span, p: int) -> Tensor:
-    """Whether p numbers with mean 0 and mean square below 1 can have such extremes.
-
-    Two of them are at least u and −v from 0; the others cancel their sum, with squares of at
-    least (u − v)²/(p − 2).
-    """
-    u_K, v_K = largest_K.low, -smallest_K.high
-    cancelled_K = (u_K - v_K).square() / max(p - 2, 1) if p > 2 else torch.zeros_like(u_K)
-    # The two ends may be anywhere in their ranges: cancel only what is certain.
-    certain_K = torch.maximum(u_K + smallest_K.low, -largest_K.high + v_K).clamp(min=0)
-    cancelled_K = torch.minimum(cancelled_K, certain_K.square() / max(p - 2, 1))
-    return u_K.square() + v_K.square() + cancelled_K <= p * (1 + _ROUNDING)
+def _unweighted(low_K: Tensor, high_K: Tensor, norm: Scales) -> Span:
+    """Return what x can be if ``weight · x + bias`` lies in a range: ``(K, F)``."""
+    # A weight of nearly 0 says nothing about x.
+    silent_F = norm.weight_F.abs() < 1e-9
+    weight_F = norm.weight_F.masked_fill(silent_F, 1.0)
+    ends = [(end_K[:, None] - norm.bias_F) / weight_F for end_K in (low_K, high_K)]
+    return Span(
+        torch.minimum(*ends).masked_fill(silent_F, -torch.inf),
+        torch.maximum(*ends).masked_fill(silent_F, torch.inf),
+    )
 
 
 def _distances(low_FP: Tensor, high_FP: Tensor, mean_K: Span) -> tuple[Tensor, Tensor]:

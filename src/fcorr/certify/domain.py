@@ -10,11 +10,14 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from fcorr._core.errors import InvalidInputError
+from fcorr.certify.exactness import check_sensitive, is_continuous, is_exact
 from fcorr.certify.gelu_ranges import gelu_span
 from fcorr.certify.intervals import Span
 from fcorr.nn.attention import attend
 from fcorr.nn.embeddings import NumericEmbedding, SplineEmbedding
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
+
+_N_GRID = 33  # numbers that stand for a range of them in a search
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Domain:
         in the order in which they are run (:func:`layer_norm_divisors` gives those of rows). Such
         rows, whose features are nearly equal, are where the worst case is; a bound without them is
         much smaller. It then holds for a row if the divisors stay at or above these numbers for
-        every value of the moving embedding between two categories.
+        every value of the moving embedding between two of the feature's.
 
     Examples
     --------
@@ -86,7 +89,7 @@ def embedding_pieces(
     """Cut the values of each feature's embedding into pieces, in float64.
 
     Categories are points, the values of a shape function an interval, and a missing number one
-    more point. The feature ``moving`` is on its way from any category to any other one, so all
+    more point. The feature ``moving`` is on its way from any of its values to any other one, so all
     numbers between its smallest and largest embedding count.
 
     Parameters
@@ -96,29 +99,32 @@ def embedding_pieces(
     domain : Domain
         The inputs.
     moving : int
-        Position of the feature whose category changes.
+        Position of the feature that changes.
     n_pieces : int, default=8
         Pieces per feature. More make bounds tighter and slower.
     """
+    n_categorical = len(model.cat_cardinalities)
     table = model.categorical.table()
     rows, n_cut = [], []
-    for feature in range(len(model.cat_cardinalities)):
-        n_cut.append(n_pieces if feature == moving else 0)
+    for feature in range(n_categorical):
         values = model.categorical.categories(feature, table).double()
         if feature == moving:
             rows.append(_cut(float(values.min()), float(values.max()), n_pieces))
         else:
             rows.append(_group(values, n_pieces))
-    ranges = _numeric_ranges(model, domain)
-    has_missing = model.missing is not None and domain.missing
-    for j in range(len(ranges.low)):
-        low, high = float(ranges.low[j]), float(ranges.high[j])
-        cut = _cut(low, high, n_pieces - has_missing)
-        if model.missing is not None and has_missing:
-            point = model.missing[j].double().reshape(1)
-            cut = Span(torch.cat([cut.low, point]), torch.cat([cut.high, point]))
-        rows.append(cut)
-        n_cut.append(n_pieces - has_missing)
+        n_cut.append(n_pieces if feature == moving else 0)
+    shapes = _numeric_ranges(model, domain)
+    missing_M = _missing_numbers(model, domain)
+    for j, (low, high) in enumerate(zip(shapes.low.tolist(), shapes.high.tolist(), strict=True)):
+        points = [] if missing_M is None else [float(missing_M[j])]
+        if n_categorical + j == moving:  # it passes everything on its way from or to NaN
+            low, high, points = min(low, *points, high), max(low, *points, high), []
+        cut, more = (
+            _cut(low, high, n_pieces - len(points)),
+            torch.tensor(points, dtype=torch.float64),
+        )
+        rows.append(Span(torch.cat([cut.low, more]), torch.cat([cut.high, more])))
+        n_cut.append(len(cut.low))
     pieces = Pieces(
         torch.stack([r.low for r in rows]),
         torch.stack([r.high for r in rows]),
@@ -132,9 +138,105 @@ def embedding_pieces(
 
 
 @torch.no_grad()
+def embedding_gap(model: FCorrTransformer, feature: int, domain: Domain | None = None) -> float:
+    """Largest difference between the embeddings of two values of a feature.
+
+    Parameters
+    ----------
+    model : FCorrTransformer
+        The model.
+    feature : int
+        Position of the feature. For a numeric one the values are the numbers of the domain, and
+        NaN where the model has an embedding for it.
+    domain : Domain, optional
+        By default every number; a model with the paper's numeric embedding needs ranges.
+
+    Examples
+    --------
+    >>> model = FCorrTransformer([2], n_numeric=1, knots=[torch.tensor([0.0, 1.0])], head=(4,))
+    >>> _ = model.numeric.steps.data.copy_(torch.tensor([0.5, -2.0]))
+    >>> embedding_gap(model, 1), embedding_gap(model, 1, Domain([0.0], [0.5]))
+    (2.0, 1.0)
+    """
+    check_sensitive(model, [feature])
+    if not is_continuous(model, feature):
+        embeddings = model.categorical.categories(feature).double()
+        return float(embeddings.max() - embeddings.min()) if len(embeddings) else 0.0
+    if is_exact(model, [feature]):
+        return 0.0
+    j = feature - len(model.cat_cardinalities)
+    domain = domain or Domain()
+    shapes, missing_M = _numeric_ranges(model, domain), _missing_numbers(model, domain)
+    values = [shapes.low[j], shapes.high[j], *([] if missing_M is None else [missing_M[j]])]
+    return float(max(values) - min(values))
+
+
+class Values(NamedTuple):
+    """Some values of each feature, and their embeddings; padded with NaN behind ``n_values_F``.
+
+    A missing number is NaN among the values as well, with an embedding that is not.
+    """
+
+    values_FC: Tensor
+    embedded_FC: Tensor
+    n_values_F: Tensor
+
+
+@torch.no_grad()
+def values_of(model: FCorrTransformer, domain: Domain) -> Values:
+    """List all categories of each feature, or numbers that its embedding is known by, in float64.
+
+    They are the knots of a spline, and a grid; a missing number, where it counts, comes last.
+    """
+    table = model.categorical.table()
+    n_categorical = len(model.cat_cardinalities)
+    values = [torch.arange(c).double() for c in model.cat_cardinalities]
+    embedded = [model.categorical.categories(i, table).double() for i in range(n_categorical)]
+    missing_M = _missing_numbers(model, domain)
+    numbers = _grid_numbers(model, domain)
+    for j, numbers_C in enumerate(numbers):
+        x_num = torch.zeros(len(numbers_C), len(numbers), dtype=model.head_norm.weight.dtype)
+        x_num[:, j] = numbers_C
+        codes = torch.zeros(len(numbers_C), n_categorical, dtype=torch.long)
+        e_C = model.embed(codes, x_num)[:, n_categorical + j].double()
+        if missing_M is not None:
+            e_C = torch.cat([e_C, missing_M[j : j + 1]])
+            numbers_C = torch.cat([numbers_C, numbers_C.new_full((1,), torch.nan)])
+        values.append(numbers_C)
+        embedded.append(e_C)
+    n_values_F = torch.tensor([len(v) for v in values])
+    padded = [
+        torch.nn.utils.rnn.pad_sequence(lists, batch_first=True, padding_value=torch.nan)
+        for lists in (values, embedded)
+    ]
+    return Values(padded[0], padded[1], n_values_F)
+
+
+def _grid_numbers(model: FCorrTransformer, domain: Domain) -> list[Tensor]:
+    _numeric_ranges(model, domain)  # says so if numbers have no limits and need some
+    numeric, (low, high) = model.numeric, _number_range(model, domain)
+    grids = []
+    for j in range(_n_numeric(model)):
+        first, last = low[j], high[j]
+        knots = torch.zeros(0, dtype=torch.float64)
+        if isinstance(numeric, SplineEmbedding):
+            knots = numeric.knots[j, numeric.used[j]].double()
+            first, last = first.clamp(knots[0], knots[-1]), last.clamp(knots[0], knots[-1])
+            knots = knots[(knots >= first) & (knots <= last)]
+        steps = torch.linspace(0, 1, _N_GRID, dtype=torch.float64)
+        grids.append(torch.cat([knots, first + (last - first) * steps]).unique())
+    return grids
+
+
+@torch.no_grad()
 def layer_norm_divisors(model: FCorrTransformer, x_cat: Tensor, x_num: Tensor) -> Tensor:
     """Compute the divisors ``√(var + eps)`` of all LayerNorms, in order: ``(B, n_norms)``."""
-    h_BF = model.embed(x_cat, x_num)
+    return embedded_divisors(model, model.embed(x_cat, x_num))
+
+
+@torch.no_grad()
+def embedded_divisors(model: FCorrTransformer, h_BF: Tensor) -> Tensor:
+    """Compute the divisors for rows that are embedded already."""
     divisors = []
     for layer in (cast(FCorrEncoderLayer, module) for module in model.layers):
         divisors.append(_divisor(h_BF, layer.attention_norm.eps))
@@ -167,6 +269,11 @@ def _group(values: Tensor, n_pieces: int) -> Span:
     return Span(
         torch.cat([values[:1], values[widest + 1]]), torch.cat([values[widest], values[-1:]])
     )
+
+
+def _missing_numbers(model: FCorrTransformer, domain: Domain) -> Tensor | None:
+    """Embedding of a missing number of each numeric feature, where it counts."""
+    return model.missing.double() if model.missing is not None and domain.missing else None
 
 
 def _numeric_ranges(model: FCorrTransformer, domain: Domain) -> Span:

@@ -1,16 +1,19 @@
 """An encoder layer on boxes of rows: values and changes, stage by stage."""
 
+import math
 from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
-from fcorr.certify.attention_bounds import (
-    attended_sway,
-    attended_values,
-    attended_variance,
-    residual_variance,
-    tilt_bounds,
+from fcorr.certify.attention_bounds import attended_sway, attended_values, tilt_bounds
+from fcorr.certify.covariances import (
+    StackCovariance,
+    attended_covariance,
+    attended_spread,
+    attention_pull,
+    least_variance,
+    most_variance,
 )
 from fcorr.certify.gelu_ranges import gelu_slope_span, gelu_span
 from fcorr.certify.intervals import Span
@@ -78,14 +81,21 @@ def _bound_attention(
     values_KFP = form.values(row)
     z_sway = normed.sway.weighted(weight_F, moving)
     sway = attended_sway(tilts, row, weight_F, bias_F, z_sway, moving)
+    pull = attention_pull(row, weight_F, bias_F, tilts.shape, tilts.mean_K)
+    typical_K = tilts.shape.variance.middle[:, 0, 0] * weight_F.mean() / math.sqrt(len(weight_F))
+    covariance_K = attended_covariance(row, weight_F, pull, typical_K)
+    kept_K = normed.divisor_K if layer.residual else Span(*[torch.zeros_like(covariance_K)] * 2)
+    variance_K = Span(
+        least_variance(covariance_K, kept_K.low, row.square_K),
+        most_variance(row, pull, kept_K.high, typical_K),
+    )
     if layer.residual:
-        low_K = residual_variance(tilts, row, weight_F, bias_F, normed.divisor_K)
-        variance_K = Span(low_K, torch.full_like(low_K, torch.inf))
         form = _sum(form, _unnormed(normed))
         values_KFP = values_KFP.plus(normed.values_KFP)
         sway = add_sways(sway, normed.input_sway)
     else:
-        variance_K = attended_variance(tilts, row, weight_F, bias_F)
+        spread_K = attended_spread(row, tilts.shape, tilts.mean_K, len(weight_F))
+        variance_K = Span(torch.maximum(variance_K.low, spread_K.square()), variance_K.high)
     return _normalise(
         form, row, values_KFP, sway, layer.stack_norm.eps, moving, divisor_K, variance_K
     )
@@ -125,7 +135,18 @@ def _bound_stack(
     )
     sway = add_sways(through_stack, attended.input_sway)
     all_values_KFP = values_KFP.plus(attended.values_KFP)
-    return _normalise(form, row, all_values_KFP, sway, next_eps, moving, divisor_K, None)
+    covariance = StackCovariance(lambda x: _through_stack(layer, x), len(weight_F))
+    least_K = least_variance(covariance(row), attended.divisor_K.low, row.square_K)
+    known_K = Span(least_K, torch.full_like(least_K, torch.inf))
+    return _normalise(form, row, all_values_KFP, sway, next_eps, moving, divisor_K, known_K)
+
+
+def _through_stack(layer: FCorrEncoderLayer, x: Span) -> tuple[Span, Span]:
+    """Range of what the stack adds to a feature and of its slope, for ranges of the normed row."""
+    weight, bias = (numbers[:, None] for numbers in norm_parameters(layer.stack_norm))
+    stack = [cast(ElementwiseLinear, step) for step in layer.stack]
+    values, slope = run_stack(stack, x.scaled(weight).shifted(bias))
+    return values, slope.scaled(weight)
 
 
 def run_stack(stack: list[ElementwiseLinear], x_KFP: Span) -> tuple[Span, Span]:

@@ -1,31 +1,31 @@
-"""Invariance that is read off the weights alone, and how a model gets it.
+"""Invariance that is read off the weights alone.
 
-A categorical feature enters FCorrTransformer through one number per category and through nothing
-else: ``embed`` looks it up, and whatever follows (any number of encoder layers, with or without
-residual, the head) is a function of the looked-up numbers. If all categories of a feature have the
-same number, bit for bit, the input of that function does not change under a flip, and neither does
-its output: the same instructions run on the same bits. No other weight matters.
+A feature enters FCorrTransformer through its embedding, one number, and through nothing else:
+whatever follows (any number of encoder layers, with or without residual, the head) is a function of
+the embeddings. If all categories of a feature, or all numbers and the lack of one, are embedded as
+the same number, bit for bit, the input of that function does not change under a flip, and neither
+does its output: the same instructions run on the same bits. No other weight matters.
+:meth:`fcorr.nn.fcorr.FCorrTransformer.collapse` makes it so.
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from fcorr._core.errors import InvalidInputError
+from fcorr.nn.embeddings import NumericEmbedding, SplineEmbedding
 from fcorr.nn.fcorr import FCorrTransformer
 
 
 def check_sensitive(model: FCorrTransformer, sensitive: Sequence[int]) -> tuple[int, ...]:
     """Return the positions of the sensitive features, or say which of them does not exist."""
-    n_categorical = len(model.cat_cardinalities)
+    n_features = model.head_norm.normalized_shape[0]
     for position in sensitive:
-        if not 0 <= position < n_categorical:
+        if not 0 <= position < n_features:
             raise InvalidInputError(
-                "sensitive must hold positions among the model's categorical features, 0 to "
-                f"{n_categorical - 1}, got {position!r}. Categorical features come first."
+                f"sensitive must hold positions of the model's features, 0 to {n_features - 1}, "
+                f"got {position!r}. Categorical features come first, numeric ones follow."
             )
     if len(set(sensitive)) != len(sensitive):
         raise InvalidInputError(
@@ -34,99 +34,67 @@ def check_sensitive(model: FCorrTransformer, sensitive: Sequence[int]) -> tuple[
     return tuple(int(position) for position in sensitive)
 
 
+def is_continuous(model: FCorrTransformer, feature: int) -> bool:
+    """Whether a feature's values are numbers, not categories."""
+    return feature >= len(model.cat_cardinalities)
+
+
 @torch.no_grad()
 def is_exact(model: FCorrTransformer, sensitive: Sequence[int]) -> bool:
     """Whether no flip of the sensitive features can change a prediction, not by one bit.
 
-    It is so if and only if all categories of each of them are embedded as the same finite number,
-    in the precision that the model computes in ("only if" but for weights that happen to ignore
-    the difference). Equality is that of bits: 0.0 and −0.0 are told apart.
+    It is so if and only if each of them is embedded as one finite number whatever its value is, in
+    the precision that the model computes in ("only if" but for weights that happen to ignore the
+    difference). Equality is that of bits: 0.0 and −0.0 are told apart. For a numeric feature the
+    values are all finite numbers, and NaN where the model has an embedding for it.
 
     Parameters
     ----------
     model : FCorrTransformer
         The model.
     sensitive : sequence of int
-        Positions of the sensitive features among the categorical ones.
+        Positions of the sensitive features.
 
     Examples
     --------
     >>> model = FCorrTransformer([3, 2], n_numeric=1, head=(4,))
     >>> is_exact(model, [0])
     False
-    >>> collapse(model, [0])
+    >>> model.collapse(0, 0.5)
     >>> is_exact(model, [0])
     True
     """
     table = model.categorical.table()
     return all(
-        _are_one_number(model.categorical.categories(position, table))
+        _is_one_number(model, position - len(model.cat_cardinalities))
+        if is_continuous(model, position)
+        else _same_bits(model.categorical.categories(position, table))
         for position in check_sensitive(model, sensitive)
     )
 
 
-def _are_one_number(embeddings: Tensor) -> bool:
+def _is_one_number(model: FCorrTransformer, j: int) -> bool:
+    """Whether a numeric feature is embedded as its constant alone, by the stored weights.
+
+    What is added to the constant is then a zero of either sign. That keeps all its bits but for
+    one case: −0.0 + 0.0 is 0.0.
+    """
+    constant = model.numeric.constant(j)
+    one = _later_weights_are_zero(model.numeric, j)
+    one &= not (bool(constant == 0) and bool(constant.signbit()))
+    if model.missing is None:
+        return one and bool(constant.isfinite())
+    return one and _same_bits(torch.stack([constant, model.missing[j]]))
+
+
+def _later_weights_are_zero(numeric: NumericEmbedding | SplineEmbedding, j: int) -> bool:
+    if isinstance(numeric, NumericEmbedding):
+        return bool(numeric.second.weight[j] == 0)
+    steps = numeric.steps[numeric.starts[j] + 1 : numeric.starts[j + 1]]
+    # A number beyond the last knot takes a share of 0 of what is stored next: it must be finite.
+    return bool((steps == 0).all() and numeric.steps.isfinite().all())
+
+
+def _same_bits(embeddings: Tensor) -> bool:
     bits = embeddings.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[embeddings.itemsize])
     return bool((bits == bits[:1]).all() and embeddings.isfinite().all())
-
-
-@torch.no_grad()
-def embedding_gap(model: FCorrTransformer, feature: int) -> float:
-    """Largest difference between the embeddings of two categories of a feature."""
-    embeddings = model.categorical.categories(feature).double()
-    return float(embeddings.max() - embeddings.min()) if len(embeddings) else 0.0
-
-
-@torch.no_grad()
-def collapse(
-    model: FCorrTransformer,
-    sensitive: Sequence[int],
-    how: Literal["mean"] | Sequence[ArrayLike] = "mean",
-) -> None:
-    """Embed all categories of the sensitive features as one number each; in place.
-
-    The category weights of CatLinear become 0 and its bias the number, so that the table gives
-    ``bias + 0`` for every category: the same bits for all, in any precision and after any copy of
-    the parameters. Training that goes on afterwards would part them again: it has to leave
-    these parameters out, or collapse once more at its end.
-
-    Parameters
-    ----------
-    model : FCorrTransformer
-        The model; the shapes of its parameters do not change.
-    sensitive : sequence of int
-        Positions of the sensitive features among the categorical ones.
-    how : "mean" or sequence of array-like
-        ``"mean"``: the plain mean over a feature's categories. Else one array of weights per
-        sensitive feature, a weight per category, such as the counts of the training table: the
-        weighted mean.
-    """
-    positions = check_sensitive(model, sensitive)
-    if not isinstance(how, str) and len(how) != len(positions):
-        raise InvalidInputError(
-            f"how must be 'mean' or hold weights for each of the {len(positions)} sensitive "
-            f"feature(s), got {len(how)}. Pass one array per feature."
-        )
-    for k, position in enumerate(positions):
-        n_categories = model.cat_cardinalities[position]
-        weights = how if isinstance(how, str) else how[k]
-        model.categorical.collapse(position, _shares(weights, n_categories, model))
-
-
-def _shares(weights: ArrayLike, n_categories: int, model: FCorrTransformer) -> Tensor:
-    device = model.categorical.cat_linear.weight.device
-    if isinstance(weights, str):
-        if weights != "mean":
-            raise InvalidInputError(
-                f"how must be 'mean' or weights per category, got {weights!r}. "
-                "Pass the training counts of the categories for their weighted mean."
-            )
-        return torch.ones(n_categories, dtype=torch.float64, device=device)
-    shares = torch.as_tensor(weights, dtype=torch.float64, device=device)
-    usable = shares.shape == (n_categories,) and bool((shares >= 0).all())
-    if not (usable and 0 < float(shares.sum()) < float("inf")):
-        raise InvalidInputError(
-            f"how must hold {n_categories} weights that are not negative and not all 0, "
-            f"got {shares.tolist()!r}. Pass one weight per category."
-        )
-    return shares

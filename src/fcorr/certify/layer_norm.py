@@ -107,12 +107,9 @@ def norm_values(
     )
     divisor = Span(s_K.low[:, None, None], s_K.high[:, None, None])
     x_KFP = centred.over(divisor).clipped(math.sqrt(values_KFP.low.shape[1] - 1))
-    nothing_K = torch.zeros_like(s_K.low)
-    extremes = (
-        Span(nothing_K, x_KFP.high.amax((1, 2)).clamp(min=0)),
-        Span(x_KFP.low.amin((1, 2)).clamp(max=0), nothing_K),
-    )
-    return NormedRow(x_KFP, square_K, *extremes), s_K, centred
+    anything_K = torch.full_like(s_K.low, torch.inf)
+    extremes = Span(-anything_K, anything_K)
+    return NormedRow(x_KFP, square_K, extremes, extremes), s_K, centred
 
 
 def norm_sway(sway: Sway, row: NormedRow, s_K: Span, moving: int) -> Sway:

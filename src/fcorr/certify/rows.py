@@ -22,8 +22,9 @@ from torch import Tensor
 
 from fcorr.certify.intervals import Span
 
-_N_CENTRES = 16
-_SHARES = (0.0, 0.5, 0.8, 1.0)  # of the squared mean slope, tried as λ₂
+_N_CENTRES = 8
+_MEAN_SHARES = (0.25, 0.5, 1.0)  # of the slopes' deviation, tried as λ₂ for means
+_SHARES = (0.5, 0.8, 1.0)  # of the squared mean slope, tried as λ₂
 
 
 class NormedRow(NamedTuple):
@@ -32,8 +33,9 @@ class NormedRow(NamedTuple):
     x_KFP: Span
     square_K: Span
     largest_K: Span
-    """Range of the largest number of the row; some feature has it."""
+    """Range of the largest of what LayerNorm passes on, weight · x + bias; some feature has it."""
     smallest_K: Span
+    """Likewise of the smallest."""
 
 
 def hull(values_KFP: Span) -> Span:
@@ -58,15 +60,30 @@ def mean_slope(form: AffineRow, row: NormedRow) -> Tensor:
 
 
 def mean_range(form: AffineRow, row: NormedRow) -> Span:
-    """Range of the mean over the features, ``(K,)``: a common slope has no part in it."""
-    left = AffineRow(form.slope_KFP - mean_slope(form, row), form.rest_KFP)
+    """Range of the mean over the features, ``(K,)``: a common slope has no part in it.
+
+    What is left of the slopes is paired with x; by Cauchy and Schwarz that is at most their
+    deviation, which λ₂ of half of it gives, and less where the pieces allow less.
+    """
+    slope = form.slope_KFP - mean_slope(form, row)
+    left = AffineRow(slope, form.rest_KFP)
     hull_KF = hull(left.values(row))
-    return Span(hull_KF.low.mean(1), hull_KF.high.mean(1))
+    low_K, high_K = hull_KF.low.mean(1), hull_KF.high.mean(1)
+    deviation_K11 = slope.expand_as(row.x_KFP.low).square().mean((1, 2), keepdim=True).sqrt()
+    for share in _MEAN_SHARES:
+        kappa = share * deviation_K11.clamp(min=1e-12)
+        vertex = slope / (2 * kappa)
+        ends = []
+        for side in (-1, 1):  # slope · x + κx² is least at the vertex or at an end of the piece
+            at = torch.minimum(torch.maximum(side * vertex, row.x_KFP.low), row.x_KFP.high)
+            rest = form.rest_KFP.low if side < 0 else -form.rest_KFP.high
+            least_KF = (-side * slope * at + kappa * at.square() + rest).amin(2)
+            ends.append(least_KF.mean(1) - kappa[:, 0, 0] * row.square_K.high)
+        low_K, high_K = torch.maximum(low_K, ends[0]), torch.minimum(high_K, -ends[1])
+    return Span(low_K, torch.maximum(low_K, high_K))
 
 
-def variance_range(
-    form: AffineRow, row: NormedRow, values_KFP: Span, less: AffineRow | None = None
-) -> Span:
+def variance_range(form: AffineRow, row: NormedRow, values_KFP: Span) -> Span:
     """Range of the variance over the features: ``(K,)``.
 
     The variance is the smallest ``mean (v − m)²`` over m. Below: every m is tried, an interval of
@@ -80,11 +97,7 @@ def variance_range(
         What they depend on.
     values_KFP : Span
         Range of the numbers on each piece, at least as narrow as the form's own.
-    less : AffineRow, optional
-        Other numbers of the row, known but for x. Their mean square is taken away from the lower
-        end, feature by feature: no row need have the least of one and the most of the other.
     """
-    hull_KF = hull(values_KFP)
     slope_K11 = mean_slope(form, row)
     rest_KF = hull(
         Span(
@@ -93,14 +106,14 @@ def variance_range(
         )
     )
     centre_K = rest_KF.middle.mean(1)
-    lowest_K, highest_K = hull_KF.low.amin(1), hull_KF.high.amax(1)
-    # Any m outside the hull is worse than its end, so the hull is enough.
+    # The best m is the mean itself.
+    lowest_K, highest_K = mean_range(form, row)
     steps = torch.linspace(0, 1, _N_CENTRES + 1, dtype=centre_K.dtype)
     edges_KM = lowest_K[:, None] + (highest_K - lowest_K)[:, None] * steps
     least_K = torch.full_like(centre_K, torch.inf)
     for k in range(_N_CENTRES):
         m_K = Span(edges_KM[:, k], edges_KM[:, k + 1])
-        bound_K = _spread_around(form, row, values_KFP, m_K, slope_K11, centre_K, less)
+        bound_K = _spread_around(form, row, values_KFP, m_K, slope_K11, centre_K)
         least_K = torch.minimum(least_K, bound_K)
     return Span(least_K.clamp(min=0), _most_spread(form, row, values_KFP, slope_K11, centre_K))
 
@@ -112,26 +125,17 @@ def _spread_around(
     m_K: Span,
     slope_K11: Tensor,
     centre_K: Tensor,
-    less: AffineRow | None,
 ) -> Tensor:
-    """Bound ``mean (v − m)²``, less another mean square, from below for all m of an interval."""
+    """Bound ``mean (v − m)²`` from below for all m of an interval."""
     m_K11 = Span(m_K.low[:, None, None], m_K.high[:, None, None])
     away_KFP = torch.maximum(values_KFP.low - m_K11.high, m_K11.low - values_KFP.high)
     plain_KFP = away_KFP.clamp(min=0).square()
-    own1 = own2 = constant = torch.zeros_like(slope_K11)
-    if less is not None:  # (slope·x + rest)², written out
-        plain_KFP = plain_KFP - less.values(row).magnitude.square()
-        own1, own2 = 2 * less.slope_KFP * less.rest_KFP.low, less.slope_KFP.square()
-        constant = less.rest_KFP.low.square()
     best_K = plain_KFP.amin(2).mean(1)
     off_K11 = centre_K[:, None, None] - m_K11.middle
     for share in _SHARES:
-        if not share and less is None:
-            continue
         lambda2 = share * slope_K11.square()
         lambda1 = 2 * share * slope_K11 * off_K11
-        joint_KFP = _least_quadratic(form, row.x_KFP, m_K11, lambda1 + own1, lambda2 + own2)
-        joint_KFP = joint_KFP - constant
+        joint_KFP = _least_quadratic(form, row.x_KFP, m_K11, lambda1, lambda2)
         value_K = joint_KFP.amin(2).mean(1) + lambda2[:, 0, 0] * row.square_K.low
         best_K = torch.maximum(best_K, value_K)
     return best_K

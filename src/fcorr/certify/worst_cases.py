@@ -1,6 +1,6 @@
 r"""The largest change that a flip of one feature can make, over all inputs of a domain.
 
-Exchanging the category moves one number, the feature's embedding e_σ, along a line. By the mean
+Exchanging the value moves one number, the feature's embedding e_σ, along a line. By the mean
 value theorem
 
     |f(x, s) − f(x, s′)| ≤ sup |∂f/∂e_σ| · |e_σ(s) − e_σ(s′)|,
@@ -8,10 +8,11 @@ value theorem
 the supremum over all rows and all values of e_σ between the two. It is bounded stage by stage
 (:mod:`~fcorr.certify.layer_norm`, :mod:`~fcorr.certify.attention_bounds`,
 :mod:`~fcorr.certify.encoder_bounds`, :mod:`~fcorr.certify.head_bounds`) on boxes that cover the
-domain (:mod:`~fcorr.certify.boxes`), and the boxes with the largest bound are cut further. The
-bound is linear in the gap between the embeddings: it is exactly 0 where they are equal. No change
-can exceed the range of the output either; where that is the better of the two, the bound says
-nothing about the flip, and is called vacuous.
+domain (:mod:`~fcorr.certify.boxes`), and the boxes with the largest bound are cut further. Most
+depends on how small the numbers can be that LayerNorms divide by
+(:mod:`~fcorr.certify.covariances`). The bound is linear in the gap between the embeddings: it is
+exactly 0 where they are equal. No change can exceed the range of the output either; where that is
+the better of the two, the bound says nothing about the flip, and is called vacuous.
 
 Everything is computed in float64 for the function in exact arithmetic whose weights are the stored
 float32 numbers. ``_ROUNDING`` is an allowance for the rounding of these computations, far above
@@ -24,10 +25,10 @@ import torch
 from torch import Tensor
 
 from fcorr._core.errors import InvalidInputError
-from fcorr.certify.boxes import DIVISOR, LATER_DIVISORS, Boxes, Start, cover, enter, join
-from fcorr.certify.domain import Domain, Pieces, embedding_pieces
+from fcorr.certify.boxes import DIVISOR, LATER_DIVISORS, Boxes, Start, cover, enter, join, scales_of
+from fcorr.certify.domain import Domain, Pieces, embedding_gap, embedding_pieces
 from fcorr.certify.encoder_bounds import Normed, bound_layer
-from fcorr.certify.exactness import check_sensitive, embedding_gap
+from fcorr.certify.exactness import check_sensitive
 from fcorr.certify.head_bounds import HeadBounds, bound_head
 from fcorr.certify.intervals import Span
 from fcorr.certify.layer_norm import Sway, norm_sway
@@ -45,7 +46,7 @@ class WorstCase:
     Attributes
     ----------
     gap : float
-        Largest difference between the embeddings of two categories.
+        Largest difference between the embeddings of two of the feature's values.
     slope : tuple of float
         Bound on the size of the output's derivative by the embedding; may be inf.
     low, high : tuple of float
@@ -77,14 +78,14 @@ def worst_case(
     n_pieces: int = 8,
     effort: int = 2**17,
 ) -> WorstCase:
-    """Bound the change of the outputs when one categorical feature changes, all others fixed.
+    """Bound the change of the outputs when one feature changes, all others fixed.
 
     Parameters
     ----------
     model : FCorrTransformer
         The model, on the CPU.
     feature : int
-        Position of the feature among the categorical ones.
+        Position of the feature; numeric ones follow the categorical ones.
     domain : Domain, optional
         The inputs; by default every category and every number.
     n_pieces : int, default=8
@@ -96,9 +97,9 @@ def worst_case(
     domain = domain or Domain()
     pieces = embedding_pieces(model, domain, feature, n_pieces)
     floors = domain.floors(2 * len(model.layers) + 1)
-    start = cover(pieces, model.first_layer.attention_norm.eps, floors)
+    start = cover(pieces, scales_of(model.first_layer.attention_norm), floors)
     boxes, bounds = _bound_boxes(model, pieces, start, feature)
-    gap = embedding_gap(model, feature)
+    gap = embedding_gap(model, feature, domain)
     n_left = effort // pieces.low_FP.numel() if gap else 0
     while n_left > 0 and len(boxes):
         order = bounds.slope_KO.amax(1).argsort(descending=True)
@@ -134,7 +135,7 @@ def _bound_boxes(
 def _bound_chunk(
     model: FCorrTransformer, pieces: Pieces, boxes: Boxes, feature: int
 ) -> tuple[Boxes, HeadBounds]:
-    start = enter(pieces, boxes, model.first_layer.attention_norm.eps)
+    start = enter(pieces, boxes, scales_of(model.first_layer.attention_norm))
     boxes = start.boxes
     if not len(boxes):
         nothing_KO = torch.zeros(0, model.head.output.out_features, dtype=torch.float64)
@@ -145,11 +146,13 @@ def _bound_chunk(
     divisors = [normed.divisor_K for normed in norms]
     has_rows_K = ~torch.stack([s.low > s.high * (1 + _ROUNDING) for s in divisors]).any(0)
     # A bound that overflowed is no bound; NaN must not pass for a small number.
+    low_KO, high_KO = bounds.range_KO
     known = HeadBounds(
         Span(
-            bounds.range_KO.low.nan_to_num(-torch.inf), bounds.range_KO.high.nan_to_num(torch.inf)
+            torch.where(low_KO < torch.inf, low_KO, -torch.inf),
+            torch.where(high_KO > -torch.inf, high_KO, torch.inf),
         ),
-        bounds.slope_KO.nan_to_num(torch.inf),
+        torch.where(bounds.slope_KO >= 0, bounds.slope_KO, torch.inf),
     )
     return boxes.take(has_rows_K), _take(known, has_rows_K)
 
