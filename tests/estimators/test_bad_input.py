@@ -481,7 +481,7 @@ def test_failed_fit_leaves_the_fitted_model(monkeypatch, cls, error, options, ch
     before, attributes = (scores(model, X), model.predict(X)), set(vars(model))
     if error is KeyboardInterrupt:
         options = {"sensitive": None}
-        monkeypatch.setattr(torch.optim.Adam, "step", interrupt)
+        monkeypatch.setattr(torch.optim.AdamW, "step", interrupt)
     model.set_params(**options)
     bad_X = X if change_X is same else change_X(X)
     bad_y = Y[cls] if change_y is same else change_y(Y[cls])

@@ -212,6 +212,8 @@ def test_header(write, content, model):
     assert header["estimator"] == "FCorrClassifier"
     assert header["parameters"]["sensitive"] == "sex"
     assert header["parameters"]["head"] == [4]
+    assert header["network"] == model.network_
+    assert header["network"]["name"] == "fcorr"
     assert header["target"]["classes"] == [0, 1]
     assert header["schema"] == json.loads(json.dumps(model.schema_.to_dict()))
     assert header["history"]["epochs"][0]["epoch"] == 1
@@ -309,15 +311,17 @@ def set_in(data, path, value):
     [
         (["schema"], None, "TypeError"),
         (["parameters"], "x", "TypeError"),
-        (
-            ["parameters", "head"],
-            [5],
-            r"has head \(5,\) and 1 layer\(s\), the weights \(4,\)",
-        ),
-        (["parameters", "head"], [10**15], r"has head \(1000000000000000,\)"),
-        (["parameters", "head"], [4, 4], r"head\.hidden\.1\.weight"),
-        (["parameters", "n_layers"], 10**15, r"1000000000000000 layer\(s\), the weights .* 1"),
-        (["parameters", "numeric_embedding"], "paper", "numeric"),
+        (["parameters", "head"], [0], "head must be a tuple"),
+        (["network", "head"], [5], r"the header has head \[5\], the weights head \[4\]"),
+        (["network", "head"], [10**15], r"has head \[1000000000000000\], the weights"),
+        (["network", "head"], [4, 4], r"has head \[4, 4\], the weights head \[4\]"),
+        (["network", "head"], "wide", "head must be a tuple"),
+        (["network", "n_layers"], 10**15, "n_layers 1000000000000000, the weights n_layers 1"),
+        (["network", "residual"], "yes", "residual must be True or False"),
+        (["network", "numeric_embedding"], "paper", "numeric"),
+        (["network", "name"], "ffn", "FCorrClassifier cannot be"),
+        (["network"], {"name": "fcorr"}, "KeyError: 'head'"),
+        (["exact"], 1, "exact is 1"),
         (["parameters", "epochs"], "many", "epochs must be an integer"),
         (["parameters", "unknown"], 1, "unknown"),
         (["estimator"], "RandomForest", "RandomForest"),
@@ -345,7 +349,7 @@ def test_damaged_header(write, content, path, value, reason):
 
 
 @pytest.mark.parametrize(
-    "key", ["parameters", "schema", "named", "target", "seed", "history", "estimator"]
+    "key", ["parameters", "schema", "named", "target", "seed", "history", "estimator", "network"]
 )
 def test_header_without_an_entry(write, content, key):
     outer, header, numbers = split(content)

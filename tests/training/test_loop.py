@@ -7,6 +7,7 @@ import torch
 from sklearn.metrics import log_loss, mean_squared_error
 
 from fcorr import FCorrClassifier, FCorrRegressor
+from fcorr.training.loop import SlicedGradients
 
 SMALL = {"sensitive": "sex", "head": (4,), "epochs": 3, "random_state": 0}
 
@@ -131,10 +132,12 @@ def test_generator_is_drawn_from_once(table):
     )
 
 
+@pytest.mark.parametrize("car", [1e6, "paper"])
 @pytest.mark.parametrize("random_state", [0, None])
-def test_global_generators_are_left_alone(table, random_state):
+def test_global_generators_are_left_alone(table, random_state, car):
     before = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
     options = SMALL | {"random_state": random_state, "dropout": 0.5, "early_stopping": True}
+    options["car"] = car
     FCorrClassifier(**options).fit(*table).predict(table[0])
     assert torch.equal(torch.get_rng_state(), before[0])
     np.testing.assert_array_equal(np.random.get_state()[1], before[1][1])  # noqa: NPY002
@@ -200,6 +203,24 @@ def test_threads_do_not_change_the_weights(long_table, monkeypatch):
     assert equal(weights(alone), weights(shared))
     monkeypatch.setattr("fcorr.training.loop._TWO_SLICES", 10**9)
     assert not equal(weights(alone), weights(fit_long(long_table, dropout=0.3)))
+
+
+def test_a_batch_too_large_for_the_memory_has_more_slices(long_table, monkeypatch):
+    """As many as it takes, beyond those that keep threads busy; rows come in the same order."""
+    whole = fit_long(long_table, dropout=0.0)
+    monkeypatch.setattr("fcorr.training.loop._LARGEST_SLICE", 1_000)
+    sizes = []
+    compute = SlicedGradients.compute
+
+    def counted(self, chosen):
+        sizes.append((self.slice_size, len(self.generators)))
+        return compute(self, chosen)
+
+    monkeypatch.setattr(SlicedGradients, "compute", counted)
+    sliced = fit_long(long_table, dropout=0.0)
+    assert set(sizes) == {(100, 41)}  # 4,096 rows of 10 features
+    scores = [model.predict_proba(long_table[0])[:, 1] for model in (sliced, whole)]
+    np.testing.assert_allclose(*scores, rtol=0, atol=1e-3)  # steps on steps of rounding
 
 
 def test_slices_add_up_to_the_whole_batch(long_table, monkeypatch):

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from fcorr import FCorrClassifier
-from fcorr.nn import FCorrTransformer
+from fcorr.nn import FCorrTransformer, FeedForwardNetwork, FTTransformer
 from fcorr.nn.car import car_cda, paper_weight
 from fcorr.nn.counterfactuals import exchange_features
 from fcorr.training.losses import binary_log_loss
-from fcorr.training.objective import Objective, Rows
+from fcorr.training.objective import BaselineObjective, Objective, Rows
 
 SMALL = {"sensitive": "sex", "head": (4,), "epochs": 2, "random_state": 0}
 
@@ -81,6 +81,42 @@ def test_paper_rule_is_settled_on_the_first_batch(model, batch, car_form):
             parameter.mul_(1e-3)  # a far smaller CAR would give another weight
     objective(batch)
     assert objective.car_weight == weight
+
+
+def test_paper_rule_is_settled_in_parts_and_without_dropout(batch):
+    generator = torch.Generator().manual_seed(1)
+    model = FCorrTransformer([3, 3], 2, head=(4,), dropout=0.5, generator=generator)
+    before = torch.get_rng_state()
+    found = []
+    for n_rows in (None, 16, 5, 1):
+        objective = Objective(model.train(), binary_log_loss, exchanges=RACE, car="paper")
+        objective.settle_weight(batch, n_rows)
+        found.append(objective.car_weight)
+    assert len(set(found)) == 1
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_any_network_with_attention_has_car_by_its_definition(batch):
+    model = FTTransformer([3, 3], 2, d_embedding=8, n_layers=1, n_heads=2).eval()
+    options = {"exchanges": RACE, "numbers_per_row": 7}
+    objective = BaselineObjective(model, binary_log_loss, car=7.0, **options)
+    total, performance, car = objective(batch)
+    torch.testing.assert_close(total, performance + 7 * car)
+    torch.testing.assert_close(car, car_cda(model, batch.x_cat, batch.x_num, RACE).mean())
+    outputs = model(batch.x_cat, batch.x_num)
+    torch.testing.assert_close(performance, binary_log_loss(outputs, batch.target).mean())
+    assert objective.numbers_per_row(batch) == 7
+    objective = BaselineObjective(model, binary_log_loss, car="paper", **options)
+    objective.settle_weight(batch)
+    assert objective.car_weight == paper_weight(performance.item(), car.item())
+
+
+def test_other_networks_do_not_collapse(batch):
+    network = FeedForwardNetwork([3, 3], 2)
+    objective = BaselineObjective(network, binary_log_loss, numbers_per_row=7)
+    objective.hold_collapsed()
+    with pytest.raises(NotImplementedError, match="FeedForwardNetwork cannot be collapsed"):
+        objective.collapse(batch)
 
 
 def test_paper_rule_is_recorded(table):

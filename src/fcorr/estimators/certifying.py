@@ -51,7 +51,7 @@ def certify_estimator(
         positions,
         schema.sensitive_features,
         link=estimator._link(),
-        domain=_domain(estimator),
+        domain=training_domain(estimator),
         averaged=estimator.portfolio_ is not None,
         changes=changes,
         confidence=confidence,
@@ -62,7 +62,7 @@ def certify_estimator(
     )
 
 
-def _domain(estimator: BaseFCorr) -> Domain:
+def training_domain(estimator: BaseFCorr) -> Domain:
     """Every number, or the training range where an embedding would grow without limit."""
     if isinstance(estimator.model_.numeric, SplineEmbedding):
         return Domain()

@@ -5,6 +5,7 @@ continuous sensitive features first. Exact invariance, and exchanges for a grid 
 additions.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from torch.nn.functional import log_softmax, logsigmoid
 from fcorr._core.errors import InvalidInputError
 from fcorr.certify.links import LinkName
 from fcorr.data.encoding import EncodedTable
+from fcorr.data.schema import Schema
 from fcorr.nn.counterfactuals import Exchange
 from fcorr.nn.fcorr import FCorrTransformer
 
@@ -106,6 +108,26 @@ class Portfolio:
         return cls(
             tuple(features), torch.from_numpy(np.stack(columns, axis=1)), torch.from_numpy(shares)
         )
+
+    @classmethod
+    def restore(cls, values: Tensor, shares: Tensor, schema: Schema) -> "Portfolio":
+        """Make a portfolio of what a model file holds; refuse what is none of this schema."""
+        positions = schema.sensitive_positions
+        n_codes = dict(enumerate(schema.cardinalities))
+        possible = (
+            values.shape == (len(shares), len(positions))
+            and len(shares) <= MAX_PORTFOLIO
+            and bool((shares >= 0).all())
+            and math.isclose(float(shares.sum()), 1, abs_tol=1e-9)
+            and all(
+                bool(((column >= 0) & (column < n_codes[position])).all())
+                for position, column in zip(positions, values.T, strict=True)
+                if position in n_codes
+            )
+        )
+        if not possible:
+            raise ValueError("the portfolio of sensitive values is none of this schema")
+        return cls(positions, values, shares.double())
 
     def outputs(
         self, model: FCorrTransformer, link: LinkName, x_cat: Tensor, x_num: Tensor

@@ -1,17 +1,18 @@
-"""The training loop: Adam, and a learning rate that rises once and falls to nothing."""
+"""The training loop: AdamW, and a learning rate that rises once and falls to nothing."""
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fcorr._core.errors import InvalidInputError
 from fcorr.nn.dropout import dropout_from
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.history import EpochRecord, History
-from fcorr.training.objective import Objective, Rows
+from fcorr.training.objective import BaseObjective, Rows
 from fcorr.training.progress import SilentProgress
 from fcorr.training.workers import Workers
 
@@ -19,30 +20,36 @@ _WARM_UP = 0.1  # share of the steps in which the learning rate rises to its ful
 # A short memory for the squared gradient: CAR's is large at first and tiny once the categories have
 # moved together, and Adam's usual 0.999 would still divide by the first when it meets the second.
 _BETAS = (0.9, 0.95)
-_CHUNK_NUMBERS = 2**18  # numbers of the table that are scored at a time by each thread
+# Sizes of work are counted in numbers of the table as FCorrTransformer reads it; what other models
+# do with a row is counted as so many numbers as it takes the memory of.
+_CHUNK_NUMBERS = 2**18  # scored at a time by each thread
 _ALIGNED = 16
-# Numbers of the table in a batch that make a second slice worth its while, and any further one.
+# Numbers in a batch that make a second slice worth its while, and any further one.
 _TWO_SLICES, _MORE_SLICES = 2**15, 2**17
 _MOST_SLICES = 8
+_LARGEST_SLICE = 2**21  # numbers; where a batch has more of them, there are more slices
 
 
 @dataclass(frozen=True)
 class Pace:
     """How long and how fast to train.
 
-    ``patience`` counts epochs without a better validation. In the last ``collapsed_epochs`` the
-    sensitive features are embedded as one number each, and the rest of the model adapts to it.
+    ``weight_decay`` pulls the weights of linear layers towards 0, as AdamW does; biases, norms and
+    embeddings are left alone. ``patience`` counts epochs without a better validation. In the last
+    ``collapsed_epochs`` the sensitive features are embedded as one number each, and the rest of the
+    model adapts to it.
     """
 
     epochs: int
     batch_size: int
     learning_rate: float
+    weight_decay: float = 0.0
     patience: int | None = None
     collapsed_epochs: int = 0
 
 
 def train(
-    objective: Objective,
+    objective: BaseObjective,
     rows: Rows,
     pace: Pace,
     *,
@@ -60,7 +67,7 @@ def train(
 
     Parameters
     ----------
-    objective : Objective
+    objective : BaseObjective
         The model and what to minimise.
     rows : Rows
         Training rows, on the model's device.
@@ -76,8 +83,8 @@ def train(
         Told of every epoch.
     """
     model = objective.model
-    optimizer = torch.optim.Adam(
-        model.parameters(), lr=pace.learning_rate, betas=_BETAS, fused=True
+    optimizer = torch.optim.AdamW(
+        _parameter_groups(model, pace.weight_decay), lr=pace.learning_rate, betas=_BETAS, fused=True
     )
     n_steps = pace.epochs * math.ceil(len(rows) / pace.batch_size)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _one_cycle(n_steps))
@@ -85,7 +92,8 @@ def train(
     best = _BestWeights(model)
     if objective.needs_weight:
         some = torch.randperm(len(rows), generator=generator)[: pace.batch_size]
-        objective.settle_weight(rows.take(some.to(rows.target.device)))
+        n_rows = _chunk_rows(objective.numbers_per_row(rows), aligned=False)
+        objective.settle_weight(rows.take(some.to(rows.target.device)), n_rows)
     gradients = SlicedGradients(objective, rows, pace.batch_size, workers, generator)
     collapse_after = pace.epochs - pace.collapsed_epochs
     for epoch in range(1, pace.epochs + 1):
@@ -135,7 +143,7 @@ class SlicedGradients:
 
     def __init__(
         self,
-        objective: Objective,
+        objective: BaseObjective,
         rows: Rows,
         batch_size: int,
         workers: Workers,
@@ -145,15 +153,19 @@ class SlicedGradients:
         self.rows = rows
         self.workers = workers
         self.parameters = list(objective.model.parameters())
-        numbers = batch_size * (rows.x_cat.shape[1] + rows.x_num.shape[1])
+        numbers = batch_size * objective.numbers_per_row(rows)
         on_cpu = rows.target.device.type == "cpu"
-        n_slices = 1
+        n_slices = math.ceil(numbers / _LARGEST_SLICE)
         if on_cpu and numbers >= _TWO_SLICES:
-            n_slices = min(_MOST_SLICES, max(2, numbers // _MORE_SLICES))
+            n_slices = max(n_slices, min(_MOST_SLICES, max(2, numbers // _MORE_SLICES)))
         self.slice_size = math.ceil(batch_size / n_slices)
         # Each slice draws its dropout from its own generator: threads take no fixed turns.
+        # As many seeds whatever the slices: what is drawn next does not depend on them.
         seeds = torch.randint(2**62, (_MOST_SLICES,), generator=generator).tolist()
-        self.generators = [torch.Generator().manual_seed(seed) for seed in seeds[:n_slices]]
+        self.generators = [
+            torch.Generator().manual_seed(seeds[i % _MOST_SLICES] + i // _MOST_SLICES)
+            for i in range(min(n_slices, batch_size))
+        ]
 
     def compute(self, chosen: Tensor) -> Tensor:
         """Set every parameter's gradient; return the performance loss and CAR, both means."""
@@ -193,32 +205,38 @@ def locate_rows(model: FCorrTransformer, x_num: Tensor, workers: Workers) -> Ten
 
 
 def map_rows(
-    model: FCorrTransformer,
+    model: nn.Module,
     x_cat: Tensor,
     x_num: Tensor,
     function: Callable[..., Tensor],
     workers: Workers,
+    *,
+    numbers_per_row: int | None = None,
+    aligned: bool = True,
 ) -> Iterator[Tensor]:
     """Apply ``function(x_cat, x_num)`` without gradient, in chunks that bound the memory.
 
     Chunks are filled up to a multiple of 16 rows. Matrix products take other ways for a handful of
-    rows, with other rounding; so filled, a row's score does not depend on the rows beside it.
+    rows, with other rounding; so filled, a row's score does not depend on the rows beside it. For
+    results that are only averaged, ``aligned=False`` allows for chunks of fewer rows.
+
+    ``numbers_per_row`` is the size of a row's work, by default the number of features.
     """
     model.eval()
 
     def without_gradient(chunk: tuple[Tensor, Tensor]) -> Tensor:
         n_rows = len(chunk[0])
-        if n_rows % _ALIGNED:
+        if aligned and n_rows % _ALIGNED:
             fill = torch.arange(n_rows + _ALIGNED - n_rows % _ALIGNED).clamp(max=n_rows - 1)
             chunk = (chunk[0][fill.to(x_cat.device)], chunk[1][fill.to(x_cat.device)])
         with torch.no_grad():  # a setting of each thread
             return function(*chunk)[:n_rows]
 
-    chunk = _chunk_rows(x_cat.shape[1] + x_num.shape[1])
-    return workers.map(without_gradient, zip(x_cat.split(chunk), x_num.split(chunk), strict=True))
+    size = _chunk_rows(numbers_per_row or x_cat.shape[1] + x_num.shape[1], aligned=aligned)
+    return workers.map(without_gradient, zip(x_cat.split(size), x_num.split(size), strict=True))
 
 
-def _evaluate(objective: Objective, rows: Rows, workers: Workers) -> tuple[float, float]:
+def _evaluate(objective: BaseObjective, rows: Rows, workers: Workers) -> tuple[float, float]:
     """Return the mean performance loss over rows, and the mean of what training minimises.
 
     The second decides when to stop: by the first alone, the best epoch would be an early one, in
@@ -232,7 +250,7 @@ def _evaluate(objective: Objective, rows: Rows, workers: Workers) -> tuple[float
         return len(chosen) * torch.stack([performance, total]).double().cpu()
 
     everything = torch.arange(len(rows), device=rows.target.device)
-    chunk = _chunk_rows(rows.x_cat.shape[1] + rows.x_num.shape[1])
+    chunk = _chunk_rows(objective.numbers_per_row(rows), aligned=False)
     sums = torch.zeros(2, dtype=torch.float64)
     for part in workers.map(losses, everything.split(chunk)):
         sums += part
@@ -240,14 +258,30 @@ def _evaluate(objective: Objective, rows: Rows, workers: Workers) -> tuple[float
     return loss, total_loss
 
 
-def _chunk_rows(n_features: int) -> int:
-    return max(1, _CHUNK_NUMBERS // n_features // _ALIGNED) * _ALIGNED
+def _chunk_rows(numbers_per_row: int, *, aligned: bool = True) -> int:
+    rows = _CHUNK_NUMBERS // numbers_per_row
+    if rows >= _ALIGNED:
+        return rows // _ALIGNED * _ALIGNED
+    return _ALIGNED if aligned else max(1, rows)
+
+
+def _parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Set the weights of linear layers apart, which alone are to decay."""
+    if not weight_decay:
+        return [{"params": list(model.parameters()), "weight_decay": 0.0}]
+    weights = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Linear)}
+    decaying = [p for p in model.parameters() if id(p) in weights]
+    others = [p for p in model.parameters() if id(p) not in weights]
+    return [
+        {"params": decaying, "weight_decay": weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
 
 
 class _BestWeights:
     """The weights of the epoch that did best on the validation rows so far."""
 
-    def __init__(self, model: FCorrTransformer) -> None:
+    def __init__(self, model: nn.Module) -> None:
         self.model = model
         self.epoch = 0
         self.loss = math.inf

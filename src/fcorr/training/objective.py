@@ -1,13 +1,21 @@
 """What a training step minimises: the performance loss, and λ times CAR beside it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from fcorr.nn.car import augmented_forward, car_flips, car_sensitive, paper_weight
+from fcorr.nn.car import (
+    AttentiveModel,
+    augmented_forward,
+    car_cda,
+    car_flips,
+    car_sensitive,
+    paper_weight,
+)
 from fcorr.nn.counterfactuals import Exchange, exchanged_features
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.losses import Loss
@@ -20,9 +28,10 @@ _CHUNK_ROWS = 65_536  # embedded at a time
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as tensors: codes, located numbers, target and weight (of mean 1).
+    """Rows as tensors: codes, numbers, target and weight (of mean 1).
 
-    Numbers are located among the knots (``model.locate``) once, not in every step.
+    FCorrTransformer's numbers are located among its knots (``model.locate``), once and not in
+    every step.
     """
 
     x_cat: Tensor
@@ -33,17 +42,22 @@ class Rows:
     def __len__(self) -> int:
         return len(self.target)
 
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.x_cat.shape[1] + self.x_num.shape[1]
+
     def take(self, rows: Tensor) -> "Rows":
         """Select rows by index."""
         return Rows(self.x_cat[rows], self.x_num[rows], self.target[rows], self.weight[rows])
 
 
-class Objective:
+class BaseObjective(ABC):
     """Computes ``L_perf + λ L_CAR`` of a batch, and keeps the two apart for the record.
 
     Parameters
     ----------
-    model : FCorrTransformer
+    model : nn.Module
         The model that is trained.
     loss : Loss
         Performance loss per row.
@@ -51,9 +65,94 @@ class Objective:
         What the sensitive features are exchanged for.
     car : float, "paper" or None
         λ; the paper's rule, settled on a first batch; or no CAR.
+    """
+
+    model: nn.Module
+    collapsed: bool = False
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        *,
+        exchanges: Sequence[Exchange] = (),
+        car: CarWeight = None,
+    ) -> None:
+        self.model = model
+        self.loss = loss
+        self.exchanges = tuple(exchanges)
+        self.sensitive = exchanged_features(self.exchanges)
+        self.has_car = bool(self.sensitive) and car is not None and car != 0
+        self.car_weight = float(car) if self.has_car and not isinstance(car, str) else None  # type: ignore[arg-type]
+
+    @abstractmethod
+    def _outputs(self, batch: Rows) -> Tensor:
+        """Compute the model's outputs ``(B, n_outputs)``."""
+
+    @abstractmethod
+    def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
+        """Compute the outputs, and CAR of each row, ``(B,)``."""
+
+    def numbers_per_row(self, rows: Rows) -> int:
+        """Size of one row's step, in numbers of a table that FCorrTransformer would read."""
+        return rows.n_features
+
+    def __call__(self, batch: Rows) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the total, the performance loss and CAR, each a scalar."""
+        if not self.has_car or self.collapsed:  # CAR of a collapsed embedding is 0
+            performance = self._performance(self._outputs(batch), batch)
+            return performance, performance, torch.zeros_like(performance)
+        if self.car_weight is None:
+            raise RuntimeError("The paper's weight must be settled before the first step.")
+        performance, car = self._losses(batch)
+        return performance + self.car_weight * car, performance, car
+
+    def collapse(self, rows: Rows) -> None:
+        """Take what the sensitive features say out of the model, for good."""
+        raise NotImplementedError(f"{type(self.model).__name__} cannot be collapsed.")
+
+    def hold_collapsed(self) -> None:
+        """Keep it so after a step of the optimiser."""
+        return
+
+    @property
+    def needs_weight(self) -> bool:
+        """Whether λ is still to be settled by the paper's rule."""
+        return self.has_car and self.car_weight is None
+
+    @torch.no_grad()
+    def settle_weight(self, batch: Rows, n_rows: int | None = None) -> None:
+        """Settle λ by the paper's rule, before the first step; ``n_rows`` at a time."""
+        self.model.eval()
+        parts = torch.arange(len(batch), device=batch.target.device).split(n_rows or len(batch))
+        sums = sum(
+            len(part) * torch.stack(self._losses(batch.take(part))).double() for part in parts
+        )
+        performance, car = (torch.as_tensor(sums) / len(batch)).tolist()
+        self.car_weight = paper_weight(performance, car)
+
+    def _losses(self, batch: Rows) -> tuple[Tensor, Tensor]:
+        outputs, losses = self._outputs_and_car(batch)
+        return self._performance(outputs, batch), (batch.weight * losses).mean()
+
+    def _performance(self, outputs: Tensor, batch: Rows) -> Tensor:
+        return (batch.weight * self.loss(outputs, batch.target)).mean()
+
+
+class Objective(BaseObjective):
+    """The objective of an FCorrTransformer, with CAR in any form; see :class:`BaseObjective`.
+
+    Parameters
+    ----------
+    model : FCorrTransformer
+        The model that is trained.
+    loss, exchanges, car
+        See :class:`BaseObjective`.
     car_form : {"sensitive", "paper", "cda"}
         Form of CAR, see :mod:`fcorr.nn.car`.
     """
+
+    model: FCorrTransformer
 
     def __init__(
         self,
@@ -64,25 +163,8 @@ class Objective:
         car: CarWeight = None,
         car_form: CarForm = "sensitive",
     ) -> None:
-        self.model = model
-        self.loss = loss
-        self.exchanges = tuple(exchanges)
-        self.sensitive = exchanged_features(self.exchanges)
+        super().__init__(model, loss, exchanges=exchanges, car=car)
         self.car_form = car_form
-        self.collapsed = False
-        self.has_car = bool(self.sensitive) and car is not None and car != 0
-        self.car_weight = float(car) if self.has_car and not isinstance(car, str) else None  # type: ignore[arg-type]
-
-    def __call__(self, batch: Rows) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the total, the performance loss and CAR, each a scalar."""
-        e_BF = self.model.embed_located(batch.x_cat, batch.x_num)
-        if not self.has_car or self.collapsed:  # CAR of a collapsed embedding is 0
-            performance = self._performance(self.model.decode(self.model.encode(e_BF)), batch)
-            return performance, performance, torch.zeros_like(performance)
-        if self.car_weight is None:
-            raise RuntimeError("The paper's weight must be settled before the first step.")
-        performance, car = self._losses(e_BF, batch)
-        return performance + self.car_weight * car, performance, car
 
     @torch.no_grad()
     def collapse(self, rows: Rows) -> None:
@@ -101,30 +183,55 @@ class Objective:
         for sigma in self.sensitive if self.collapsed else ():
             self.model.hold_collapsed(sigma)
 
-    @property
-    def needs_weight(self) -> bool:
-        """Whether λ is still to be settled by the paper's rule."""
-        return self.has_car and self.car_weight is None
-
-    @torch.no_grad()
-    def settle_weight(self, batch: Rows) -> None:
-        """Settle λ by the paper's rule, before the first step."""
+    def _outputs(self, batch: Rows) -> Tensor:
         e_BF = self.model.embed_located(batch.x_cat, batch.x_num)
-        performance, car = self._losses(e_BF, batch)
-        self.car_weight = paper_weight(performance.item(), car.item())
+        return self.model.decode(self.model.encode(e_BF))
 
-    def _losses(self, e_BF: Tensor, batch: Rows) -> tuple[Tensor, Tensor]:
-        outputs, losses = self._outputs_and_car(e_BF)
-        return self._performance(outputs, batch), (batch.weight * losses).mean()
-
-    def _performance(self, outputs: Tensor, batch: Rows) -> Tensor:
-        return (batch.weight * self.loss(outputs, batch.target)).mean()
-
-    def _outputs_and_car(self, e_BF: Tensor) -> tuple[Tensor, Tensor]:
+    def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
         model = self.model
+        e_BF = model.embed_located(batch.x_cat, batch.x_num)
         if self.car_form == "paper":
             return augmented_forward(model, e_BF, self.exchanges)
         if self.car_form == "cda":
             return model.decode(model.encode(e_BF)), car_flips(model, e_BF, self.exchanges)
         h_BF, seen = model.encode_watching(e_BF, self.sensitive)
         return model.decode(h_BF), car_sensitive(model, e_BF, seen, self.exchanges)
+
+
+class BaselineObjective(BaseObjective):
+    """The objective of any other network, with CAR by its definition, :func:`car_cda`.
+
+    Parameters
+    ----------
+    model : nn.Module
+        ``model(x_cat, x_num)`` are its outputs; with CAR, ``model.attention_weights(x_cat, x_num)``
+        its attention.
+    loss, exchanges, car
+        See :class:`BaseObjective`.
+    numbers_per_row : int
+        Size of one row's step, see :meth:`BaseObjective.numbers_per_row`.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        *,
+        exchanges: Sequence[Exchange] = (),
+        car: CarWeight = None,
+        numbers_per_row: int,
+    ) -> None:
+        super().__init__(model, loss, exchanges=exchanges, car=car)
+        self._numbers_per_row = numbers_per_row
+
+    def numbers_per_row(self, rows: Rows) -> int:
+        """Size of one row's step, as the model's owner says."""
+        return self._numbers_per_row
+
+    def _outputs(self, batch: Rows) -> Tensor:
+        return self.model(batch.x_cat, batch.x_num)
+
+    def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
+        outputs = self._outputs(batch)
+        model = cast(AttentiveModel, self.model)
+        return outputs, car_cda(model, batch.x_cat, batch.x_num, self.exchanges)
