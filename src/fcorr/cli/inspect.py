@@ -1,6 +1,7 @@
 """`fcorr inspect`: what is in a model file."""
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from fcorr.cli._console import print_table
 
 if TYPE_CHECKING:
     from fcorr.data.descriptions import Column
-    from fcorr.estimators import FCorrClassifier, FCorrRegressor
+    from fcorr.estimators.model_file import Estimator
 
 _SHOWN_CATEGORIES = 6
 
@@ -23,6 +24,7 @@ def inspect(
     ] = False,
 ) -> None:
     """Show what is in a model file: kind, training, features, significance."""
+    from fcorr._core.errors import InvalidInputError
     from fcorr.estimators import load, read_header
 
     header = read_header(model)
@@ -46,7 +48,7 @@ def inspect(
             "none"
             if last.car is None
             else f"{last.car:.2e} at the end, weight {history.car_weight:g}, "
-            f"form {estimator.car_form!r}"
+            f"form {getattr(estimator, 'car_form', 'cda')!r}"
         ),
     }
     if schema.sensitive:
@@ -55,7 +57,10 @@ def inspect(
     width = max(len(name) for name in facts)
     for name, value in facts.items():
         typer.echo(f"{name:<{width}}  {value}")
-    significance = estimator.feature_significance()
+    try:
+        significance = estimator.feature_significance()
+    except InvalidInputError:  # a network without attention
+        significance = dict.fromkeys(schema.feature_names, math.nan)
     columns: dict[str, Column] = {
         feature.name: column for column in schema.columns for feature in column.features
     }
@@ -66,7 +71,7 @@ def inspect(
             [
                 name + (" (sensitive)" if name in schema.sensitive else ""),
                 columns[name].kind,
-                f"{value:.3f}",
+                "–" if math.isnan(value) else f"{value:.3f}",
                 str(columns[name].n_missing),
                 _describe(columns[name], name),
             ]
@@ -75,8 +80,12 @@ def inspect(
     )
 
 
-def _describe_invariance(estimator: "FCorrClassifier | FCorrRegressor") -> str:
+def _describe_invariance(estimator: "Estimator") -> str:
     """Tell how a model came to be exact; ``load`` has proven that it is."""
+    from fcorr.estimators.base import BaseFCorr
+
+    if not isinstance(estimator, BaseFCorr):
+        return "not exact: a baseline, about whose flips nothing is certain"
     if not estimator.exact_:
         return "not exact: model.certificate(X) bounds what a flip can change"
     if estimator.portfolio_ is None:
@@ -85,14 +94,14 @@ def _describe_invariance(estimator: "FCorrClassifier | FCorrRegressor") -> str:
     return f"exact: predictions are averages over {n_values} combinations of sensitive values"
 
 
-def _target_facts(estimator: "FCorrClassifier | FCorrRegressor") -> dict[str, str]:
+def _target_facts(estimator: "Estimator") -> dict[str, str]:
     """Tell what is particular to classes, or to a number."""
-    from fcorr.estimators import FCorrClassifier
+    from fcorr.estimators.classification import NetworkClassifier
 
     schema = estimator.schema_
     roles = {"weight": schema.weight, "exposure": schema.exposure}
     facts = {role: name for role, name in roles.items() if name}
-    if isinstance(estimator, FCorrClassifier):
+    if isinstance(estimator, NetworkClassifier):
         facts["classes"] = ", ".join(str(label) for label in estimator.classes_)
         if estimator.class_weight is not None:
             weights = ", ".join(f"{weight:.4g}" for weight in estimator.class_weight_)

@@ -49,7 +49,8 @@ def predict(
     import pyarrow as pa
 
     from fcorr.data.files import WRITABLE, file_ending, read_file, read_verbatim, write_file
-    from fcorr.estimators import FCorrClassifier, load
+    from fcorr.estimators import load
+    from fcorr.estimators.classification import NetworkClassifier
 
     if output is None:
         stem = data.name.split(".")[0]
@@ -63,7 +64,7 @@ def predict(
     table = read_file(data, text=estimator.schema_.text)
     check_columns(keep or [], table.column_names, "--keep")
     columns: dict[str, Any] = {}
-    if isinstance(estimator, FCorrClassifier):
+    if isinstance(estimator, NetworkClassifier):
         if rate:
             raise typer.BadParameter("the model predicts classes.", param_hint="--rate")
         probabilities = estimator.predict_proba(table)
