@@ -30,6 +30,7 @@ from torch import Tensor
 from fcorr.certify.intervals import Span
 
 _ROOM, _ROUNDING = 1e-6, 1e-10
+_LARGEST = torch.finfo(torch.float64).max
 
 
 class Shape(NamedTuple):
@@ -86,7 +87,8 @@ def mean_exp(shape: Shape, tilt: Span) -> Span:
 
 
 def _least_exp(shape: Shape, tilt: Tensor) -> Tensor:
-    return _two_point_exp(shape.variance.low, shape.smallest, tilt)
+    """Bound from below, which has to be finite: an infinite one would be above the mean."""
+    return _two_point_exp(shape.variance.low, shape.smallest, tilt).clamp(max=_LARGEST)
 
 
 def _most_exp(shape: Shape, tilt: Tensor) -> Tensor:
@@ -95,9 +97,9 @@ def _most_exp(shape: Shape, tilt: Tensor) -> Tensor:
 
 def _two_point_exp(variance: Tensor, end: Tensor, tilt: Tensor) -> Tensor:
     """Mean of e^{τy} for two values, one of them given, with mean 0 and a given variance."""
-    square = end.square()
-    inner = (-tilt * variance / end).exp()
-    return (square * inner + variance * (tilt * end).exp()) / (square + variance)
+    at_end = variance / (end.square() + variance)  # share of the given value
+    # Shares first: products of large exponentials and squares overflow before their mean does.
+    return (1 - at_end) * (-tilt * variance / end).exp() + at_end * (tilt * end).exp()
 
 
 def extreme_exps(shape: Shape, tilt: Span) -> Span:
