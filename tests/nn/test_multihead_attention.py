@@ -24,6 +24,15 @@ def test_some_queries_are_some_rows_of_the_whole():
     torch.testing.assert_close(attention(x, x[:, 3:]), attention(x)[:, 3:])
 
 
+@pytest.mark.parametrize("n_heads", [1, 2, 4])
+def test_products_of_queries_and_keys_are_the_logits(n_heads):
+    attention = MultiheadSelfAttention(8, n_heads, generator=seeded()).double()
+    x = normal(4, 3, 8)
+    queries, keys = attention.queries_and_keys(x)
+    assert queries.shape == keys.shape == (4, n_heads, 3, 8 // n_heads)
+    torch.testing.assert_close(torch.softmax(queries @ keys.mT, 3), attention.weights(x))
+
+
 def test_single_head_is_not_mixed():
     attention = MultiheadSelfAttention(6, 1, generator=seeded()).double()
     x = normal(4, 5, 6)

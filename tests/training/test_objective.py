@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fcorr import FCorrClassifier
-from fcorr.nn import FCorrTransformer, FeedForwardNetwork, FTTransformer
+from fcorr.nn import FCorrTransformer, FeedForwardNetwork, FTTransformer, TabTransformer
 from fcorr.nn.car import car_cda, paper_weight
 from fcorr.nn.counterfactuals import exchange_features
 from fcorr.training.losses import binary_log_loss
@@ -109,6 +109,37 @@ def test_any_network_with_attention_has_car_by_its_definition(batch):
     objective = BaselineObjective(model, binary_log_loss, car="paper", **options)
     objective.settle_weight(batch)
     assert objective.car_weight == paper_weight(performance.item(), car.item())
+
+
+class AttentionOnly(torch.nn.Module):
+    """A network that shows its attention, and no queries and keys."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x_cat, x_num):
+        return self.model(x_cat, x_num)
+
+    def attention_weights(self, x_cat, x_num):
+        return self.model.attention_weights(x_cat, x_num)
+
+
+@pytest.mark.parametrize("network", [FTTransformer, TabTransformer])
+def test_matrices_are_made_only_where_there_are_no_queries_and_keys(batch, network, monkeypatch):
+    model = network([3, 3], 2, d_embedding=8, n_layers=1, n_heads=2).eval()
+    calls = []
+    of_network = network.attention_weights
+    monkeypatch.setattr(
+        network, "attention_weights", lambda *args: calls.append(args) or of_network(*args)
+    )
+    losses = []
+    for each, n_calls in ((model, 0), (AttentionOnly(model), 4)):
+        calls.clear()
+        options = {"exchanges": RACE, "car": 7.0, "numbers_per_row": 7}
+        losses.append(BaselineObjective(each, binary_log_loss, **options)(batch))
+        assert len(calls) == n_calls
+    torch.testing.assert_close(*losses)
 
 
 def test_other_networks_do_not_collapse(batch):

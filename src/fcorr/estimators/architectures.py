@@ -95,10 +95,17 @@ class Architecture:
     # Sizes of a row's work, in numbers of the table as fcorr.training.loop counts them.
 
     def step_size(self, schema: Schema, sizes: Sizes, n_exchanges: int) -> int:
-        """Return the size of a training step, with CAR for so many exchanges."""
+        """Return the size of a training step, with CAR for so many exchanges.
+
+        CAR makes one matrix, of which the gradient needs further copies; for each sensitive feature
+        copies of the queries and keys; and for each exchange a row and a column of the matrix.
+        """
         floats = self.count_floats(schema, sizes)
         if n_exchanges:
-            floats += (n_exchanges + 1) * self._attention_floats(schema, sizes)
+            n_tokens, n_sensitive = self.n_attending(schema) + 1, len(schema.sensitive_positions)
+            floats += 2 * self._attention_floats(schema, sizes)
+            floats += n_sensitive * 4 * n_tokens * sizes["d_embedding"]
+            floats += n_exchanges * 6 * n_tokens * sizes["n_heads"]
         return _numbers(floats)
 
     def scoring_size(self, schema: Schema, sizes: Sizes) -> int:

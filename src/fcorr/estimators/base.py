@@ -196,8 +196,8 @@ class BaseFCorr(NetworkEstimator):
 
     # What is read off the model
 
-    def attention(self, X: Any) -> FeatureMatrix:
-        """Mean pre-softmax attention matrix ``z zᵀ/√p`` of the first layer over the rows of X.
+    def attention(self, X: Any, *, layer: int = 0) -> FeatureMatrix:
+        """Mean pre-softmax attention matrix ``z zᵀ/√p`` of a layer over the rows of X.
 
         Off the diagonal it reads as dependence between features, on the diagonal as a feature's
         significance (paper, §4.1). Sensitive features come first. A model with
@@ -207,6 +207,9 @@ class BaseFCorr(NetworkEstimator):
         ----------
         X : dataframe or array of shape (n_rows, n_features)
             Rows to average over.
+        layer : int, default=0
+            Which layer, from 0 to ``n_layers`` − 1. Only the first one's matrix is about pairs of
+            features: what deeper layers attend with is already a mixture of all.
 
         Returns
         -------
@@ -214,18 +217,23 @@ class BaseFCorr(NetworkEstimator):
             The matrix, with the features' names.
         """
         check_is_fitted(self, "model_")
+        self._check_layer(layer)
         is_collapsed = self.exact_ and self.portfolio_ is None
         table = self._read_known_table(X, read_sensitive=not is_collapsed)
         encoded = self._encode(table, read_sensitive=not is_collapsed)
-        return self._feature_matrix(self._mean_attention(encoded))
+        return self._feature_matrix(self._mean_attention(encoded, int(layer)))
 
     def _significance(self, encoded: EncodedTable) -> NDArray[np.float64]:
         return self._mean_attention(encoded).diagonal().copy()
 
-    def _mean_attention(self, encoded: EncodedTable) -> NDArray[np.float64]:
+    def _mean_attention(self, encoded: EncodedTable, layer: int = 0) -> NDArray[np.float64]:
         n_features = len(self.schema_.feature_names)
         total = torch.zeros(n_features, n_features, dtype=torch.float64)
-        for z in self._map(encoded, self.model_.normalized_embedding):
+
+        def normalized(x_cat: Tensor, x_num: Tensor) -> Tensor:
+            return self.model_.normalized_embedding(x_cat, x_num, layer)
+
+        for z in self._map(encoded, normalized):
             total += len(z) * mean_attention_scores(z.double()).cpu()
         return (total / len(encoded)).numpy()
 

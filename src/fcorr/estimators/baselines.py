@@ -6,6 +6,7 @@ is about: their weights allow no statement on flips of a sensitive column.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal, NoReturn, cast
 
 import numpy as np
@@ -31,9 +32,10 @@ from fcorr.estimators.places import Places
 from fcorr.estimators.regression import NetworkRegressor, ObjectiveName
 from fcorr.estimators.weights import check_sizes
 from fcorr.metrics.thresholds import ThresholdRule
-from fcorr.nn.car import AttentiveModel
 from fcorr.nn.counterfactuals import Exchange
+from fcorr.nn.ft_transformer import FTTransformer
 from fcorr.nn.multihead_attention import attention_received
+from fcorr.nn.tab_transformer import TabTransformer
 from fcorr.training.loop import Pace
 from fcorr.training.objective import BaselineObjective, CarForm, CarWeight
 
@@ -183,8 +185,8 @@ class BaseBaseline(NetworkEstimator):
 
     # What is read off the model
 
-    def attention(self, X: Any) -> FeatureMatrix:
-        """Mean attention weights of the first layer over the rows of X and over its heads.
+    def attention(self, X: Any, *, layer: int = 0) -> FeatureMatrix:
+        """Mean attention weights of a layer over the rows of X and over its heads.
 
         Row i says what feature i pays to the others. Sensitive features come first. The features
         are all of an FT-Transformer's, whose CLS is left out: rows sum to less than 1; and the
@@ -194,6 +196,8 @@ class BaseBaseline(NetworkEstimator):
         ----------
         X : dataframe or array of shape (n_rows, n_features)
             Rows to average over.
+        layer : int, default=0
+            Which layer, counted from 0.
 
         Returns
         -------
@@ -207,7 +211,8 @@ class BaseBaseline(NetworkEstimator):
         """
         encoded = self._encode(self._read_known_table(X))
         self._check_attention()
-        return self._feature_matrix(self._mean_attention(encoded))
+        self._check_layer(layer)
+        return self._feature_matrix(self._mean_attention(encoded, int(layer)))
 
     def feature_significance(self) -> dict[str, float]:
         """Attention that each feature receives on the training table, the largest first.
@@ -238,11 +243,12 @@ class BaseBaseline(NetworkEstimator):
         mean_FF = torch.from_numpy(self._mean_attention(encoded))
         return attention_received(mean_FF.unsqueeze(0))[0].numpy()
 
-    def _mean_attention(self, encoded: EncodedTable) -> NDArray[np.float64]:
+    def _mean_attention(self, encoded: EncodedTable, layer: int = 0) -> NDArray[np.float64]:
         architecture, sizes = self._architecture_and_sizes()
         n_features, size = self._n_attending(), architecture.attention_size(self.schema_, sizes)
         total = torch.zeros(n_features, n_features, dtype=torch.float64)
-        weights = cast(AttentiveModel, self.model_).attention_weights
+        model = cast(FTTransformer | TabTransformer, self.model_)
+        weights = partial(model.attention_weights, layer=layer)
         for weights_BFF in self._map(encoded, weights, numbers_per_row=size, aligned=False):
             total += weights_BFF.double().sum(0).cpu()
         return (total / len(encoded)).numpy()

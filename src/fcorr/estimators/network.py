@@ -24,7 +24,7 @@ from fcorr.data.tables import Table, read_table, resolve_columns
 from fcorr.data.targets import Outcomes, column_name, read_outcomes
 from fcorr.estimators.invariance import number_grid
 from fcorr.estimators.matrix import FeatureMatrix
-from fcorr.estimators.options import check_device, check_options
+from fcorr.estimators.options import check_device, check_options, is_integer
 from fcorr.estimators.reading import TableReader, exposures
 from fcorr.nn.counterfactuals import Exchange, exchange_features
 from fcorr.nn.engine import EngineName, prepare_engine, resolve_engine, use_engine
@@ -428,8 +428,16 @@ class NetworkEstimator(ABC, TableReader):
     # What is read off the model
 
     @abstractmethod
-    def attention(self, X: Any) -> FeatureMatrix:
-        """Return the mean attention of the first layer over the rows of X."""
+    def attention(self, X: Any, *, layer: int = 0) -> FeatureMatrix:
+        """Return the mean attention of a layer over the rows of X."""
+
+    def _check_layer(self, layer: Any) -> None:
+        n_layers = len(self.model_.layers)  # type: ignore[arg-type]
+        if not is_integer(layer, 0) or layer >= n_layers:
+            raise InvalidInputError(
+                f"layer must be an integer from 0 to {n_layers - 1}, got {layer!r}. Leave it out "
+                "for the first layer, whose matrix is about pairs of features."
+            )
 
     def feature_significance(self) -> dict[str, float]:
         """Significance of each feature on the training table, the largest first.

@@ -9,20 +9,23 @@ summed over the sensitive features where there are several. 0 means that no exch
 
 - :func:`car_cda` computes A(x; s_i) by exchanging the category and running the model again. It is
   the definition (equation 2), and works for any model that exposes its attention.
-  :func:`car_flips` computes the same for FCorrTransformer in O(C·p·K) time.
+  :func:`car_flips` computes the same for FCorrTransformer in O(C·p·K) time, :func:`car_columns`
+  for the other transformers in that of one attention matrix and C columns.
 - :func:`car_augmented` appends the C embedded categories as extra keys and runs once (equation 3),
   in O(p·(K + C)).
 - :func:`car_sensitive` does the same with the gradient stopped everywhere but at the sensitive
   feature's own embedding. It is the default of the estimators.
 
-Every column comes from :func:`~fcorr.nn.attention.attend_with_partition`; no form but ``car_cda``
-makes a p × p matrix. The difference of two entries of a column pair is computed as
-``A_σ · (e^{t (z_i − z_σ)} − 1)``: it keeps its digits when the two embeddings have all but met.
+Every column of FCorrTransformer's comes from :func:`~fcorr.nn.attention.attend_with_partition`; of
+what it is trained with, nothing makes a p × p matrix. The difference of two entries of a column
+pair is computed as ``A_σ · (e^{t (z_i − z_σ)} − 1)``: it keeps its digits when the two embeddings
+have all but met.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Protocol, cast
+from functools import reduce
+from typing import Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +44,19 @@ class AttentiveModel(Protocol):
 
     def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """First-layer attention matrix ``(B, F, F)``, categorical features first."""
+        ...
+
+
+@runtime_checkable
+class TokenwiseModel(Protocol):
+    """A model whose first layer makes each query and key of one feature alone."""
+
+    def queries_and_keys(self, x_cat: Tensor, x_num: Tensor) -> tuple[Tensor, Tensor]:
+        """First-layer queries ``(B, n_heads, F, d_head)`` and keys ``(B, n_heads, T, d_head)``.
+
+        Their products are the logits of the attention. Both are those of the features, categorical
+        ones first; behind them there may be keys of other tokens, such as CLS.
+        """
         ...
 
 
@@ -72,6 +88,86 @@ def car_cda(
             change_BFS = attention_BFF[:, :, own] - counterfactual_BFF[:, :, own]
             losses = losses + change_BFS.square().sum((1, 2)) / len(exchange)
     return losses
+
+
+def car_columns(
+    model: TokenwiseModel, x_cat: Tensor, x_num: Tensor, exchanges: Sequence[Exchange]
+) -> Tensor:
+    """:func:`car_cda` of other transformers, from one attention matrix and C columns.
+
+    An exchange of the features σ leaves all other queries and keys as they are, so that a row of
+    the softmax needs no more of the other keys than their log-sum-exp: the same before and after
+    the exchange in the rows of the other features, a new one in the rows of σ. That takes
+    O(C·|σ|·p·d) time and O(C·|σ|·p) memory per row, beside those of one attention matrix.
+
+    Parameters
+    ----------
+    model : TokenwiseModel
+        The model whose attention is regularised.
+    x_cat, x_num : Tensor
+        Codes ``(B, n_categorical)`` and numbers ``(B, n_numeric)``.
+    exchanges : sequence of Exchange
+        What the sensitive features are exchanged for.
+
+    Returns
+    -------
+    Tensor
+        Loss of each row, ``(B,)``.
+    """
+    q_BHFE, k_BHTE = model.queries_and_keys(x_cat, x_num)
+    watched = sorted(set(exchanged_features(exchanges)))
+    k_never_BHRE = _take(k_BHTE, [t for t in range(k_BHTE.shape[2]) if t not in watched])
+    log_never_BHF = torch.logsumexp(q_BHFE @ k_never_BHRE.mT, 3)
+    losses = torch.zeros_like(log_never_BHF[:, 0, 0])
+    for exchange in exchanges:
+        own = list(exchange.features)
+        k_elsewhere_BHGE = _take(k_BHTE, [sigma for sigma in watched if sigma not in own])
+        log_others_BHF = _log_add(log_never_BHF, q_BHFE @ k_elsewhere_BHGE.mT)
+        columns_BFS = _columns(q_BHFE @ _take(k_BHTE, own).mT, log_others_BHF)
+
+        value_cat, value_num = exchange.x_cat, exchange.x_num.to(x_num.dtype)
+        q_CHSE, k_CHSE = (_take(x, own) for x in model.queries_and_keys(value_cat, value_num))
+        # Keys come first so that the features lie side by side in memory, as in log_others_BHF.
+        logits_BCHFS = torch.einsum("chse,bhfe->bchfs", k_CHSE, q_BHFE)
+        exchanged_BCFS = _columns(logits_BCHFS, log_others_BHF.unsqueeze(1))
+        # In the rows of the exchanged features, the queries are exchanged too.
+        own_log_others_BCHS = _log_add(
+            torch.einsum("chse,bhre->bchsr", q_CHSE, k_never_BHRE).logsumexp(4),
+            torch.einsum("chse,bhge->bchsg", q_CHSE, k_elsewhere_BHGE),
+        )
+        exchanged_BCFS = exchanged_BCFS.index_copy(
+            2,
+            torch.tensor(own, device=x_cat.device),
+            _columns(q_CHSE @ k_CHSE.mT, own_log_others_BCHS),
+        )
+        change_BC = (columns_BFS.unsqueeze(1) - exchanged_BCFS).square().sum((2, 3))
+        # Exactly 0 where a row has the values already; the two columns differ in their rounding.
+        x_BS = torch.cat([x_cat, x_num], 1)[:, own]
+        values_CS = torch.cat([value_cat, value_num], 1)[:, own]
+        losses = losses + (change_BC * (x_BS.unsqueeze(1) != values_CS).any(2)).mean(1)
+    return losses
+
+
+def _take(x_BHTE: Tensor, tokens: list[int]) -> Tensor:
+    return x_BHTE.index_select(2, torch.tensor(tokens, dtype=torch.long, device=x_BHTE.device))
+
+
+def _columns(logits_HFS: Tensor, log_others_HF: Tensor) -> Tensor:
+    """Columns of the softmax over some keys and others whose log-sum-exp is known: ``(..., F, S)``.
+
+    The mean over the heads. Both arguments may have further dimensions in front. A key's share is
+    the logistic function of its logit less the log-sum-exp of all keys but itself.
+    """
+    columns = []
+    for s, logit_HF in enumerate(logits_HFS.unbind(-1)):
+        rest_HFS = torch.cat([logits_HFS[..., :s], logits_HFS[..., s + 1 :]], -1)
+        columns.append(torch.sigmoid(logit_HF - _log_add(log_others_HF, rest_HFS)).mean(-2))
+    return torch.stack(columns, -1)
+
+
+def _log_add(log_sum_HF: Tensor, logits_HFS: Tensor) -> Tensor:
+    """Add a few more keys to a log-sum-exp."""
+    return reduce(torch.logaddexp, logits_HFS.unbind(-1), log_sum_HF)
 
 
 def car_flips(model: FCorrTransformer, e_BF: Tensor, exchanges: Sequence[Exchange]) -> Tensor:

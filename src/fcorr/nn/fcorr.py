@@ -321,9 +321,12 @@ class FCorrTransformer(nn.Module):
         """Compute the outputs (logits, or the regression score)."""
         return self.decode(self.encode(self.embed(x_cat, x_num)))
 
-    def normalized_embedding(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
-        """``z``, what the first layer attends with; ``z zᵀ/√p`` is the matrix that is read."""
-        return self.first_layer.attention_norm(self.embed(x_cat, x_num))
+    def normalized_embedding(self, x_cat: Tensor, x_num: Tensor, layer: int = 0) -> Tensor:
+        """``z``, what a layer attends with; the first layer's ``z zᵀ/√p`` is the matrix to read."""
+        h_BF = self.embed(x_cat, x_num)
+        for before in self.layers[:layer]:
+            h_BF = before(h_BF)
+        return cast(FCorrEncoderLayer, self.layers[layer]).attention_norm(h_BF)
 
     def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """First-layer attention matrix: ``(B, F, F)``."""

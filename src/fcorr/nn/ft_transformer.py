@@ -6,6 +6,7 @@ prediction is made from it.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, cast
 
 import torch
@@ -267,14 +268,25 @@ class FTTransformer(nn.Module):
         features_BFD = self.tokenizer(x_cat, x_num)
         return torch.cat([features_BFD, self.cls.expand(len(features_BFD), -1, -1)], dim=1)
 
-    def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
-        """First-layer attention between the features, the mean over its heads: ``(B, F, F)``.
+    def attention_weights(self, x_cat: Tensor, x_num: Tensor, layer: int = 0) -> Tensor:
+        """Attention of a layer between the features, the mean over its heads: ``(B, F, F)``.
 
         CLS is left out and nothing is rescaled: a row sums to 1 less what its feature pays to CLS.
         What CLS pays to the features is in :meth:`attention_by_layer`.
         """
-        mean_BTT = next(self.attention_by_layer(x_cat, x_num)).mean(1)
+        mean_BTT = next(islice(self.attention_by_layer(x_cat, x_num), layer, None)).mean(1)
         return mean_BTT[:, : self.n_features, : self.n_features]
+
+    def queries_and_keys(self, x_cat: Tensor, x_num: Tensor) -> tuple[Tensor, Tensor]:
+        """First-layer queries of the features, and keys of the features and CLS behind them.
+
+        ``(B, n_heads, F, d_head)`` and ``(B, n_heads, F + 1, d_head)``, for
+        :func:`~fcorr.nn.car.car_columns`.
+        """
+        layer = cast(FTTransformerLayer, self.layers[0])
+        tokens_BTD = layer.attention_norm(self.tokens(x_cat, x_num))
+        q_BHTE, k_BHTE = layer.attention.queries_and_keys(tokens_BTD)
+        return q_BHTE[:, :, : self.n_features], k_BHTE
 
     def attention_by_layer(self, x_cat: Tensor, x_num: Tensor) -> Iterator[Tensor]:
         """Attention matrices of every head, layer by layer: ``(B, n_heads, F + 1, F + 1)`` each.

@@ -81,6 +81,14 @@ class MultiheadSelfAttention(nn.Module):
         """Attention matrix of each head, before any dropout: ``(B, n_heads, F, F)``."""
         return _softmax(self._by_head(self.query(x_BFD)), self._by_head(self.key(x_BFD)))
 
+    def queries_and_keys(self, x_BFD: Tensor) -> tuple[Tensor, Tensor]:
+        """Make queries, divided by √d_head, and keys: ``(B, n_heads, F, d_head)`` each.
+
+        The softmax of their products is :meth:`weights`. Either is made of one vector alone.
+        """
+        q_BHFE, k_BHFE = self._by_head(self.query(x_BFD)), self._by_head(self.key(x_BFD))
+        return q_BHFE / math.sqrt(q_BHFE.shape[3]), k_BHFE
+
     def _by_head(self, x_BFD: Tensor) -> Tensor:
         return x_BFD.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
 

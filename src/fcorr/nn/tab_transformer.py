@@ -6,6 +6,7 @@ categorical features attend to each other; numbers pass them by and meet them in
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import cast
 
 import torch
@@ -192,13 +193,21 @@ class TabTransformer(nn.Module):
             h_BFD = layer(h_BFD)
         return self.head(torch.cat([h_BFD.flatten(1), self.numeric_norm(x_num)], dim=1))
 
-    def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
-        """First-layer attention matrix, the mean over its heads: ``(B, F, F)``.
+    def attention_weights(self, x_cat: Tensor, x_num: Tensor, layer: int = 0) -> Tensor:
+        """Attention matrix of a layer, the mean over its heads: ``(B, F, F)``.
 
         F counts the categorical features alone. ``x_num`` makes no difference; it is there so that
         every model is asked in the same way, :func:`~fcorr.nn.car.car_cda` among those who ask.
         """
-        return next(self.attention_by_layer(x_cat)).mean(1)
+        return next(islice(self.attention_by_layer(x_cat), layer, None)).mean(1)
+
+    def queries_and_keys(self, x_cat: Tensor, x_num: Tensor) -> tuple[Tensor, Tensor]:
+        """First-layer queries and keys of the categorical features: ``(B, n_heads, F, d_head)``.
+
+        They are for :func:`~fcorr.nn.car.car_columns`; ``x_num`` makes no difference here either.
+        """
+        layer = cast(TransformerLayer, self.layers[0])
+        return layer.attention.queries_and_keys(self.embedding(x_cat))
 
     def attention_by_layer(self, x_cat: Tensor) -> Iterator[Tensor]:
         """Attention matrices of every head, layer by layer: ``(B, n_heads, F, F)`` each."""

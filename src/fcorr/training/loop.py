@@ -129,7 +129,7 @@ def train(
             collapse_after = epoch
     if pace.patience is not None:
         history.best_epoch = best.restore()
-    history.car_weight = objective.car_weight
+    history.car_weight, history.car_ratio = objective.car_weight, objective.car_ratio
     model.eval()
     return history
 

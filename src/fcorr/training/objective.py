@@ -10,8 +10,10 @@ from torch import Tensor, nn
 
 from fcorr.nn.car import (
     AttentiveModel,
+    TokenwiseModel,
     augmented_forward,
     car_cda,
+    car_columns,
     car_flips,
     car_sensitive,
     paper_weight,
@@ -69,6 +71,8 @@ class BaseObjective(ABC):
 
     model: nn.Module
     collapsed: bool = False
+    car_ratio: float | None = None
+    """``L_perf / L_CAR`` before the first step, if the paper's rule asked for it."""
 
     def __init__(
         self,
@@ -129,6 +133,7 @@ class BaseObjective(ABC):
             len(part) * torch.stack(self._losses(batch.take(part))).double() for part in parts
         )
         performance, car = (torch.as_tensor(sums) / len(batch)).tolist()
+        self.car_ratio = performance / car if car > 0 else None
         self.car_weight = paper_weight(performance, car)
 
     def _losses(self, batch: Rows) -> tuple[Tensor, Tensor]:
@@ -205,7 +210,8 @@ class BaselineObjective(BaseObjective):
     ----------
     model : nn.Module
         ``model(x_cat, x_num)`` are its outputs; with CAR, ``model.attention_weights(x_cat, x_num)``
-        its attention.
+        its attention. One that has ``queries_and_keys`` is asked for them instead, and CAR is
+        computed by :func:`car_columns`, which is the same but for rounding.
     loss, exchanges, car
         See :class:`BaseObjective`.
     numbers_per_row : int
@@ -233,5 +239,7 @@ class BaselineObjective(BaseObjective):
 
     def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
         outputs = self._outputs(batch)
-        model = cast(AttentiveModel, self.model)
-        return outputs, car_cda(model, batch.x_cat, batch.x_num, self.exchanges)
+        rows = batch.x_cat, batch.x_num, self.exchanges
+        if isinstance(self.model, TokenwiseModel):
+            return outputs, car_columns(self.model, *rows)
+        return outputs, car_cda(cast(AttentiveModel, self.model), *rows)

@@ -54,9 +54,27 @@ def _measure_two(
     if threshold is None:
         assert estimator.threshold_ is not None  # two classes have one
         threshold = estimator.threshold_
-    weight: dict[str, Any] = {"sample_weight": rows.weight}
     truth = (rows.y == estimator.classes_[1]).astype(int)
-    flips = _flip(estimator, rows, view, 1)
+    return measure_decisions(_flip(estimator, rows, view, 1), truth, rows, threshold)
+
+
+def measure_decisions(
+    flips: FlippedScores, truth: NDArray[Any], rows: AuditRows, threshold: float
+) -> Measured:
+    """Measure any model of two classes by the probabilities it gives the second.
+
+    Parameters
+    ----------
+    flips : FlippedScores
+        The probabilities, for all values of the sensitive columns.
+    truth : ndarray of 0 and 1, shape (n_rows,)
+        Which rows are of the second class.
+    rows : AuditRows
+        Weights and groups of the rows.
+    threshold : float
+        The probability from which on the second class is decided.
+    """
+    weight: dict[str, Any] = {"sample_weight": rows.weight}
     decisions = (flips.factual >= threshold).astype(int)
     return Measured(
         "two classes",

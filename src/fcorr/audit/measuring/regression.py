@@ -1,6 +1,7 @@
 """Measure a regressor, per unit of exposure where it knows one."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from fcorr.audit.measuring.rows import AuditRows, View
 from fcorr.data.exposures import read_exposure
 from fcorr.data.tables import read_table, resolve_columns
 from fcorr.estimators import FCorrRegressor
+from fcorr.estimators.regression import ObjectiveName
 from fcorr.metrics import (
+    FlippedScores,
     average_individual_fairness,
     demographic_parity_difference,
     flip_changes,
@@ -33,17 +36,44 @@ Floats = NDArray[np.float64]
 def measure_regression(estimator: FCorrRegressor, rows: AuditRows, view: View) -> Measured:
     """Measure a regressor; see :func:`fcorr.audit.measuring.measure`."""
     y, weights = _per_exposure(estimator, rows)
-    weight: dict[str, Any] = {"sample_weight": weights}
 
     def rate(X: Any) -> Floats:
         return estimator.predict_rate(view(X))
 
     flips = flip_scores(rate, rows.X, list(rows.sensitive))
+    objective, power = estimator.objective_, float(estimator.tweedie_power)
+    return measure_amounts(flips, y, replace(rows, weight=weights), objective, power)
+
+
+def measure_amounts(
+    flips: FlippedScores,
+    y: Floats,
+    rows: AuditRows,
+    objective: ObjectiveName = "mse",
+    tweedie_power: float = 1.5,
+) -> Measured:
+    """Measure any model of amounts or rates by its predictions.
+
+    Parameters
+    ----------
+    flips : FlippedScores
+        The predictions, for all values of the sensitive columns.
+    y : ndarray of shape (n_rows,)
+        The outcomes, in the unit of the predictions.
+    rows : AuditRows
+        Weights and groups of the rows.
+    objective : {"mse", "poisson", "gamma", "tweedie"}, default="mse"
+        What the model minimised: its deviance is measured. With all but the first, predictions are
+        positive, so that they have ratios.
+    tweedie_power : float, default=1.5
+        Power of the Tweedie deviance.
+    """
+    weight: dict[str, Any] = {"sample_weight": rows.weight}
     predicted = flips.factual
     return Measured(
         "regression",
         performance={
-            "deviance": _deviance(estimator, y, predicted, weight),
+            "deviance": _deviance(objective, tweedie_power, y, predicted, weight),
             "RMSE": float(root_mean_squared_error(y, predicted, **weight)),
             "MAE": float(mean_absolute_error(y, predicted, **weight)),
             "Gini": normalized_gini_score(y, predicted, **weight),
@@ -55,7 +85,7 @@ def measure_regression(estimator: FCorrRegressor, rows: AuditRows, view: View) -
             "largest change": flip_changes(flips, **weight)["max"],
         },
         groups={
-            name: _differences(estimator, y, predicted, {"sensitive_features": groups, **weight})
+            name: _differences(objective, y, predicted, {"sensitive_features": groups, **weight})
             for name, groups in rows.groups.items()
         },
     )
@@ -73,24 +103,24 @@ def _per_exposure(estimator: FCorrRegressor, rows: AuditRows) -> tuple[Floats, F
 
 
 def _deviance(
-    estimator: FCorrRegressor, y: Floats, predicted: Floats, weight: dict[str, Any]
+    objective: ObjectiveName, power: float, y: Floats, predicted: Floats, weight: dict[str, Any]
 ) -> float:
     """Return the deviance of the distribution that the objective stands for."""
-    if estimator.objective_ == "poisson":
+    if objective == "poisson":
         return poisson_deviance(y, predicted, **weight)
-    if estimator.objective_ == "gamma":
+    if objective == "gamma":
         return gamma_deviance(y, predicted, **weight)
-    if estimator.objective_ == "tweedie":
-        return tweedie_deviance(y, predicted, power=float(estimator.tweedie_power), **weight)
+    if objective == "tweedie":
+        return tweedie_deviance(y, predicted, power=power, **weight)
     squares = (y - predicted) ** 2  # that of the normal distribution
     return float(np.average(squares, weights=weight["sample_weight"]))
 
 
 def _differences(
-    estimator: FCorrRegressor, y: Floats, predicted: Floats, by_group: dict[str, Any]
+    objective: ObjectiveName, y: Floats, predicted: Floats, by_group: dict[str, Any]
 ) -> Metrics:
     found = {"DPD": demographic_parity_difference(None, predicted, **by_group)}
-    if estimator.objective_ != "mse":  # predictions are positive, so that they have ratios
+    if objective != "mse":  # predictions are positive, so that they have ratios
         actual = group_rates(None, y, **by_group)
         expected = group_rates(None, predicted, **by_group)
         ratios = [

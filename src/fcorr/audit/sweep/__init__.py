@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from fcorr._core.errors import InvalidInputError
+from fcorr.audit.journal import open_journal
 from fcorr.audit.measuring import Estimator, name_columns, read_rows, unpack
 from fcorr.audit.sweep.choosing import Choice, check_budget
 from fcorr.audit.sweep.fingerprints import fingerprint
 from fcorr.audit.sweep.grid import DEFAULT_GRID, Grid, chain_runs, expand_grid, list_arguments
-from fcorr.audit.sweep.records import Record, check_experiment, open_records
+from fcorr.audit.sweep.records import Record, check_experiment
 from fcorr.audit.sweep.result import Sweep
 from fcorr.audit.sweep.runs import Plan
 from fcorr.audit.sweep.work import Workshop
@@ -143,7 +144,7 @@ def sweep(
         f"{train_print}-{fingerprint(*held_out)}",
         effort,
     )
-    records = [] if path is None else open_records(path)
+    records = [] if path is None else open_journal(path, Record.from_dict, of="a sweep")
     expected = {"estimator": type(estimator).__name__, "data": plan.data, "effort": effort}
     fixed = {n: v for n, v in list_arguments(base, {}).items() if n not in varied}
     check_experiment(records, expected, fixed, path)

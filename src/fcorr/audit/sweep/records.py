@@ -1,18 +1,13 @@
-"""Records of runs, and the file of JSON lines that they are kept in."""
+"""Records of runs, as they are kept in a file of JSON lines."""
 
-import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any
 
 from fcorr._core.errors import InvalidInputError
 from fcorr.audit.certified import Certified
 from fcorr.audit.measuring import Measured
 from fcorr.audit.plain import to_plain
-
-_START = '{"key": '
 
 
 @dataclass(frozen=True)
@@ -94,45 +89,6 @@ def _with_nan(metrics: Mapping[str, float | None]) -> dict[str, float]:
     return {name: float("nan") if value is None else value for name, value in metrics.items()}
 
 
-def open_records(path: str | os.PathLike[str]) -> list[Record]:
-    """Read the records of a file, if it is there, and make it ready to be appended to.
-
-    A last line that was cut off, as when a machine goes down, is taken away.
-
-    Raises
-    ------
-    InvalidInputError
-        The file is not one of records.
-    """
-    path = Path(path)
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise InvalidInputError(
-            f"path must be a file in a folder that exists, got {str(path)!r}. Make the folder, or "
-            "name a file such as 'sweep.jsonl' in it."
-        )
-    if not path.exists():
-        return []
-    content = path.read_bytes()
-    *lines, rest = content.split(b"\n")
-    records = [_parse(line, path, place) for place, line in enumerate(lines, 1)]
-    if rest:
-        start = _START.encode()
-        if not rest.startswith(start) and not start.startswith(rest):
-            raise _foreign(path, len(lines) + 1)
-        with path.open("r+b") as file:
-            file.truncate(len(content) - len(rest))
-    return records
-
-
-def append_record(path: str | os.PathLike[str], record: Record) -> None:
-    """Add a line to a file, and see to it that it is there whatever happens next."""
-    line = json.dumps(record.to_dict(), ensure_ascii=False, allow_nan=False)
-    with Path(path).open("ab") as file:
-        file.write(line.encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def check_experiment(
     records: Sequence[Record], expected: Mapping[str, Any], fixed: Mapping[str, Any], path: Any
 ) -> None:
@@ -158,17 +114,3 @@ def check_experiment(
                     f"{found.get(name)!r} where this one has {value!r}. Choose another path, or "
                     "move the file away."
                 )
-
-
-def _parse(line: bytes, path: Path, place: int) -> Record:
-    try:
-        return Record.from_dict(json.loads(line))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise _foreign(path, place) from error
-
-
-def _foreign(path: Path, place: int) -> InvalidInputError:
-    return InvalidInputError(
-        f"path must be a file of a sweep's records, got {str(path)!r}, whose line {place} is none. "
-        "Name a file that does not exist yet."
-    )

@@ -4,10 +4,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from fcorr.audit.journal import append_line
 from fcorr.audit.measuring import MAIN_METRIC
+from fcorr.audit.progress import show_progress
 from fcorr.audit.sweep.grid import Run
-from fcorr.audit.sweep.progress import show_progress
-from fcorr.audit.sweep.records import Record, append_record
+from fcorr.audit.sweep.records import Record
 from fcorr.audit.sweep.runs import Plan, carry_out
 from fcorr.audit.sweep.summaries import name_point
 from fcorr.audit.tables import show_small
@@ -48,10 +49,10 @@ class Workshop:
     def carry_out(self, chains: Sequence[Sequence[Run]]) -> None:
         """Carry out what is not done yet."""
         n_runs = sum(self.find(run) is None for chain in chains for run in chain)
-        with show_progress(self.progress, n_runs) as report:
+        with show_progress("sweep", n_runs, shown=self.progress) as report:
             for record, heard in carry_out(self.plan, chains, set(self.records), self.n_jobs):
                 if self.path is not None:
-                    append_record(self.path, record)
+                    append_line(self.path, record.to_dict())
                 self.records[record.key] = record
                 report(_describe(record, self.varied))
                 heard.tell(self._told, stacklevel=3)

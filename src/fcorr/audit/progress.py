@@ -1,4 +1,4 @@
-"""What a person sees while a sweep runs: a bar on a terminal, lines elsewhere, or nothing."""
+"""What a person sees while many runs are made: a bar on a terminal, lines elsewhere, or nothing."""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ class Report(Protocol):
 
 
 @contextmanager
-def show_progress(shown: bool, n_runs: int) -> Iterator[Report]:
+def show_progress(title: str, n_runs: int, *, shown: bool) -> Iterator[Report]:
     """Show how many of the runs are done, on stderr."""
     if not shown or not n_runs:
         yield lambda text: None
@@ -24,7 +24,7 @@ def show_progress(shown: bool, n_runs: int) -> Iterator[Report]:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
         from rich.progress import TimeRemainingColumn as TimeLeft
 
-        columns = (TextColumn("sweep"), BarColumn(), MofNCompleteColumn(), TimeLeft())
+        columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeLeft())
         bar = Progress(*columns, TextColumn("{task.description}"), console=Console(file=sys.stderr))
         task = bar.add_task("", total=n_runs)
         with bar:

@@ -1,0 +1,83 @@
+"""The paper's experiments, made again: configurations, runs, records, and what they say.
+
+Read in this order: `configs` and `settings` (which runs), `data`, `models` with `trees` and
+`mitigations`, `measures`, `memory` and `costs` (what is measured), `runs` (how they are carried
+out), `report` (tables, figures, and the paper's claims one by one, from the records alone).
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from fcorr.audit.journal import append_line, open_journal
+from fcorr.audit.progress import show_progress
+from fcorr.reproduce.runs import Record, carry_out
+from fcorr.reproduce.settings import EXPERIMENTS, Size, list_runs
+
+__all__ = ["EXPERIMENTS", "read_records", "reproduce"]
+
+
+def reproduce(
+    experiments: Sequence[str],
+    output: str | os.PathLike[str],
+    *,
+    size: Size = "full",
+    n_seeds: int | None = None,
+    n_jobs: int = 1,
+    progress: bool = True,
+) -> dict[str, list[Record]]:
+    """Carry out experiments; runs that have a record in the output folder are not repeated.
+
+    Parameters
+    ----------
+    experiments : sequence of str
+        Some of :data:`EXPERIMENTS`.
+    output : path
+        Folder for the records, one file of JSON lines an experiment. It is made if need be.
+    size : {"full", "smoke"}, default="full"
+        The real thing, or all of it in seconds, with figures that mean nothing.
+    n_seeds : int, optional
+        Seeds of each model; by default five or more.
+    n_jobs : int, default=1
+        Processes that runs are shared out to; −1 for as many as there are cores.
+    progress : bool, default=True
+        Show progress: a bar on a terminal, plain lines elsewhere.
+
+    Returns
+    -------
+    dict of str to list of dict
+        The records of each experiment, in the order of its configuration.
+    """
+    folder = Path(output)
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = {name: list_runs(name, size, n_seeds) for name in experiments}
+    done = {name: _index(_open(folder / f"{name}.jsonl")) for name in experiments}
+    to_do = [run for name in experiments for run in runs[name] if run.key not in done[name]]
+    with show_progress("reproduce", len(to_do), shown=progress) as report:
+        for record in carry_out(to_do, n_jobs):
+            name = record["experiment"]
+            append_line(folder / f"{name}.jsonl", record)
+            done[name][record["key"]] = record
+            report(f"{name}: {record['title']}")
+    return {name: [done[name][run.key] for run in runs[name]] for name in experiments}
+
+
+def read_records(folder: str | os.PathLike[str]) -> dict[str, list[Record]]:
+    """Read the records that a folder holds, by experiment."""
+    files = {name: Path(folder) / f"{name}.jsonl" for name in EXPERIMENTS}
+    return {name: _open(file) for name, file in files.items() if file.exists()}
+
+
+def _open(path: Path) -> list[Record]:
+    return open_journal(path, _check_record, of="a reproduction")
+
+
+def _check_record(entry: Record) -> Record:
+    """Refuse what is no record."""
+    for field in ("key", "experiment", "model", "seed", "config", "versions"):
+        entry[field]
+    return entry
+
+
+def _index(records: list[Record]) -> dict[str, Record]:
+    return {record["key"]: record for record in records}
