@@ -1,17 +1,47 @@
-"""Tables as text: for a terminal, for Markdown."""
+"""Tables as text: for a terminal, for Markdown, for LaTeX."""
 
 from typing import NamedTuple
 
 import numpy as np
 
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "§": r"\S{}",
+        "…": r"\ldots{}",
+        "±": r"$\pm$",
+        "×": r"$\times$",
+        "÷": r"$\div$",
+        "−": "$-$",
+        "≈": r"$\approx$",
+        "≤": r"$\leq$",
+        "≥": r"$\geq$",
+        "→": r"$\to$",
+        "∞": r"$\infty$",
+        "λ": r"$\lambda$",
+        "ρ": r"$\rho$",
+        "–": "--",
+        "[": "{[}",  # else the end of a line would take it for a length
+        "\u2009": r"\,",
+        **{char: f"\\{char}" for char in "&%$#_{}"},
+    }
+)
+
 
 class TextTable(NamedTuple):
-    """A header and rows of cells, the first column names and the others numbers."""
+    """A header and rows of cells, the first column names and the others numbers.
+
+    Where more columns are names, say how many of the first as ``n_labels`` when it is written.
+    """
 
     header: list[str]
     rows: list[list[str]]
 
-    def markdown(self) -> str:
+    def markdown(self, n_labels: int = 1) -> str:
         """Write the table in Markdown.
 
         Examples
@@ -21,13 +51,14 @@ class TextTable(NamedTuple):
         | --- | ---: |
         | FCorr | 0.75 |
         """
-        lines = [self.header, ["---", *["---:"] * (len(self.header) - 1)], *self.rows]
+        rule = ["---"] * n_labels + ["---:"] * (len(self.header) - n_labels)
+        lines = [self.header, rule, *self.rows]
         # A bar inside a cell would end it.
         cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
         return "".join(f"| {' | '.join(line)} |\n" for line in cells)
 
-    def text(self) -> str:
-        """Write the table in columns, the first to the left and the others to the right.
+    def text(self, n_labels: int = 1) -> str:
+        """Write the table in columns, names to the left and numbers to the right.
 
         Examples
         --------
@@ -38,10 +69,46 @@ class TextTable(NamedTuple):
         lines = [self.header, *self.rows]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
         texts = []
-        for first, *others in lines:
-            padded = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-            texts.append("  ".join([first.ljust(widths[0]), *padded]).rstrip())
+        for line in lines:
+            padded = [
+                cell.ljust(width) if i < n_labels else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ]
+            texts.append("  ".join(padded).rstrip())
         return "\n".join(texts)
+
+    def latex(self, n_labels: int = 1) -> str:
+        r"""Write the table as a tabular, with the rules of the package booktabs.
+
+        Examples
+        --------
+        >>> print(TextTable(["", "F1"], [["R&D_1", "0.75 ± 0.01"]]).latex(), end="")
+        \begin{tabular}{lr}
+        \toprule
+         & F1 \\
+        \midrule
+        R\&D\_1 & 0.75 $\pm$ 0.01 \\
+        \bottomrule
+        \end{tabular}
+        """
+        columns = "l" * n_labels + "r" * (len(self.header) - n_labels)
+        header, *rows = (
+            " & ".join(escape_latex(cell) for cell in line) + r" \\"
+            for line in [self.header, *self.rows]
+        )
+        lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header, r"\midrule", *rows]
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def escape_latex(text: str) -> str:
+    r"""Write what LaTeX would take for a command, and symbols that few of its fonts have.
+
+    Examples
+    --------
+    >>> print(escape_latex("50 % of λ_max, #1 ± 2"))
+    50 \% of $\lambda$\_max, \#1 $\pm$ 2
+    """
+    return text.translate(_LATEX)
 
 
 def show_small(value: float | None) -> str:

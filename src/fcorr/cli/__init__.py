@@ -13,6 +13,7 @@ from fcorr.cli import _console
 from fcorr.cli.demo import demo
 from fcorr.cli.inspect import inspect
 from fcorr.cli.predict import predict
+from fcorr.cli.reproduce import reproduce
 from fcorr.cli.sweep import sweep
 from fcorr.cli.train import train
 
@@ -45,7 +46,7 @@ def _options(
     _console.set_debug(debug)
 
 
-for _command in (demo, train, sweep, predict, inspect):
+for _command in (demo, train, sweep, predict, inspect, reproduce):
     app.command()(_console.one_line_errors(_command))
 
 

@@ -62,10 +62,21 @@ def reproduce(
     return {name: [done[name][run.key] for run in runs[name]] for name in experiments}
 
 
-def read_records(folder: str | os.PathLike[str]) -> dict[str, list[Record]]:
-    """Read the records that a folder holds, by experiment."""
-    files = {name: Path(folder) / f"{name}.jsonl" for name in EXPERIMENTS}
-    return {name: _open(file) for name, file in files.items() if file.exists()}
+def read_records(folder: str | os.PathLike[str], *, size: Size = "full") -> dict[str, list[Record]]:
+    """Read the records that a folder holds, by experiment, in the order of the configurations.
+
+    Records of other settings, such as those before a configuration was changed, are passed over.
+    """
+    found = {}
+    for name in EXPERIMENTS:
+        path = Path(folder) / f"{name}.jsonl"
+        records = _index(_open(path)) if path.exists() else {}
+        n_seeds = 1 + max((record["seed"] for record in records.values()), default=-1)
+        keys = [run.key for run in list_runs(name, size, n_seeds)]
+        current = [records[key] for key in keys if key in records]
+        if current:
+            found[name] = current
+    return found
 
 
 def _open(path: Path) -> list[Record]:

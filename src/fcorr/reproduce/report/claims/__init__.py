@@ -1,0 +1,55 @@
+"""The paper's claims one by one, and what the records say of them.
+
+Read `verdicts` for the rules; `method`, `synthetic`, `classification` and `regression` hold the
+claims and their criteria.
+"""
+
+from dataclasses import dataclass
+
+from fcorr.reproduce.report.claims import classification, method, regression, synthetic
+from fcorr.reproduce.report.claims.verdicts import Claim, Finding, Verdict
+from fcorr.reproduce.report.results import Results
+from fcorr.reproduce.report.selecting import Records
+
+__all__ = ["CLAIMS", "CheckedClaim", "Verdict", "check_claims"]
+
+CLAIMS: tuple[Claim, ...] = (
+    *method.CLAIMS,
+    *synthetic.CLAIMS,
+    *classification.CLAIMS,
+    *regression.CLAIMS,
+)
+"""In the order of the paper's sections, the method first."""
+
+
+@dataclass(frozen=True)
+class CheckedClaim:
+    """A claim, what it was checked on, and what came out."""
+
+    claim: Claim
+    data: str
+    finding: Finding
+
+
+def check_claims(records: Records) -> list[CheckedClaim]:
+    """Check all claims by the records that are there."""
+    results = Results(records)
+    checked = []
+    for claim in CLAIMS:
+        finding = claim.check(results)
+        if finding is None:
+            finding = Finding(Verdict.NOT_RUN, "The records it takes are not there.")
+        checked.append(CheckedClaim(claim, _data(claim, results), finding))
+    return checked
+
+
+def _data(claim: Claim, results: Results) -> str:
+    """Name the data of the claim's experiment; generated tables are called so."""
+    names = {
+        f"{r['data']['name']} (in place of {r['data']['stands_in_for']})"
+        if r["data"]["stands_in_for"]
+        else str(r["data"]["name"])
+        for r in results.select(claim.experiment)
+        if "data" in r
+    }
+    return ", ".join(sorted(names))

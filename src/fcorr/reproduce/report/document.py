@@ -1,0 +1,148 @@
+"""The report: claims first, then tables and figures, all made from the records."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from fcorr._core.errors import InvalidInputError
+from fcorr._core.files import write_atomically
+from fcorr.audit.tables import TextTable
+from fcorr.reproduce.report.claims import CheckedClaim, Verdict, check_claims
+from fcorr.reproduce.report.figures import make_figures
+from fcorr.reproduce.report.items import ReportFigure, ReportTable
+from fcorr.reproduce.report.selecting import Records
+from fcorr.reproduce.report.tables import make_tables
+from fcorr.reproduce.settings import read_config
+
+_HEAD = """\
+# The paper, made again
+
+*Efficient and Interpretable Transformer for Counterfactual Fairness* (Dong and Quan) proposes
+FCorrTransformer and CAR. `fcorr reproduce all` fits every model of its experiments, several seeds
+each, and writes this page, tables and figures from the [records of the runs](reproduction/results).
+{size}
+"Counterfactual" is the paper's word: what is measured is whether predictions change under a flip of
+the sensitive column. That is neither causal fairness nor compliance with a law.
+
+Bank Account Fraud may not be passed on and InsurTech is private. Unless you have the former, tables
+of the same shape are generated in their place, and so labelled: what holds on them need not hold on
+the originals. Adult and the motor policies are the real ones.
+"""
+
+_RULES = """\
+A verdict is computed from the records by a stated rule, not written by hand. "More" or "better"
+means: on average over seeds by more than two standard errors of the paired difference; less than
+that is level, and a claim of several parts that holds for some of them holds in part. What the
+paper prints as 0.0000 is below 5e-5. Differences are means ± standard errors over seeds.
+"""
+
+_SMOKE = """
+**These are the figures of a smoke run: they mean nothing.**
+"""
+
+_TITLES = ("synthetic", "baf", "adult", "claims", "motor", "controllability", "multilayer")
+
+
+def write_document(records: Records, output: str | os.PathLike[str], *, smoke: bool) -> list[Path]:
+    """Write the report, its tables and its figures; return the files.
+
+    Parameters
+    ----------
+    records : dict of str to list
+        Records by experiment.
+    output : path
+        ``reproduction.md`` goes there, all else into ``reproduction`` beside it.
+    smoke : bool
+        Whether the runs were those of a smoke test, which the report then says.
+    """
+    if not any(records.values()):
+        raise InvalidInputError(
+            f"A report needs records, got none in {str(output)!r}. Run the experiments first: "
+            "fcorr reproduce synthetic, say."
+        )
+    folder = Path(output) / "reproduction"
+    tables, figures = make_tables(records), make_figures(records)
+    claims = check_claims(records)
+    files = {
+        Path(output) / "reproduction.md": _write(records, claims, tables, figures, smoke=smoke),
+        **{folder / "tables" / f"{table.name}.md": table.markdown() for table in tables},
+        **{folder / "tables" / f"{table.name}.tex": table.latex() for table in tables},
+        **{folder / "figures" / f"{figure.name}.svg": figure.svg for figure in figures},
+    }
+    for file, text in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, text.encode())
+    return list(files)
+
+
+def _write(
+    records: Records,
+    claims: list[CheckedClaim],
+    tables: list[ReportTable],
+    figures: list[ReportFigure],
+    *,
+    smoke: bool,
+) -> str:
+    parts = [
+        _HEAD.format(size=_SMOKE if smoke else ""),
+        "## The paper's claims\n",
+        f"{_summarise(claims)}\n",
+        _RULES,
+        _claims_table(claims).markdown(n_labels=4),
+    ]
+    for experiment in (*_TITLES, "complexity"):
+        if not records.get(experiment):
+            continue
+        own_tables = [table for table in tables if _belongs(table.name, experiment)]
+        own_figures = [figure for figure in figures if _belongs(figure.name, experiment)]
+        config = read_config(experiment)
+        parts.append(f"## {config['title']}\n\nPaper: section {config['section']}.\n")
+        parts += [_show_table(table) for table in own_tables]
+        parts += [_show_figure(figure) for figure in own_figures]
+    return "\n".join(parts)
+
+
+def _belongs(name: str, experiment: str) -> bool:
+    """Say whether a table or figure is shown under an experiment."""
+    if experiment == "complexity":
+        others = [title for title in _TITLES if _belongs(name, title)]
+        return not others
+    is_of_cost = name.endswith("_complexity")
+    return name.startswith(experiment) and not is_of_cost
+
+
+def _summarise(claims: Iterable[CheckedClaim]) -> str:
+    counts = Counter(checked.finding.verdict for checked in claims)
+    named = [f"{counts[verdict]} {_PLURAL[verdict]}" for verdict in Verdict if counts[verdict]]
+    return f"Of {counts.total()} claims, {', '.join(named)}."
+
+
+_PLURAL = {
+    Verdict.HOLDS: "hold",
+    Verdict.IN_PART: "hold in part",
+    Verdict.FAILS: "do not hold",
+    Verdict.NOT_TESTABLE: "are not testable here",
+    Verdict.NOT_RUN: "were not run",
+}
+
+
+def _claims_table(claims: Iterable[CheckedClaim]) -> TextTable:
+    rows = []
+    for checked in claims:
+        evidence = checked.finding.evidence
+        if checked.data:
+            evidence += f" Data: {checked.data}."
+        rows.append(
+            [checked.claim.section, checked.claim.text, f"**{checked.finding.verdict}**", evidence]
+        )
+    return TextTable(["§", "Claim", "Verdict", "Evidence"], rows)
+
+
+def _show_table(table: ReportTable) -> str:
+    return f"### {table.title}\n\n{table.caption}\n\n{table.markdown()}"
+
+
+def _show_figure(figure: ReportFigure) -> str:
+    source = f"reproduction/figures/{figure.name}.svg"
+    return f"### {figure.title}\n\n![{figure.title}]({source})\n\n{figure.caption}\n"

@@ -1,0 +1,108 @@
+"""Questions that claims ask of records: a metric's mean, and how far two models differ."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fcorr.reproduce.report.selecting import find_metric
+from fcorr.reproduce.runs import Record
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much larger a metric is of one model than of another, seed by seed.
+
+    Attributes
+    ----------
+    mean, error : float
+        Mean over seeds, and its standard error; an error of 0 for one seed.
+    n : int
+        Seeds.
+    """
+
+    mean: float
+    error: float
+    n: int
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 if the difference is beyond two standard errors, else 0."""
+        return 0 if abs(self.mean) <= 2 * self.error else int(math.copysign(1, self.mean))
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.4f} ± {self.error:.4f}"
+
+
+class Results:
+    """The records of some experiments.
+
+    Parameters
+    ----------
+    records : mapping of str to sequence of records
+        By experiment; see :func:`fcorr.reproduce.runs.carry_out`.
+    """
+
+    def __init__(self, records: Mapping[str, Sequence[Record]]) -> None:
+        self._records = records
+
+    def select(self, experiment: str, model: str | None = None, **where: Any) -> list[Record]:
+        """Return the records of a model, or of all.
+
+        ``where`` says what else must hold: ``column`` (a sensitive column that was measured),
+        ``table`` (the data's name in the configuration), ``measure`` (of a cost), or an argument
+        that the experiment varies.
+        """
+        return [
+            record
+            for record in self._records.get(experiment, ())
+            if model in (None, record["model"])
+            and all(_holds(record, name, value) for name, value in where.items())
+        ]
+
+    def by_seed(
+        self, experiment: str, model: str, metric: str, *, subset: str = "test", **where: Any
+    ) -> dict[int, float]:
+        """Return a metric of each seed that has it; of the first sensitive column by default."""
+        found = {}
+        for record in self.select(experiment, model, **where):
+            column = where.get("column", next(iter(record["fairness"])))
+            value = find_metric(record, metric, subset, column)
+            if value is not None:
+                found[record["seed"]] = value
+        return found
+
+    def mean(self, experiment: str, model: str, metric: str, **where: Any) -> float:
+        """Return the mean of a metric over seeds; nan if there is none."""
+        values = list(self.by_seed(experiment, model, metric, **where).values())
+        return float(np.mean(values)) if values else math.nan
+
+    def largest(self, experiment: str, model: str, metrics: Sequence[str], **where: Any) -> float:
+        """Return the largest mean of some metrics; nan if there is none."""
+        return max(self.mean(experiment, model, metric, **where) for metric in metrics)
+
+    def difference(
+        self, experiment: str, model: str, other: str, metric: str, **where: Any
+    ) -> Difference | None:
+        """Compare two models seed by seed; None if they share none."""
+        one = self.by_seed(experiment, model, metric, **where)
+        two = self.by_seed(experiment, other, metric, **where)
+        seeds = one.keys() & two
+        if not seeds:
+            return None
+        differences = np.array([one[seed] - two[seed] for seed in sorted(seeds)])
+        error = differences.std(ddof=1) / math.sqrt(len(seeds)) if len(seeds) > 1 else 0.0
+        return Difference(float(differences.mean()), float(error), len(seeds))
+
+
+def _holds(record: Record, name: str, value: Any) -> bool:
+    if name == "column":
+        return value in record.get("fairness", ())
+    if name == "measure":
+        return bool(record["config"].get("measure") == value)
+    if name == "table":
+        data = record["config"]["data"]
+        return bool(value == (data if isinstance(data, str) else data["name"]))
+    return bool(record["config"]["point"].get(name) == value)
