@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-speed clean
+.PHONY: demo test test-slow check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-speed reproduce clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -65,8 +65,12 @@ bench-speed: $(READY)
 	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.speed
 	$(BIN)/python benchmarks/update_readme.py
 
+# Every experiment of the paper, two hours on two cores; goes on where it was interrupted.
+reproduce: $(READY)
+	$(BIN)/fcorr reproduce all --output docs
+
 clean:
-	rm -rf $(VENV) fcorr-demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) fcorr-demo fcorr-reproduction build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

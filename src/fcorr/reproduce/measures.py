@@ -61,6 +61,7 @@ def _measure_column(
         decisions = (scores >= threshold).astype(int)
         more = {
             "Accuracy": float(accuracy_score(rows.y, decisions)),
+            "Accuracy at 0.5": float(accuracy_score(rows.y, scores >= 0.5)),  # as others print it
             "FPR": false_positive_rate(rows.y, decisions),
             "FNR": false_negative_rate(rows.y, decisions),
         }

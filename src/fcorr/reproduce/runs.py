@@ -68,7 +68,7 @@ def carry_out_fit(run: Run) -> Record:
         threshold = _threshold(run)
         with watch_peak() as peak:
             start = time.perf_counter()
-            fitted = fit(run, data.train.first(run.n_rows))
+            fitted = fit(run, data.train)
             seconds = time.perf_counter() - start
         start = time.perf_counter()
         train = measure(run, fitted.score, data.train.first(run.data.n_train_measured), threshold)
@@ -81,7 +81,7 @@ def carry_out_fit(run: Run) -> Record:
             "data": {
                 "name": data.name,
                 "stands_in_for": data.stands_in_for,
-                "n_train": len(data.train.first(run.n_rows)),
+                "n_train": len(data.train),
                 "n_train_measured": min(len(data.train), run.data.n_train_measured),
                 "n_test": len(data.test),
             },

@@ -77,8 +77,6 @@ class Run:
         Whether the sensitive columns are taken away before the model sees a table.
     threshold : float or None
         From which score on to decide; None for the paper's protocol.
-    n_rows : int or None
-        How many of the training rows the model learns from; None for all.
     """
 
     experiment: str
@@ -92,7 +90,6 @@ class Run:
     seed: int
     removed: bool = False
     threshold: float | None = None
-    n_rows: int | None = None
 
     @property
     def key(self) -> str:
@@ -217,7 +214,6 @@ def _list_fits(experiment: str, config: dict[str, Any], size: Size, seed: int) -
         )
         columns = config["sensitive"] if len(tables) == 1 else config["sensitive"][table]
         arguments = _arguments(spec, config, size) | config.get("of_model", {}).get(model, {})
-        n_rows = arguments.pop("n_rows", None)
         if "objective" in config and spec["kind"] != "fairlearn":
             arguments["objective"] = config["objective"]
         bins = config.get("bins", {}).get(table)
@@ -237,7 +233,6 @@ def _list_fits(experiment: str, config: dict[str, Any], size: Size, seed: int) -
                 seed,
                 removed=spec.get("removed", False),
                 threshold=spec.get("threshold"),
-                n_rows=n_rows,
             )
 
 
@@ -274,7 +269,6 @@ def _list_costs(
             for model in config["sizes"][table]:
                 spec = read_config("models")[model]
                 arguments = _arguments(spec, its, "full")
-                arguments.pop("n_rows", None)
                 yield CostRun(
                     model=model,
                     measure="size",

@@ -86,6 +86,7 @@ def _write(
 ) -> str:
     parts = [
         _HEAD.format(size=_SMOKE if smoke else ""),
+        f"{_describe_runs(records)}\n",
         "## The paper's claims\n",
         f"{_summarise(claims)}\n",
         _RULES,
@@ -101,6 +102,26 @@ def _write(
         parts += [_show_table(table) for table in own_tables]
         parts += [_show_figure(figure) for figure in own_figures]
     return "\n".join(parts)
+
+
+def _describe_runs(records: Records) -> str:
+    every = [record for of_experiment in records.values() for record in of_experiment]
+    seconds = sum(
+        record["seconds"][part]
+        for record in every
+        for part in ("fit", "measure")
+        if "seconds" in record
+    )
+    versions = sorted({tuple(record["versions"].items()) for record in every})
+    named = "; ".join(
+        ", ".join(f"{name} {v}" for name, v in of.items()) for of in map(dict, versions)
+    )
+    return (
+        f"{len(every)} runs; the fits and their measurements took {seconds / 3600:.1f} hours of "
+        f"one core. Versions: {named}. Hyperparameters are in the configurations of the package "
+        "(`fcorr/reproduce/configs`); they were chosen on rows held out of a training file, or on "
+        "other draws of a generated table, never on the test rows reported here."
+    )
 
 
 def _belongs(name: str, experiment: str) -> bool:

@@ -1,0 +1,205 @@
+"""Verdicts on the paper's claims: from records made up so that each comes out both ways."""
+
+import pytest
+
+from fcorr.reproduce.report.claims import CLAIMS, Verdict, check_claims
+from fcorr.reproduce.report.claims.verdicts import from_parts
+from fcorr.reproduce.report.results import Difference, Results
+
+SEEDS = range(5)
+FLIPS = ("AvgIF", "F1 gap", "AUROC gap", "AUPRC gap")
+GROUPS = ("DPD", "EqOdd", "EqOpp")
+
+
+def fit(experiment, model, seed, *, columns, metrics, table="table", point=None, **fields):
+    """Make the record of a fit; a metric is one number, or one for each seed."""
+    values = {name: v[seed] if isinstance(v, list) else v for name, v in metrics.items()}
+    return {
+        "experiment": experiment,
+        "model": model,
+        "seed": seed,
+        "config": {"data": {"name": table}, "point": point or {}},
+        "data": {"name": "made up", "stands_in_for": ""},
+        "performance": {"train": values, "test": values},
+        "fairness": {column: {"train": values, "test": values} for column in columns},
+        "training": {},
+        "attention": {},
+        "significance": {},
+        **fields,
+    }
+
+
+def fits(experiment, models, columns, **shared):
+    return {
+        experiment: [
+            fit(experiment, model, seed, columns=columns, metrics=metrics, **shared)
+            for model, metrics in models.items()
+            for seed in SEEDS
+        ]
+    }
+
+
+def verdict(records, text):
+    (claim,) = [claim for claim in CLAIMS if text in claim.text]
+    return claim.check(Results(records))
+
+
+def test_without_records_nothing_is_claimed():
+    verdicts = {checked.finding.verdict for checked in check_claims({})}
+    assert verdicts == {Verdict.NOT_RUN, Verdict.NOT_TESTABLE}
+
+
+def test_claims_are_told_apart():
+    texts = [claim.text for claim in CLAIMS]
+    assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([True, True], Verdict.HOLDS),
+        ([True, False], Verdict.IN_PART),
+        ([False, False], Verdict.FAILS),
+    ],
+)
+def test_parts(parts, expected):
+    assert from_parts(parts) is expected
+
+
+def test_a_difference_needs_more_than_two_standard_errors():
+    assert Difference(0.01, 0.004, 5).sign == 1
+    assert Difference(-0.01, 0.004, 5).sign == -1
+    assert Difference(0.01, 0.006, 5).sign == 0
+    assert Difference(0.0, 0.0, 1).sign == 0
+
+
+def test_differences_are_paired_by_seed():
+    models = {
+        "FCorr": {"AUROC": [0.70, 0.80, 0.75, 0.9, 0.6]},
+        "FT-Transformer": {"AUROC": [0.69, 0.79, 0.74, 0.89, 0.59]},
+    }
+    found = Results(fits("baf", models, ["customer_age"])).difference(
+        "baf", "FCorr", "FT-Transformer", "AUROC"
+    )
+    assert found.mean == pytest.approx(0.01)
+    assert found.error == pytest.approx(0, abs=1e-12)
+    assert found.n == 5
+
+
+@pytest.mark.parametrize(("change", "expected"), [(1e-6, Verdict.HOLDS), (2e-3, Verdict.FAILS)])
+def test_flips_with_car_on_baf(change, expected):
+    models = {
+        "FCorr": dict.fromkeys(FLIPS, 0.07),
+        "FCorr + CAR": {**dict.fromkeys(FLIPS, 0.0), "AUPRC gap": change},
+    }
+    found = verdict(fits("baf", models, ["customer_age"]), "flip metrics on BAF")
+    assert found.verdict is expected
+    assert "0.0700 without" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("with_residual", "expected"), [(1e-6, Verdict.FAILS), (0.05, Verdict.HOLDS)]
+)
+def test_residual(with_residual, expected):
+    models = {"FCorr + CAR": {"AvgIF": 0.0}, "FCorr + Res + CAR": {"AvgIF": with_residual}}
+    records = fits("baf", models, ["customer_age"]) | fits("adult", models, ["race", "sex"])
+    assert verdict(records, "A residual round the attention").verdict is expected
+
+
+@pytest.mark.parametrize(("change", "expected"), [(0.0, Verdict.HOLDS), (1e-12, Verdict.FAILS)])
+def test_collapse_is_exact_or_not(change, expected):
+    models = {"FCorr + Res + CAR, collapsed": {"largest change": change}}
+    assert verdict(fits("baf", models, ["customer_age"]), "collapsing").verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("car", "removed", "expected"),
+    [
+        ([0.92] * 5, [0.90] * 5, Verdict.HOLDS),
+        ([0.90] * 5, [0.92] * 5, Verdict.FAILS),
+        ([0.90, 0.92, 0.91, 0.92, 0.90], [0.92, 0.90, 0.91, 0.90, 0.92], Verdict.FAILS),  # level
+    ],
+)
+def test_car_against_removal_in_accuracy(car, removed, expected):
+    models = {"FCorr + CAR": {"AUROC": car}, "FCorr + Rem": {"AUROC": removed}}
+    records = fits("baf", models, ["customer_age"]) | fits("adult", models, ["race", "sex"])
+    assert verdict(records, "removing the sensitive column in accuracy").verdict is expected
+
+
+def test_car_against_removal_in_group_fairness_is_better_when_lower():
+    models = {
+        "FCorr + CAR": dict.fromkeys(GROUPS, 0.05),
+        "FCorr + Rem": dict.fromkeys(GROUPS, 0.08),
+    }
+    records = fits("baf", models, ["customer_age"]) | fits("adult", models, ["race", "sex"])
+    found = verdict(records, "removing the sensitive column in group fairness")
+    assert found.verdict is Verdict.HOLDS
+    assert "-0.0300" in found.evidence
+
+
+@pytest.mark.parametrize(("ratio", "expected"), [(12.0, Verdict.HOLDS), (400.0, Verdict.FAILS)])
+def test_rule_as_printed_overflows(ratio, expected):
+    training = {"car_ratio": ratio}
+    records = fits("baf", {"FCorr + CAR": {}}, ["customer_age"], training=training)
+    assert verdict(records, "as printed").verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [(1, Verdict.HOLDS), (-1, Verdict.FAILS)],
+)
+def test_significance_by_rank_correlation(order, expected):
+    names = [f"x{i}" for i in range(31)]
+    ranks = {name: float(i) for i, name in enumerate(names)}
+    trees = {name: order * value for name, value in ranks.items()}
+    records = {
+        "baf": [
+            fit(
+                "baf",
+                model,
+                seed,
+                columns=["customer_age"],
+                metrics={},
+                significance=significance,
+            )
+            for seed in SEEDS
+            for model, significance in (
+                ("FCorr", {"significance": ranks}),
+                ("LightGBM", {"split": trees, "gain": trees}),
+            )
+        ]
+    }
+    found = verdict(records, "largely agrees with LightGBM")
+    assert found.verdict is expected
+    assert f"{order:.2f} with LightGBM's splits" in found.evidence
+
+
+@pytest.mark.parametrize(("power", "expected"), [(-1.0, Verdict.HOLDS), (1.0, Verdict.FAILS)])
+def test_controllability(power, expected):
+    weights = [0.0, 0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e6]
+    records = {
+        "controllability": [
+            fit(
+                "controllability",
+                "FCorr + CAR",
+                seed,
+                columns=["customer_age"],
+                metrics=dict.fromkeys(FLIPS, (1 + i) ** power),
+                point={"car": weight},
+            )
+            for i, weight in enumerate(weights)
+            for seed in SEEDS
+        ]
+    }
+    assert verdict(records, "fall steadily").verdict is expected
+
+
+def test_only_shared_seeds_are_compared():
+    records = fits("baf", {"FCorr": {"AUROC": 0.9}}, ["customer_age"])
+    results = Results(records)
+    assert results.difference("baf", "FCorr", "FFN", "AUROC") is None
+
+
+def test_metrics_that_were_not_estimable_are_left_out():
+    records = fits("baf", {"FCorr": {"EqOpp": [0.5, None, 0.7, None, None]}}, ["customer_age"])
+    assert Results(records).by_seed("baf", "FCorr", "EqOpp") == {0: 0.5, 2: 0.7}
