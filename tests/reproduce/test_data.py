@@ -9,7 +9,7 @@ import pyarrow.csv as pa_csv
 import pytest
 
 from fcorr.data import make_bank_fraud
-from fcorr.reproduce.data import EXPOSURE, TEST_SEED, Rows, load_split
+from fcorr.reproduce.data import EXPOSURE, Rows, load_split
 from fcorr.reproduce.settings import DataSettings
 
 GENERATED = {"indirect_bias": "", "bank_fraud": "Bank Account Fraud", "claims": "InsurTech"}
@@ -19,8 +19,8 @@ def settings(name, n_train=60, n_test=50):
     return DataSettings(name, n_train, n_test, n_train_measured=10_000, n_trees=3)
 
 
-def as_set(rows):
-    return set(rows.X.astype(str).agg("|".join, axis=1))
+def as_texts(rows):
+    return rows.X.astype(str).agg("|".join, axis=1).tolist()
 
 
 @pytest.mark.parametrize("name", GENERATED)
@@ -33,11 +33,12 @@ def test_generated_rows(data_folder, name):
         assert not split.train.exposed
         assert split.train.exposure is None
         assert split.train.features is split.train.X
-    parts = [as_set(part) for split in splits for part in (split.train, split.test)]
-    if name != "indirect_bias":  # whose rows are four bits
-        assert len(set.union(*parts)) == sum(map(len, parts))
-    outcomes = [part.y[:50] for split in splits for part in (split.train, split.test)]
-    assert len({values.tobytes() for values in outcomes}) == 4
+    parts = [part for split in splits for part in (split.train, split.test)]
+    if name == "indirect_bias":  # of a few bits, which many rows share
+        assert len({part.X[:50].to_numpy().astype(str).tobytes() for part in parts}) == 4
+    else:
+        rows = [row for part in parts for row in as_texts(part)]
+        assert len(set(rows)) == len(rows) == 2 * (60 + 50)
 
 
 def test_the_same_seed_gives_the_same_rows(data_folder):
@@ -47,10 +48,6 @@ def test_the_same_seed_gives_the_same_rows(data_folder):
     for one, other in ((first.train, again.train), (first.test, again.test)):
         pd.testing.assert_frame_equal(one.X, other.X)
         assert np.array_equal(one.y, other.y)
-
-
-def test_no_run_learns_from_the_test_rows_of_another():
-    assert TEST_SEED > 1_000  # more seeds than anyone will ask for
 
 
 @pytest.fixture

@@ -100,7 +100,9 @@ def check_arguments(run, *, exposed=False):
             assert constraint in {*known, "equalized_odds"}
         else:
             assert hasattr(fairlearn.reductions, method)
-            assert issubclass(getattr(fairlearn.reductions, constraint), fairlearn.reductions.Moment)
+            assert issubclass(
+                getattr(fairlearn.reductions, constraint), fairlearn.reductions.Moment
+            )
         assert arguments.keys() <= lightgbm.LGBMModel().get_params().keys()
         return
     removed = getattr(run, "removed", False)

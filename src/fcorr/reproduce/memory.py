@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 _STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
 _MEGABYTE = 1e6
 
 
@@ -17,21 +18,28 @@ class Peak:
     """Largest resident memory of the process while it was watched."""
 
     megabytes: float | None = None
-    """None where the operating system does not tell: it takes Linux."""
+    """None where the operating system does not tell: it takes Linux, and the right to ask."""
 
 
 @contextmanager
 def watch_peak() -> Iterator[Peak]:
     """Watch the process's resident memory; the kernel's high-water mark is set back before."""
     peak = Peak()
-    if not _STATUS.exists():
-        yield peak
-        return
-    Path("/proc/self/clear_refs").write_text("5")
+    can_tell = _set_back()
     yield peak
+    if not can_tell:
+        return
     match = re.search(r"^VmHWM:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
     if match is not None:
         peak.megabytes = round(1024 * int(match[1]) / _MEGABYTE, 1)
+
+
+def _set_back() -> bool:
+    try:
+        _CLEAR.write_text("5")
+    except OSError:
+        return False
+    return _STATUS.exists()
 
 
 class Kept:
