@@ -176,7 +176,7 @@ def test_significance_by_rank_correlation(order, expected):
 
 @pytest.mark.parametrize(("power", "expected"), [(-1.0, Verdict.HOLDS), (1.0, Verdict.FAILS)])
 def test_controllability(power, expected):
-    weights = [0.0, 0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e6]
+    weights = [0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e6]
     records = {
         "controllability": [
             fit(
