@@ -15,7 +15,7 @@ from fcorr.reproduce.settings import DataSettings
 GENERATED = {"indirect_bias": "", "bank_fraud": "Bank Account Fraud", "claims": "InsurTech"}
 
 
-def settings(name, n_train=60, n_test=50):
+def settings(name, n_train=60, n_test=60):  # as many: the same seed would draw the same
     return DataSettings(name, n_train, n_test, n_train_measured=10_000, n_trees=3)
 
 
@@ -29,16 +29,16 @@ def test_generated_rows(data_folder, name):
     for split in splits:
         assert split.name == f"make_{name}"
         assert split.stands_in_for == GENERATED[name]
-        assert (len(split.train), len(split.test)) == (60, 50)
+        assert (len(split.train), len(split.test)) == (60, 60)
         assert not split.train.exposed
         assert split.train.exposure is None
         assert split.train.features is split.train.X
     parts = [part for split in splits for part in (split.train, split.test)]
     if name == "indirect_bias":  # of a few bits, which many rows share
-        assert len({part.X[:50].to_numpy().astype(str).tobytes() for part in parts}) == 4
+        assert len({part.X.to_numpy().astype(str).tobytes() for part in parts}) == 4
     else:
         rows = [row for part in parts for row in as_texts(part)]
-        assert len(set(rows)) == len(rows) == 2 * (60 + 50)
+        assert len(set(rows)) == len(rows) == 4 * 60
 
 
 def test_the_same_seed_gives_the_same_rows(data_folder):

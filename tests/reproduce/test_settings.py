@@ -185,15 +185,22 @@ def test_keys_are_the_same_in_another_process():
 # ------------------------------------------------------------ what the files expand to
 
 
-def test_what_is_varied_goes_into_arguments_and_point():
+def test_what_is_varied_goes_into_arguments_and_point(change_config):
     runs = first_seed("controllability", "full")
-    weights = [0.0, 0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e6]
+    weights = read_config("controllability")["vary"]["car"]
+    assert len(weights) >= 5
     assert [run.point for run in runs] == [{"car": weight} for weight in weights]
     assert [run.arguments["car"] for run in runs] == weights  # not the model's own "paper"
-    assert "car = 0.01 (bank_fraud, customer_age), seed 0" in runs[1].title
     assert [run.point["car"] for run in first_seed("controllability", "smoke")] == [0.0, 1e3]
-    layers = [(run.model, run.arguments["n_layers"]) for run in first_seed("multilayer", "full")]
-    assert layers == [(model, n) for model in ("FCorr", "FCorr + CAR") for n in (1, 3, 5)]
+    change_config("multilayer", models=["FCorr", "FCorr + CAR"], vary={"dropout": [0.0, 0.25]})
+    runs = first_seed("multilayer", "full")
+    assert runs[1].title == "FCorr, n_layers = 1, dropout = 0.25 (bank_fraud, customer_age), seed 0"
+    assert [(run.model, run.arguments["n_layers"], run.arguments["dropout"]) for run in runs] == [
+        (model, n_layers, dropout)
+        for model in ("FCorr", "FCorr + CAR")
+        for n_layers in (1, 3, 5)
+        for dropout in (0.0, 0.25)
+    ]
 
 
 def test_a_model_may_have_arguments_of_its_own_in_an_experiment(find_run):
@@ -201,9 +208,18 @@ def test_a_model_may_have_arguments_of_its_own_in_an_experiment(find_run):
         for size in SIZES:
             find = {"experiment": "motor", "table": table, "size": size}
             assert find_run(model="FCorr + CAR", **find).arguments["car"] == 1e4
-            assert find_run(model="FCorr, splines + CAR", **find).arguments["car"] == 1e4
             assert find_run(model="FCorr", **find).arguments["car"] is None
     assert find_run("adult", "FCorr + CAR", column="sex").arguments["car"] == "paper"
+
+
+def test_what_draws_nothing_is_fitted_once_where_the_rows_are_always_the_same():
+    for experiment in FITS:
+        runs = list_runs(experiment, "full", 2)
+        twice = {(run.data.name, run.model, run.sensitive) for run in runs if run.seed == 1}
+        for run in runs:
+            published = run.data.name in ("adult", "bemtpl97", "fremtpl2")
+            once = published and run.kind in ("lightgbm", "fairlearn")
+            assert ((run.data.name, run.model, run.sensitive) in twice) == (not once), run.title
 
 
 def test_bins_are_for_models_that_see_the_column_of_their_table():

@@ -14,11 +14,11 @@ _Entry = TypeVar("_Entry")
 
 
 def open_journal(
-    path: str | os.PathLike[str], parse: Callable[[Any], _Entry], *, of: str
+    path: str | os.PathLike[str], parse: Callable[[Any], _Entry], *, of: str, mend: bool = True
 ) -> list[_Entry]:
     """Read the entries of a file, if it is there, and make it ready to be appended to.
 
-    A last line that was cut off, as when a machine goes down, is taken away.
+    A last line that was cut off, as when a machine goes down, is passed over.
 
     Parameters
     ----------
@@ -29,6 +29,8 @@ def open_journal(
         AttributeError.
     of : str
         What the file belongs to, for the error: "a sweep".
+    mend : bool, default=True
+        Whether to take such a line away. Whoever only reads leaves it: it may be in the making.
 
     Raises
     ------
@@ -49,8 +51,9 @@ def open_journal(
     if rest:
         if not rest.startswith(_START) and not _START.startswith(rest):
             raise _foreign(path, len(lines) + 1, of)
-        with path.open("r+b") as file:
-            file.truncate(len(content) - len(rest))
+        if mend:
+            with path.open("r+b") as file:
+                file.truncate(len(content) - len(rest))
     return entries
 
 

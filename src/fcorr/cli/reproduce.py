@@ -48,7 +48,7 @@ def reproduce(
         if name not in (*EXPERIMENTS, _ALL):
             raise typer.BadParameter(
                 f"must be {', '.join(EXPERIMENTS)} or {_ALL}, got {name!r}."
-                f"{near_match(name, EXPERIMENTS)}",
+                f"{near_match(name, (*EXPERIMENTS, _ALL))}",
                 param_hint="EXPERIMENT",
             )
     if jobs == 0:

@@ -9,9 +9,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from fcorr._core.errors import InvalidInputError, near_match
 from fcorr.audit.journal import append_line, open_journal
 from fcorr.audit.progress import show_progress
-from fcorr.reproduce.runs import Record, carry_out
+from fcorr.reproduce.runs import Record, carry_out, check_ready
 from fcorr.reproduce.settings import EXPERIMENTS, Size, list_runs
 
 __all__ = ["EXPERIMENTS", "read_records", "reproduce"]
@@ -47,12 +48,26 @@ def reproduce(
     -------
     dict of str to list of dict
         The records of each experiment, in the order of its configuration.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such experiment or size.
+    FileNotFoundError, ImportError
+        Data or a package is missing; before anything is fitted.
     """
+    for name in experiments:
+        if name not in EXPERIMENTS:
+            raise InvalidInputError(
+                f"experiments must be of {', '.join(EXPERIMENTS)}, got {name!r}."
+                f"{near_match(name, EXPERIMENTS)}"
+            )
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     runs = {name: list_runs(name, size, n_seeds) for name in experiments}
     done = {name: _index(_open(folder / f"{name}.jsonl")) for name in experiments}
     to_do = [run for name in experiments for run in runs[name] if run.key not in done[name]]
+    check_ready(to_do)
     with show_progress("reproduce", len(to_do), shown=progress) as report:
         for record in carry_out(to_do, n_jobs):
             name = record["experiment"]
@@ -70,7 +85,7 @@ def read_records(folder: str | os.PathLike[str], *, size: Size = "full") -> dict
     found = {}
     for name in EXPERIMENTS:
         path = Path(folder) / f"{name}.jsonl"
-        records = _index(_open(path)) if path.exists() else {}
+        records = _index(_open(path, mend=False)) if path.exists() else {}
         n_seeds = 1 + max((record["seed"] for record in records.values()), default=-1)
         keys = [run.key for run in list_runs(name, size, n_seeds)]
         current = [records[key] for key in keys if key in records]
@@ -79,8 +94,8 @@ def read_records(folder: str | os.PathLike[str], *, size: Size = "full") -> dict
     return found
 
 
-def _open(path: Path) -> list[Record]:
-    return open_journal(path, _check_record, of="a reproduction")
+def _open(path: Path, *, mend: bool = True) -> list[Record]:
+    return open_journal(path, _check_record, of="a reproduction", mend=mend)
 
 
 def _check_record(entry: Record) -> Record:

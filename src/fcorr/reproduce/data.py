@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,8 @@ def _bank_fraud(settings: DataSettings, seed: int) -> Split:
         real = load_baf(frame="pandas")
     except FileNotFoundError:
         return _draw(make_bank_fraud, "make_bank_fraud", "Bank Account Fraud", settings, seed)
-    return _split(real, settings, stands_in_for="")
+    # Whole: the first rows are the first month's, and the sizes are those of the generated table.
+    return _split(real, replace(settings, n_train=None, n_test=None), stands_in_for="")
 
 
 def _indirect_bias(settings: DataSettings, seed: int) -> Split:

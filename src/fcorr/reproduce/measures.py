@@ -11,6 +11,7 @@ from fcorr.audit.measuring.classes import measure_decisions
 from fcorr.audit.measuring.regression import measure_amounts
 from fcorr.metrics import (
     accuracy_score,
+    demographic_parity_difference,
     false_negative_rate,
     false_positive_rate,
     flip_scores,
@@ -65,7 +66,13 @@ def _measure_column(
             "FPR": false_positive_rate(rows.y, decisions),
             "FNR": false_negative_rate(rows.y, decisions),
         }
-        return measure_decisions(flips, rows.y, audited, threshold), more
+        found = measure_decisions(flips, rows.y, audited, threshold)
+        ((name, groups),) = audited.groups.items()
+        # Some mitigations draw their decisions: their guarantee is about the probabilities.
+        found.groups[name]["DPD of scores"] = demographic_parity_difference(
+            None, scores, sensitive_features=groups
+        )
+        return found, more
     y = rows.y.astype(np.float64) if exposure is None else rows.y / exposure
     objective = run.arguments.get("objective", "mse")
     found = measure_amounts(flips, y, audited, objective)

@@ -10,6 +10,7 @@ from typing import Any
 import joblib
 import torch
 
+from fcorr._core.optional import require
 from fcorr._version import __version__
 from fcorr.audit.hearing import listen
 from fcorr.audit.plain import to_plain
@@ -18,7 +19,7 @@ from fcorr.reproduce.data import load_split
 from fcorr.reproduce.measures import measure
 from fcorr.reproduce.memory import watch_peak
 from fcorr.reproduce.models import Fitted, fit
-from fcorr.reproduce.settings import CostRun, Run
+from fcorr.reproduce.settings import PUBLISHED, CostRun, Run
 from fcorr.reproduce.trees import papers_threshold
 
 Record = dict[str, Any]
@@ -35,8 +36,8 @@ def carry_out(runs: Sequence[Run | CostRun], n_jobs: int) -> Iterator[Record]:
 
     A record of a fit holds its ``key``, its settings as ``config`` and ``title``, and ``data``,
     ``performance`` and ``fairness`` of training and test rows, ``threshold``, ``parameters``,
-    ``training``, ``significance``, ``attention``, ``seconds``,
-    ``peak_megabytes``, ``notes`` and ``versions``; that of a cost holds it as ``cost``.
+    ``training``, ``significance``, ``attention``, ``seconds``, ``peak_megabytes``, ``notes`` (what
+    could not be estimated), ``warnings`` and ``versions``; that of a cost holds it as ``cost``.
 
     Parameters
     ----------
@@ -54,6 +55,17 @@ def carry_out(runs: Sequence[Run | CostRun], n_jobs: int) -> Iterator[Record]:
     for run in runs:
         if isinstance(run, CostRun):
             yield carry_out_cost(run)
+
+
+def check_ready(runs: Sequence[Run | CostRun]) -> None:
+    """See to it that data and packages are there, before hours have gone by."""
+    fits = [run for run in runs if isinstance(run, Run)]
+    if any(run.kind == "fairlearn" for run in fits):
+        require("fairlearn", extra="bench", purpose="fcorr reproduce")
+    if any(run.kind == "lightgbm" or run.task == "classification" for run in fits):
+        require("lightgbm", extra="bench", purpose="fcorr reproduce")
+    for data in {run.data for run in fits if run.data.name in PUBLISHED}:
+        load_split(data, 0)
 
 
 def _carry_out_alone(run: Run) -> Record:
@@ -102,6 +114,7 @@ def carry_out_fit(run: Run) -> Record:
             },
             "peak_megabytes": peak.megabytes,
             "notes": heard.notes,
+            "warnings": [str(warning) for warning in heard.others],
         },
     )
 

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Any, Literal
 
+from fcorr._core.errors import InvalidInputError
+
 Size = Literal["full", "smoke"]
 
 EXPERIMENTS = (
@@ -189,6 +191,8 @@ def list_runs(experiment: str, size: Size, n_seeds: int | None = None) -> list[R
     n_seeds : int, optional
         How many seeds; by default as many as its file says.
     """
+    if size not in ("full", "smoke"):
+        raise InvalidInputError(f"size must be 'full' or 'smoke', got {size!r}.")
     config = read_config(experiment)
     if size == "smoke":
         config = _merge(config, config["smoke"])

@@ -32,6 +32,7 @@ def fit_trees(rows: Rows, task: str, seed: int, **arguments: Any) -> Trees:
         "n_jobs": 1,
         "deterministic": True,
         "force_row_wise": True,
+        "bin_construct_sample_cnt": max(200_000, len(rows)),  # all: no seed plays a part
         "verbose": -1,
     }
     X, y, exposure = rows.features, rows.y, rows.exposure

@@ -89,6 +89,11 @@ class Results:
         """Compare two models seed by seed; None if they share none."""
         one = self.by_seed(experiment, model, metric, **where)
         two = self.by_seed(experiment, other, metric, **where)
+        # A model that draws nothing was fitted once: it stands beside every seed of the other.
+        if len(one) == 1 and two:
+            one = dict.fromkeys(two, *one.values())
+        elif len(two) == 1 and one:
+            two = dict.fromkeys(one, *two.values())
         seeds = one.keys() & two
         if not seeds:
             return None

@@ -79,7 +79,7 @@ def _rule_reaches_invariance(results: Results) -> Finding | None:
             for column, measured in record["fairness"].items():
                 scale = 1.0
                 if experiment == "claims":  # an amount: relative to the plain model's
-                    scale = results.mean("claims", "FCorr", "AvgIF")
+                    scale = results.mean("claims", "FCorr", "AvgIF") or 1.0
                 key = f"{experiment} ({column})"
                 found.setdefault(key, []).append(measured["test"]["AvgIF"] / scale)
     if not found:
