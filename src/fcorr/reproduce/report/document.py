@@ -34,7 +34,9 @@ _RULES = """\
 A verdict is computed from the records by a stated rule, not written by hand. "More" or "better"
 means: on average over seeds by more than two standard errors of the paired difference; less than
 that is level, and a claim of several parts that holds for some of them holds in part. What the
-paper prints as 0.0000 is below 5e-5. Differences are means ± standard errors over seeds.
+paper prints as 0.0000 is below 5e-5. Differences are means ± standard errors over seeds. "Little"
+accuracy is at most .005 of AUROC (.01: in part), "small" memory at most a tenth, and significances
+"largely agree" with a rank correlation above .6 (.3: in part).
 """
 
 _SMOKE = """

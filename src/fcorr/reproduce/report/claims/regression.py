@@ -124,6 +124,7 @@ def _motor(table: str, column: str, name: str) -> Claim:
         f"On {name}, CAR makes predictions invariant to {column} at a small price.",
         "motor",
         check,
+        table,
     )
 
 

@@ -40,12 +40,15 @@ class Claim:
         Whose records it is checked by; "" if by none.
     check : callable
         From the results to a finding, or to None where the runs it takes are not there.
+    table : str or None
+        Which of the experiment's tables, where it has several.
     """
 
     section: str
     text: str
     experiment: str
     check: Callable[[Results], Finding | None]
+    table: str | None = None
 
 
 ZERO = 5e-5
