@@ -1,9 +1,11 @@
 """Verdicts on the paper's claims: from records made up so that each comes out both ways."""
 
+import math
+
 import pytest
 
-from fcorr.reproduce.report.claims import CLAIMS, Verdict, check_claims
-from fcorr.reproduce.report.claims.verdicts import from_parts
+from fcorr.reproduce.report.claims import CLAIMS, OURS, Verdict, check_claims
+from fcorr.reproduce.report.claims.verdicts import judge
 from fcorr.reproduce.report.results import Difference, Results
 
 SEEDS = range(5)
@@ -40,7 +42,7 @@ def fits(experiment, models, columns, **shared):
 
 
 def verdict(records, text):
-    (claim,) = [claim for claim in CLAIMS if text in claim.text]
+    (claim,) = [claim for claim in (*CLAIMS, *OURS) if text in claim.text]
     return claim.check(Results(records))
 
 
@@ -63,14 +65,14 @@ def test_claims_are_told_apart():
     ],
 )
 def test_parts(parts, expected):
-    assert from_parts(parts) is expected
+    assert judge(parts) is expected
 
 
-def test_a_difference_needs_more_than_two_standard_errors():
-    assert Difference(0.01, 0.004, 5).sign == 1
-    assert Difference(-0.01, 0.004, 5).sign == -1
-    assert Difference(0.01, 0.006, 5).sign == 0
-    assert Difference(0.0, 0.0, 1).sign == 0
+def test_a_difference_counts_by_students_test():
+    assert Difference(0.01, 0.0035, 5).sign == 1  # 2.86 standard errors; 2.78 are needed
+    assert Difference(-0.01, 0.0035, 5).sign == -1
+    assert Difference(0.01, 0.0038, 5).sign == 0
+    assert Difference(0.01, math.nan, 1).sign == 0
 
 
 def test_differences_are_paired_by_seed():
@@ -92,16 +94,24 @@ def test_flips_with_car_on_baf(change, expected):
         "FCorr": dict.fromkeys(FLIPS, 0.07),
         "FCorr + CAR": {**dict.fromkeys(FLIPS, 0.0), "AUPRC gap": change},
     }
-    found = verdict(fits("baf", models, ["customer_age"]), "flip metrics on BAF")
+    found = verdict(fits("baf", models, ["customer_age"]), "flip metrics on BAF are")
     assert found.verdict is expected
     assert "0.0700 without" in found.evidence
 
 
 @pytest.mark.parametrize(
-    ("with_residual", "expected"), [(1e-6, Verdict.FAILS), (0.05, Verdict.HOLDS)]
+    ("with_residual", "expected"),
+    [
+        (1e-6, Verdict.FAILS),
+        ([0.05, 0.0, 0.0, 0.0, 0.0], Verdict.IN_PART),  # one fit breaks the guarantee
+        (0.05, Verdict.HOLDS),
+    ],
 )
 def test_residual(with_residual, expected):
-    models = {"FCorr + CAR": {"AvgIF": 0.0}, "FCorr + Res + CAR": {"AvgIF": with_residual}}
+    models = {
+        "FCorr + CAR": {"AvgIF": 0.0, "largest change": 0.0},
+        "FCorr + Res + CAR": {"AvgIF": with_residual, "largest change": 0.1},
+    }
     records = fits("baf", models, ["customer_age"]) | fits("adult", models, ["race", "sex"])
     assert verdict(records, "A residual round the attention").verdict is expected
 
@@ -121,23 +131,35 @@ def test_collapse_is_exact_or_not(change, expected):
     ],
 )
 def test_car_against_removal_in_accuracy(car, removed, expected):
-    models = {"FCorr + CAR": {"AUROC": car}, "FCorr + Rem": {"AUROC": removed}}
+    models = {
+        "FCorr + CAR": {"AUROC": car, "AUPRC": car},
+        "FCorr + Rem": {"AUROC": removed, "AUPRC": removed},
+    }
     records = fits("baf", models, ["customer_age"]) | fits("adult", models, ["race", "sex"])
     assert verdict(records, "removing the sensitive column in accuracy").verdict is expected
 
 
-def test_car_against_removal_in_group_fairness_is_better_when_lower():
+@pytest.mark.parametrize(
+    ("fewer", "expected"),
+    [
+        (1, Verdict.HOLDS),
+        (4, Verdict.FAILS),  # a lower DPD of four times fewer positive decisions is no gain
+    ],
+)
+def test_car_against_removal_in_group_fairness(fewer, expected):
+    errors = {"Accuracy": 0.95, "FPR": 0.04, "FNR": 0.2}  # 11 % of the rows decided positive
+    careful = {"Accuracy": 0.92, "FPR": 0.005, "FNR": 0.8} if fewer > 1 else errors
     models = {
-        "FCorr + CAR": dict.fromkeys(GROUPS, 0.05),
-        "FCorr + Rem": dict.fromkeys(GROUPS, 0.08),
+        "FCorr + CAR": {**dict.fromkeys(GROUPS, 0.05), **careful},
+        "FCorr + Rem": {**dict.fromkeys(GROUPS, 0.08), **errors},
     }
     records = fits("baf", models, ["customer_age"]) | fits("adult", models, ["race", "sex"])
     found = verdict(records, "removing the sensitive column in group fairness")
-    assert found.verdict is Verdict.HOLDS
+    assert found.verdict is expected
     assert "-0.0300" in found.evidence
 
 
-@pytest.mark.parametrize(("ratio", "expected"), [(12.0, Verdict.HOLDS), (400.0, Verdict.FAILS)])
+@pytest.mark.parametrize(("ratio", "expected"), [(12.0, Verdict.HOLDS), (40.0, Verdict.FAILS)])
 def test_rule_as_printed_overflows(ratio, expected):
     training = {"car_ratio": ratio}
     records = fits("baf", {"FCorr + CAR": {}}, ["customer_age"], training=training)
@@ -192,6 +214,32 @@ def test_controllability(power, expected):
         ]
     }
     assert verdict(records, "fall steadily").verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("with_car", "expected"),
+    [
+        ([0.06, 0.05, 0.06, 0.05, 0.06], Verdict.HOLDS),  # less, and some is left
+        ([0.09, 0.10, 0.11, 0.10, 0.10], Verdict.FAILS),  # nothing taken: what is left says nothing
+        (0.0, Verdict.IN_PART),
+    ],
+)
+def test_car_on_ft_transformer(with_car, expected):
+    models = {
+        "FT-Transformer": {"AvgIF": [0.10, 0.10, 0.11, 0.09, 0.10]},
+        "FT-Transformer + CAR": {"AvgIF": with_car},
+    }
+    found = verdict(fits("baf", models, ["customer_age"]), "flip metrics on BAF, and leaves some")
+    assert found.verdict is expected
+
+
+@pytest.mark.parametrize(("of_ft", "expected"), [(0.06, Verdict.HOLDS), (1e-6, Verdict.IN_PART)])
+def test_invariant_attention_is_enough_for_fcorr_alone(of_ft, expected):
+    models = {"FCorr + CAR": {"AvgIF": 1e-7}, "FT-Transformer + CAR": {"AvgIF": of_ft}}
+    training = {"last_car": 1e-12}
+    records = fits("baf", models, ["customer_age"], training=training)
+    records |= fits("adult", models, ["race", "sex"], training=training)
+    assert verdict(records, "Where attention is made invariant").verdict is expected
 
 
 def test_only_shared_seeds_are_compared():

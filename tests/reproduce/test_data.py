@@ -10,7 +10,7 @@ import pytest
 
 from fcorr.data import make_bank_fraud
 from fcorr.reproduce.data import EXPOSURE, Rows, load_split
-from fcorr.reproduce.settings import DataSettings
+from fcorr.reproduce.settings import DataSettings, list_runs
 
 GENERATED = {"indirect_bias": "", "bank_fraud": "Bank Account Fraud", "claims": "InsurTech"}
 
@@ -60,7 +60,8 @@ def fraud_file(data_folder):
 
 def test_a_download_of_the_real_table_is_used(fraud_file):
     X, y = fraud_file
-    split = load_split(settings("bank_fraud", 100_000, 30_000), 0)
+    (data,) = {run.data for run in list_runs("baf", "full")}
+    split = load_split(data, 0)
     assert split.name == "Bank Account Fraud (base)"
     assert split.stands_in_for == ""
     month = X["month"].astype(int).to_numpy()
@@ -71,9 +72,17 @@ def test_a_download_of_the_real_table_is_used(fraud_file):
 
 
 def test_real_rows_do_not_depend_on_the_seed(fraud_file):
-    one, other = (load_split(settings("bank_fraud", 300, 200), seed) for seed in (0, 1))
+    one, other = (load_split(settings("baf", 300, 200), seed) for seed in (0, 1))
     assert (len(one.train), len(one.test)) == (300, 200)
     pd.testing.assert_frame_equal(one.train.X, other.train.X)
+
+
+def test_records_of_the_real_table_are_not_those_of_the_stand_in(data_folder, request):
+    before = {run.key for run in list_runs("baf", "full")}
+    request.getfixturevalue("fraud_file")
+    after = {run.key for run in list_runs("baf", "full")}
+    assert not before & after
+    assert {run.data.name for run in list_runs("baf", "smoke")} == {"bank_fraud"}
 
 
 def test_a_stand_in_is_labelled_as_one(data_folder):

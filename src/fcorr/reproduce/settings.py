@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from fcorr._core.errors import InvalidInputError
+from fcorr.data import fetch_baf
 
 Size = Literal["full", "smoke"]
 
@@ -217,10 +218,11 @@ def _list_fits(experiment: str, config: dict[str, Any], size: Size, seed: int) -
         spec = read_config("models")[model]
         if seed > 0 and spec["kind"] in _DETERMINISTIC and table in PUBLISHED:
             continue  # the same again
+        source = _source(table, size)
         data = DataSettings(
-            table,
-            config.get("n_train"),
-            config.get("n_test"),
+            source,
+            None if source != table else config.get("n_train"),
+            None if source != table else config.get("n_test"),
             config.get("n_train_measured", 10_000),
             100 if size == "full" else read_config("smoke")["lightgbm"]["n_estimators"],
         )
@@ -246,6 +248,17 @@ def _list_fits(experiment: str, config: dict[str, Any], size: Size, seed: int) -
                 removed=spec.get("removed", False),
                 threshold=spec.get("threshold"),
             )
+
+
+def _source(table: str, size: Size) -> str:
+    """Name the data: the user's own download of Bank Account Fraud, whole, where it is there."""
+    if table != "bank_fraud" or size == "smoke":
+        return table
+    try:
+        fetch_baf()
+    except FileNotFoundError:
+        return table
+    return "baf"
 
 
 def _arguments(spec: dict[str, Any], config: dict[str, Any], size: Size) -> dict[str, Any]:

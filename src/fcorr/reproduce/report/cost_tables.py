@@ -162,7 +162,8 @@ def _fit_table(fits: Records) -> ReportTable:
     ]
     caption = (
         "Mean ± standard deviation over seeds. Fits may have run side by side: seconds are rough. "
-        "Memory is the process's largest while fitting, libraries and data included."
+        "Memory is the process's largest while fitting: libraries, data, and what earlier fits "
+        "left behind are in it."
     )
     table = TextTable(header, rows)
     return ReportTable("costs", "What the fits cost", caption, table, n_labels=2)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 
 from fcorr.reproduce.report.selecting import find_metric
 from fcorr.reproduce.runs import Record
@@ -18,7 +19,7 @@ class Difference:
     Attributes
     ----------
     mean, error : float
-        Mean over seeds, and its standard error; an error of 0 for one seed.
+        Mean over seeds, and its standard error; of one seed it is nan.
     n : int
         Seeds.
     """
@@ -29,8 +30,10 @@ class Difference:
 
     @property
     def sign(self) -> int:
-        """1 or -1 if the difference is beyond two standard errors, else 0."""
-        return 0 if abs(self.mean) <= 2 * self.error else int(math.copysign(1, self.mean))
+        """1 or -1 if Student's test at 5 % tells the difference from 0, else 0."""
+        if self.n < 2 or abs(self.mean) <= student.ppf(0.975, self.n - 1) * self.error:
+            return 0
+        return int(math.copysign(1, self.mean))
 
     def __str__(self) -> str:
         return f"{self.mean:+.4f} ± {self.error:.4f}"
@@ -87,18 +90,19 @@ class Results:
         self, experiment: str, model: str, other: str, metric: str, **where: Any
     ) -> Difference | None:
         """Compare two models seed by seed; None if they share none."""
-        one = self.by_seed(experiment, model, metric, **where)
-        two = self.by_seed(experiment, other, metric, **where)
-        # A model that draws nothing was fitted once: it stands beside every seed of the other.
-        if len(one) == 1 and two:
-            one = dict.fromkeys(two, *one.values())
-        elif len(two) == 1 and one:
-            two = dict.fromkeys(one, *two.values())
-        seeds = one.keys() & two
+        return self.compare(
+            self.by_seed(experiment, model, metric, **where),
+            self.by_seed(experiment, other, metric, **where),
+        )
+
+    @staticmethod
+    def compare(one: Mapping[int, float], two: Mapping[int, float]) -> Difference | None:
+        """Compare values that belong to the same seeds."""
+        seeds = one.keys() & two.keys()
         if not seeds:
             return None
         differences = np.array([one[seed] - two[seed] for seed in sorted(seeds)])
-        error = differences.std(ddof=1) / math.sqrt(len(seeds)) if len(seeds) > 1 else 0.0
+        error = differences.std(ddof=1) / math.sqrt(len(seeds)) if len(seeds) > 1 else math.nan
         return Difference(float(differences.mean()), float(error), len(seeds))
 
 

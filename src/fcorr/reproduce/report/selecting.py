@@ -64,14 +64,7 @@ def describe_data(records: Sequence[Record], *, with_seeds: bool = True) -> str:
     rows = f"{n_train:,} training rows"
     if n_measured < n_train:
         rows += f" (their metrics on {n_measured:,} of them)"
-    sentences = [f"Data: {source}, {rows}, {n_test:,} test rows{seeds}."]
-    fewer: dict[int, list[str]] = {}
-    for record in records:
-        if record["data"]["n_train"] != n_train:
-            fewer.setdefault(record["data"]["n_train"], []).append(record["model"])
-    for n_rows, models in fewer.items():
-        sentences.append(f"{_enumerate(models)} learnt from {n_rows:,} of them.")
-    return " ".join(sentences)
+    return f"Data: {source}, {rows}, {n_test:,} test rows{seeds}."
 
 
 def count_seeds(records: Iterable[Record]) -> str:
@@ -100,8 +93,3 @@ def point_of(record: Record) -> dict[str, Any]:
     """Return what an experiment varies, such as λ or the number of layers."""
     point: dict[str, Any] = record["config"]["point"]
     return point
-
-
-def _enumerate(names: Iterable[str]) -> str:
-    *others, last = dict.fromkeys(names)
-    return f"{', '.join(others)} and {last}" if others else last

@@ -61,7 +61,7 @@ def mean_significance(records: list[Record], model: str, kind: str) -> dict[str,
     found = [
         record["significance"][kind]
         for record in records
-        if record["model"] == model and _is_whole(record, kind)
+        if record["model"] == model and is_whole(record, kind)
     ]
     if not found:
         return {}
@@ -106,13 +106,13 @@ def _by_seed(records: list[Record], experiment: str) -> dict[str, dict[int, Sign
         name: {
             record["seed"]: record["significance"][kind]
             for record in groups.get(model, [])
-            if _is_whole(record, kind)
+            if is_whole(record, kind)
         }
         for name, (model, kind) in MEASURES.items()
     }
 
 
-def _is_whole(record: Record, kind: str) -> bool:
+def is_whole(record: Record, kind: str) -> bool:
     """Say whether there is a number for each feature: a fit that diverged has none."""
     found = record["significance"].get(kind)
     return bool(found) and None not in found.values()

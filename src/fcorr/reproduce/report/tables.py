@@ -125,7 +125,8 @@ def _adult(records: list[Record]) -> Iterator[ReportTable]:
     of_mitigations = (
         "Mitigations of fairlearn decide at random, with their scores as probabilities; here they "
         "decide from 0.5 on, which their guarantees are not about: see the difference of mean "
-        f"scores between groups, {_OF_SCORES}."
+        f"scores between groups, {_OF_SCORES}. AUROC and AUPRC of such mixtures of decisions are "
+        "not comparable with the others'."
     )
     for column in dict.fromkeys(name for r in records for name in r["config"]["sensitive"]):
         is_papers = column == "race"

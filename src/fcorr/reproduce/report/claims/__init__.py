@@ -4,6 +4,7 @@ Read `verdicts` for the rules; `method`, `synthetic`, `classification` and `regr
 claims and their criteria.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fcorr.reproduce.report.claims import classification, method, regression, synthetic
@@ -11,7 +12,7 @@ from fcorr.reproduce.report.claims.verdicts import Claim, Finding, Verdict
 from fcorr.reproduce.report.results import Results
 from fcorr.reproduce.report.selecting import Records
 
-__all__ = ["CLAIMS", "CheckedClaim", "Verdict", "check_claims"]
+__all__ = ["CLAIMS", "OURS", "CheckedClaim", "Verdict", "check_claims"]
 
 CLAIMS: tuple[Claim, ...] = (
     *method.CLAIMS,
@@ -19,7 +20,10 @@ CLAIMS: tuple[Claim, ...] = (
     *classification.CLAIMS,
     *regression.CLAIMS,
 )
-"""In the order of the paper's sections, the method first."""
+"""The paper's, the method first."""
+
+OURS: tuple[Claim, ...] = (*method.OURS, *regression.OURS)
+"""Beyond the paper."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,11 @@ class CheckedClaim:
     finding: Finding
 
 
-def check_claims(records: Records) -> list[CheckedClaim]:
-    """Check all claims by the records that are there."""
+def check_claims(records: Records, claims: Iterable[Claim] = CLAIMS) -> list[CheckedClaim]:
+    """Check claims by the records that are there."""
     results = Results(records)
     checked = []
-    for claim in CLAIMS:
+    for claim in claims:
         finding = claim.check(results)
         if finding is None:
             finding = Finding(Verdict.NOT_RUN, "The records it takes are not there.")

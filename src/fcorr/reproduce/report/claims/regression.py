@@ -1,67 +1,89 @@
 """Claims about the regression (§4.3), on generated claims and on real motor policies."""
 
-import numpy as np
+import math
 
 from fcorr.reproduce.report.claims.verdicts import (
     Claim,
     Finding,
     Verdict,
-    from_parts,
     is_missing,
+    judge,
+    not_testable,
     show,
 )
+from fcorr.reproduce.report.paper import paper_figure
 from fcorr.reproduce.report.results import Results
-from fcorr.reproduce.report.significance import first_features
+from fcorr.reproduce.report.significance import first_features, is_whole
 
 _CLAIMS = "claims"
 _NOTHING = 1e-3  # of AvgIF without CAR: the paper prints amounts with two decimals
 
 
-def _order(results: Results) -> Finding | None:
-    models = ("LightGBM", "FCorr", "FT-Transformer")
-    ginis = [results.mean(_CLAIMS, model, "Gini") for model in models]
-    if is_missing(*ginis):
+def _trees_lead(results: Results) -> Finding | None:
+    others = ("FCorr", "FT-Transformer")
+    found = {other: results.difference(_CLAIMS, "LightGBM", other, "Gini") for other in others}
+    if any(difference is None for difference in found.values()):
         return None
-    trees, fcorr, ft = ginis
+    ginis = ", ".join(
+        f"{model} {results.mean(_CLAIMS, model, 'Gini'):.2f}" for model in ("LightGBM", *others)
+    )
+    text = ", ".join(f"LightGBM − {other} {difference}" for other, difference in found.items())
     return Finding(
-        from_parts([trees >= fcorr, fcorr >= ft]),
-        f"Test Gini: LightGBM {trees:.2f}, FCorr {fcorr:.2f}, FT-Transformer {ft:.2f} "
-        "(it learnt from a third of the rows).",
+        judge([difference is not None and difference.sign > 0 for difference in found.values()]),
+        f"Test Gini: {ginis}; {text}.",
+    )
+
+
+def _fcorr_against_ft(results: Results) -> Finding | None:
+    found = results.difference(_CLAIMS, "FCorr", "FT-Transformer", "Gini")
+    if found is None:
+        return None
+    epochs = {
+        model: results.select(_CLAIMS, model)[0]["training"]["epochs"]
+        for model in ("FCorr", "FT-Transformer")
+    }
+    return Finding(
+        Verdict.NOT_TESTABLE,
+        f"Test Gini, FCorr − FT-Transformer: {found}. But attention between 581 vectors takes so "
+        f"long on a CPU that FT-Transformer was given {epochs['FT-Transformer']} pass(es) over the "
+        f"rows and FCorr {epochs['FCorr']}: that is no fair comparison.",
     )
 
 
 def _collapsed_network(results: Results) -> Finding | None:
-    gini = results.mean(_CLAIMS, "FFN", "Gini")
-    flips = results.mean(_CLAIMS, "FFN", "AvgIF")
+    gini, flips = (results.mean(_CLAIMS, "FFN", metric) for metric in ("Gini", "AvgIF"))
     if is_missing(gini, flips):
         return None
+    printed = paper_figure("claims_constant", "FFN", "prediction")
+    beside = f" The paper's predicts {printed:.2f} for all." if printed is not None else ""
     return Finding(
-        from_parts([abs(gini) < 0.01 and flips == 0]),
-        f"Test Gini of the FFN {gini:.2f}, its AvgIF {show(flips)}: a constant has 0 and 0.",
+        judge([abs(gini) < 0.01 and flips == 0]),
+        f"Test Gini of the FFN {gini:.2f}, its AvgIF {show(flips)}; a constant has 0 and 0."
+        f"{beside}",
     )
 
 
 def _flips(results: Results) -> Finding | None:
     plain, car = (results.mean(_CLAIMS, model, "AvgIF") for model in ("FCorr", "FCorr + CAR"))
-    if is_missing(plain, car):
+    if is_missing(plain, car) or not plain:
         return None
-    share = car / plain if plain else 0.0
     return Finding(
-        from_parts([share < _NOTHING]),
+        judge([car < _NOTHING * plain]),
         f"AvgIF {show(plain)} without, {show(car)} with CAR, test rows.",
     )
 
 
 def _ft_flips(results: Results) -> Finding | None:
-    plain, car = (
-        results.mean(_CLAIMS, model, "AvgIF")
-        for model in ("FT-Transformer", "FT-Transformer + CAR")
-    )
-    if is_missing(plain, car):
+    models = ("FT-Transformer + CAR", "FT-Transformer")
+    found = results.difference(_CLAIMS, *models, "AvgIF")
+    if found is None:
         return None
+    car, plain = (results.mean(_CLAIMS, model, "AvgIF") for model in models)
+    lowered, left = found.sign < 0, car > _NOTHING * plain
+    # Bias that is left says something only where CAR took some of it.
     return Finding(
-        from_parts([car < 0.9 * plain, car > _NOTHING * plain]),
-        f"AvgIF {show(plain)} without, {show(car)} with CAR, test rows.",
+        judge([lowered, left]) if lowered else Verdict.FAILS,
+        f"AvgIF {show(plain)} without, {show(car)} with CAR, test rows; difference {found}.",
     )
 
 
@@ -70,36 +92,45 @@ def _price(results: Results) -> Finding | None:
     if found is None:
         return None
     return Finding(
-        from_parts([found.sign <= 0, found.mean > -0.05]),
+        judge([found.mean > -0.08, found.mean > -0.05]),
         f"Test Gini, FCorr + CAR − FCorr: {found} (the paper: −0.04).",
     )
 
 
-def _groups(results: Results) -> Finding | None:
-    found = results.difference(_CLAIMS, "FCorr + CAR", "FCorr", "DPD")
-    removed = results.difference(_CLAIMS, "FCorr + CAR", "FCorr + Rem", "DPD")
-    if found is None or removed is None:
-        return None
-    verdict = {-1: Verdict.HOLDS, 0: Verdict.IN_PART, 1: Verdict.FAILS}[found.sign]
-    return Finding(
-        verdict,
-        f"DPD (difference of mean predictions), FCorr + CAR − FCorr: {found.mean:+.1f} ± "
-        f"{found.error:.1f}; FCorr + CAR − FCorr + Rem: {removed.mean:+.1f} ± {removed.error:.1f}.",
+def _groups(model: str) -> Claim:
+    def check(results: Results) -> Finding | None:
+        found = results.difference(_CLAIMS, f"{model} + CAR", model, "DPD")
+        if found is None:
+            return None
+        text = f"DPD, {model} + CAR − {model}: {found.mean:+.2f} ± {found.error:.2f}."
+        removed = results.difference(_CLAIMS, "FCorr + CAR", "FCorr + Rem", "DPD")
+        if model == "FCorr" and removed is not None:
+            text += f" FCorr + CAR − FCorr + Rem: {removed.mean:+.2f} ± {removed.error:.2f}."
+        return Finding(judge([found.sign < 0]), text)
+
+    return Claim(
+        "4.3",
+        f"CAR also lowers the difference between groups' mean predictions of {model} (DPD).",
+        _CLAIMS,
+        check,
     )
 
 
 def _most_significant(results: Results) -> Finding | None:
-    found = {}
+    counts = {}
     for model, kind in (("FCorr", "significance"), ("LightGBM", "split"), ("LightGBM", "gain")):
-        records = results.select(_CLAIMS, model)
-        firsts = [first_features(record["significance"][kind], 1)[0] for record in records]
-        if not firsts:
+        records = [r for r in results.select(_CLAIMS, model) if is_whole(r, kind)]
+        if not records:
             return None
-        found[f"{model} ({kind})"] = f"{firsts.count('CovgLimit')} of {len(firsts)}"
-        if model == "FCorr":
-            holds = np.mean([first == "CovgLimit" for first in firsts]) > 0.5
-    text = ", ".join(f"{name} {share}" for name, share in found.items())
-    return Finding(from_parts([bool(holds)]), f"CovgLimit, planted here, is first by: {text} fits.")
+        firsts = [first_features(record["significance"][kind], 1)[0] for record in records]
+        counts[model, kind] = firsts.count("CovgLimit"), len(firsts)
+    text = ", ".join(
+        f"{model} ({kind}) {n} of {total}" for (model, kind), (n, total) in counts.items()
+    )
+    first, total = counts["FCorr", "significance"]
+    return Finding(
+        judge([first > total / 2]), f"CovgLimit, planted here, is first in so many fits: {text}."
+    )
 
 
 def _motor(table: str, column: str, name: str) -> Claim:
@@ -110,18 +141,23 @@ def _motor(table: str, column: str, name: str) -> Claim:
             for model in ("FCorr", "FCorr + CAR", "FCorr, defaults")
         )
         price = results.difference("motor", "FCorr + CAR", "FCorr", "deviance", **where)
-        if price is None or is_missing(plain, car, exact):
+        if price is None or is_missing(plain, car):
             return None
         base = results.mean("motor", "FCorr", "deviance", **where)
+        invariant = car < _NOTHING * plain
+        cheap = price.mean < 0.005 * base
+        # A price says something only where there is something bought.
         return Finding(
-            from_parts([car < _NOTHING * plain, price.mean < 0.005 * base]),
-            f"AvgIF of frequencies {show(plain)} without, {show(car)} with CAR, {show(exact)} of "
-            f"our exact default; Poisson deviance {base:.4f}, with CAR {price}.",
+            judge([invariant, cheap]) if invariant else Verdict.FAILS,
+            f"AvgIF of frequencies {show(plain)} without, {show(car)} with CAR"
+            f"{'' if math.isnan(exact) else f', {show(exact)} of our exact default'}; Poisson "
+            f"deviance {base:.4f}, with CAR {price}.",
         )
 
     return Claim(
-        "4.3",
-        f"On {name}, CAR makes predictions invariant to {column} at a small price.",
+        "",
+        f"On {name}, CAR makes predictions invariant to {column} at less than 0.5 % of the "
+        "deviance.",
         "motor",
         check,
         table,
@@ -129,12 +165,8 @@ def _motor(table: str, column: str, name: str) -> Claim:
 
 
 CLAIMS = (
-    Claim(
-        "4.3",
-        "LightGBM predicts best, and FCorr better than FT-Transformer.",
-        _CLAIMS,
-        _order,
-    ),
+    Claim("4.3", "LightGBM predicts best.", _CLAIMS, _trees_lead),
+    Claim("4.3", "FCorr predicts better than FT-Transformer.", _CLAIMS, _fcorr_against_ft),
     Claim(
         "4.3",
         "A plain feed-forward network collapses to a constant prediction.",
@@ -144,27 +176,27 @@ CLAIMS = (
     Claim("4.3", "With CAR, FCorr's flip metrics are 0.00.", _CLAIMS, _flips),
     Claim(
         "4.3",
-        "CAR lowers FT-Transformer's flip metrics, and leaves bias in it.",
+        "CAR lowers FT-Transformer's flip metrics, and leaves some.",
         _CLAIMS,
         _ft_flips,
     ),
     Claim("4.3", "CAR costs some ranking power (Gini), not much.", _CLAIMS, _price),
-    Claim("4.3", "CAR also lowers the difference between groups (DPD).", _CLAIMS, _groups),
+    _groups("FCorr"),
+    _groups("FT-Transformer"),
     Claim(
         "4.3",
         "The coverage limit is the most significant feature, as in LightGBM.",
         _CLAIMS,
         _most_significant,
     ),
-    Claim(
+    not_testable(
         "4.3",
         "CAR moves attention from insurer-made classes to InsurTech features, which are fairer.",
-        "",
-        lambda results: Finding(
-            Verdict.NOT_TESTABLE,
-            "The data is private, and which features are fairer is not defined.",
-        ),
+        "The data is private, and which features are fairer is not defined.",
     ),
+)
+
+OURS = (
     _motor("bemtpl97", "sex", "Belgian motor policies"),
     _motor("fremtpl2", "DrivAge", "French motor policies"),
 )

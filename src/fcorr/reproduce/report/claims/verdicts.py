@@ -1,11 +1,17 @@
 """What can be said of a claim, and by which rule."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fcorr.reproduce.report.results import Difference, Results
+from fcorr.reproduce.report.results import Results
+
+FLIPS = ("AvgIF", "F1 gap", "AUROC gap", "AUPRC gap")
+"""The paper's flip metrics of classification."""
+
+ZERO = 5e-5
+"""What the paper prints as 0.0000."""
 
 
 class Verdict(StrEnum):
@@ -28,16 +34,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of the paper, and how to check it.
+    """One claim, and how to check it.
 
     Attributes
     ----------
     section : str
-        Where the paper makes it.
+        Where the paper makes it; "" for one of ours.
     text : str
         What it says, in our words.
     experiment : str
-        Whose records it is checked by; "" if by none.
+        Whose records it is checked by; "" if by none or by several.
     check : callable
         From the results to a finding, or to None where the runs it takes are not there.
     table : str or None
@@ -51,44 +57,29 @@ class Claim:
     table: str | None = None
 
 
-ZERO = 5e-5
-"""What the paper prints as 0.0000."""
+def not_testable(section: str, text: str, reason: str) -> Claim:
+    """Make a claim that nothing here could confirm or refute."""
+    return Claim(section, text, "", lambda results: Finding(Verdict.NOT_TESTABLE, reason))
 
 
-def from_sign(sign: int) -> Verdict:
-    """Judge "more": yes, level within two standard errors, or less."""
-    return {1: Verdict.HOLDS, 0: Verdict.IN_PART, -1: Verdict.FAILS}[sign]
-
-
-def from_parts(parts: list[bool]) -> Verdict:
-    """Judge a claim of several parts: all, some or none of them hold."""
+def judge(parts: Sequence[bool]) -> Verdict:
+    """Judge a claim by its parts: all of them hold, some or none."""
     if all(parts):
         return Verdict.HOLDS
     return Verdict.IN_PART if any(parts) else Verdict.FAILS
 
 
 def beats(
-    results: Results,
-    experiment: str,
-    model: str,
-    other: str,
-    metrics: tuple[str, ...],
-    **where: str,
-) -> Finding | None:
-    """Check that a model has more of some metrics than another, all of them."""
-    found = {
-        metric: results.difference(experiment, model, other, metric, **where) for metric in metrics
-    }
-    differences = {metric: d for metric, d in found.items() if d is not None}
+    results: Results, experiment: str, model: str, other: str, metrics: Sequence[str]
+) -> tuple[list[bool], str] | None:
+    """Say of each metric whether a model has more of it than another, beyond the noise of seeds."""
+    found = [results.difference(experiment, model, other, metric) for metric in metrics]
+    differences = [difference for difference in found if difference is not None]
     if len(differences) < len(metrics):
         return None
-    signs = [difference.sign for difference in differences.values()]
-    verdict = from_sign(signs[0]) if len(set(signs)) == 1 else Verdict.IN_PART
-    return Finding(verdict, f"{model} − {other}: {_list(differences)}.")
-
-
-def _list(differences: dict[str, Difference]) -> str:
-    return ", ".join(f"{metric} {difference}" for metric, difference in differences.items())
+    listed = zip(metrics, differences, strict=True)
+    text = ", ".join(f"{metric} {difference}" for metric, difference in listed)
+    return [difference.sign > 0 for difference in differences], f"{model} − {other}: {text}."
 
 
 def is_missing(*values: float) -> bool:
@@ -106,10 +97,6 @@ def show(value: float) -> str:
     """
     if value == 0:
         return "0"
-    return (
-        f"{value:.1e}"
-        if abs(value) < ZERO
-        else f"{value:.4f}"
-        if abs(value) < 10
-        else f"{value:,.2f}"
-    )
+    if abs(value) < ZERO:
+        return f"{value:.1e}"
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:,.2f}"
