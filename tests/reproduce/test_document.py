@@ -42,3 +42,22 @@ def test_report_says_of_a_smoke_run_that_it_is_one(records, tmp_path):
 def test_no_report_without_records(tmp_path):
     with pytest.raises(InvalidInputError, match="A report needs records, got none"):
         write_document({}, tmp_path, smoke=False)
+
+
+def mean(records, metric, model, column=None):
+    values = [
+        record["performance"]["test"].get(metric) or record["fairness"][column]["test"][metric]
+        for record in records["adult"]
+        if record["model"] == model and column in (None, *record["fairness"])
+    ]
+    assert len(values) == 5
+    return sum(values) / 5
+
+
+def test_adult_is_no_worse_than_published(records):
+    """The paper: AUROC .9128, with CAR .8994 and AvgIF .0001; FT-Transformer's accuracy .857."""
+    assert mean(records, "AUROC", "FCorr, splines") >= 0.9128
+    assert mean(records, "Accuracy at 0.5", "FT-Transformer") >= 0.857
+    for column in ("race", "sex"):
+        assert mean(records, "AUROC", "FCorr, splines + CAR", column) >= 0.9120
+        assert mean(records, "AvgIF", "FCorr, splines + CAR", column) <= 1e-4

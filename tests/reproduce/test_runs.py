@@ -34,11 +34,12 @@ FIELDS = [
     "seconds",
     "peak_megabytes",
     "notes",
+    "warnings",
     "versions",
 ]
 RANKED = {"AUROC", "AUPRC", "F1", "Accuracy", "FPR", "FNR"}
 FLIPS = {"AvgIF", "F1 gap", "AUROC gap", "AUPRC gap", "largest change", "decisions flipped"}
-GROUPS = {"DPD", "EqOdd", "EqOpp"}
+GROUPS = {"DPD", "EqOdd", "EqOpp", "DPD of scores"}
 AMOUNTS = {"deviance", "RMSE", "MAE", "Gini", "normalised Gini", "PE"}
 
 
