@@ -144,12 +144,15 @@ def _motor(table: str, column: str, name: str) -> Claim:
         if price is None or is_missing(plain, car):
             return None
         base = results.mean("motor", "FCorr", "deviance", **where)
+        fits = list(results.by_seed("motor", "FCorr + CAR", "AvgIF", **where).values())
+        n_invariant = sum(value < _NOTHING * plain for value in fits)
         invariant = car < _NOTHING * plain
         cheap = price.mean < 0.005 * base
         # A price says something only where there is something bought.
         return Finding(
             judge([invariant, cheap]) if invariant else Verdict.FAILS,
-            f"AvgIF of frequencies {show(plain)} without, {show(car)} with CAR"
+            f"AvgIF of frequencies {show(plain)} without, {show(car)} with CAR (below a thousandth "
+            f"of the former in {n_invariant} of {len(fits)} fits)"
             f"{'' if math.isnan(exact) else f', {show(exact)} of our exact default'}; Poisson "
             f"deviance {base:.4f}, with CAR {price}.",
         )
