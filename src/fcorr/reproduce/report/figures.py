@@ -71,8 +71,14 @@ def _synthetic(records: list[Record]) -> Iterator[ReportFigure]:
 def _baf(records: list[Record]) -> Iterator[ReportFigure]:
     title = "Attention before softmax on bank account fraud"
     yield from _heat_maps("baf_attention", title, records, ("FCorr", "FCorr + CAR"))
-    title = "Attention weights of FT-Transformer on bank account fraud"
-    yield from _heat_maps("baf_attention_ft_transformer", title, records, ("FT-Transformer",))
+    record = _drawn(records, "FT-Transformer")
+    if record is not None:
+        # The weights are all but equal: drawn as they are, they would be one dark square.
+        weights = _panel(record, "FT-Transformer", "first")
+        relative = 100 * (np.asarray(weights.values) / np.mean(weights.values) - 1)
+        panel = HeatMapPanel(weights.title, weights.names, relative)
+        title = "Attention weights of FT-Transformer on bank account fraud, % above their mean"
+        yield _heat_map("baf_attention_ft_transformer", title, [panel], [record])
     yield from _bars("baf", "bank account fraud", records)
 
 
