@@ -251,3 +251,20 @@ def test_only_shared_seeds_are_compared():
 def test_metrics_that_were_not_estimable_are_left_out():
     records = fits("baf", {"FCorr": {"EqOpp": [0.5, None, 0.7, None, None]}}, ["customer_age"])
     assert Results(records).by_seed("baf", "FCorr", "EqOpp") == {0: 0.5, 2: 0.7}
+
+
+@pytest.mark.parametrize(
+    ("ginis", "expected"),
+    [
+        ([0.30, 0.25, 0.35, 0.28, 0.31], Verdict.HOLDS),
+        ([0.15, 0.00, 0.09, 0.01, 0.20], Verdict.NOT_TESTABLE),  # a model that learnt nothing
+    ],
+)
+def test_flips_of_claims_say_something_only_of_models_that_learnt(ginis, expected):
+    models = {
+        "FCorr": {"Gini": ginis, "AvgIF": 90.0},
+        "FCorr + CAR": {"Gini": ginis, "AvgIF": 0.001},
+    }
+    found = verdict(fits("claims", models, ["credit_score"]), "With CAR, FCorr's flip metrics are")
+    assert found.verdict is expected
+    assert "AvgIF 90.00 without, 0.0010 with CAR" in found.evidence
