@@ -64,7 +64,7 @@ def check_ready(runs: Sequence[Run | CostRun]) -> None:
         require("fairlearn", extra="bench", purpose="fcorr reproduce")
     if any(run.kind == "lightgbm" or run.task == "classification" for run in fits):
         require("lightgbm", extra="bench", purpose="fcorr reproduce")
-    for data in {run.data for run in fits if run.data.name in PUBLISHED}:
+    for data in dict.fromkeys(run.data for run in fits if run.data.name in PUBLISHED):
         load_split(data, 0)
 
 
