@@ -7,6 +7,12 @@ from typing import Any
 from fcorr.reproduce.runs import Record
 from fcorr.reproduce.settings import read_config
 
+GROUPS = ("DPD", "EqOdd", "EqOpp")
+"""Group metrics of classification."""
+
+FLIPS = ("AvgIF", "F1 gap", "AUROC gap", "AUPRC gap")
+"""The paper's flip metrics of classification."""
+
 Records = dict[str, list[Record]]
 """Records by experiment; see :func:`fcorr.reproduce.read_records`."""
 

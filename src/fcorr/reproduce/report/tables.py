@@ -9,6 +9,8 @@ from fcorr.reproduce.report.cost_tables import cost_tables
 from fcorr.reproduce.report.items import ReportTable
 from fcorr.reproduce.report.paper import SUBSETS, paper_figure, paper_models
 from fcorr.reproduce.report.selecting import (
+    FLIPS,
+    GROUPS,
     Records,
     describe_data,
     find_metric,
@@ -23,9 +25,7 @@ from fcorr.reproduce.runs import Record
 
 _DECISIONS = ("Accuracy", "F1", "FPR", "FNR", "AUROC", "AUPRC")
 _AT_HALF = "Accuracy at 0.5"
-_GROUPS = ("DPD", "EqOdd", "EqOpp")
 _OF_SCORES = "DPD of scores"
-_FLIPS = ("AvgIF", "F1 gap", "AUROC gap", "AUPRC gap")
 _CHANGES = ("largest change", "decisions flipped")
 _AMOUNTS = ("Gini", "normalised Gini", "PE", "RMSE", "MAE")
 _PERFORMANCE = (*_DECISIONS, _AT_HALF, *_AMOUNTS, "deviance")
@@ -95,7 +95,7 @@ def make_tables(records: Records) -> list[ReportTable]:
 
 def _synthetic(records: list[Record]) -> Iterator[ReportTable]:
     column = sensitive_column(records)
-    name, metrics = "synthetic_fairness", (*_FLIPS, *_CHANGES)
+    name, metrics = "synthetic_fairness", (*FLIPS, *_CHANGES)
     note = "The paper does not say which rows its figures are of."
     layout = Layout(name, "Fairness on synthetic data", metrics, name, note)
     yield from _make(layout, records, column)
@@ -111,7 +111,7 @@ def _baf(records: list[Record]) -> Iterator[ReportTable]:
     others = [r for r in records if r["model"] not in first or r["model"] in baselines]
     for part, title, metrics, some in (
         ("performance", "Performance", _DECISIONS, of_first),
-        ("fairness", "Fairness", (*_GROUPS, *_FLIPS, *_CHANGES), records),
+        ("fairness", "Fairness", (*GROUPS, *FLIPS, *_CHANGES), records),
         ("baselines", "More models", _DECISIONS, others),
     ):
         name = f"baf_{part}"
@@ -133,7 +133,7 @@ def _adult(records: list[Record]) -> Iterator[ReportTable]:
         some = for_column(records, column)
         for part, metrics in (
             ("performance", (*_DECISIONS, _AT_HALF)),
-            ("fairness", (*_GROUPS, _OF_SCORES, *_FLIPS, *_CHANGES)),
+            ("fairness", (*GROUPS, _OF_SCORES, *FLIPS, *_CHANGES)),
         ):
             layout = Layout(
                 f"adult_{part}_{column}",
@@ -178,7 +178,7 @@ def _controllability(records: list[Record]) -> Iterator[ReportTable]:
     layout = Layout(
         "controllability",
         "Controllability: metrics over λ",
-        ("AUROC", "AUPRC", "F1", "DPD", *_FLIPS, *_CHANGES),
+        ("AUROC", "AUPRC", "F1", "DPD", *FLIPS, *_CHANGES),
         note="The paper draws a figure and prints no numbers.",
     )
     yield _lay_out(layout, ["Model", "λ"], _vary(records, "car"), sensitive_column(records))
@@ -188,7 +188,7 @@ def _multilayer(records: list[Record]) -> Iterator[ReportTable]:
     layout = Layout(
         "multilayer",
         "Several encoder layers, on bank account fraud",
-        ("AUROC", "AUPRC", *_GROUPS, *_FLIPS, *_CHANGES),
+        ("AUROC", "AUPRC", *GROUPS, *FLIPS, *_CHANGES),
         "multilayer",
     )
     groups = _vary(records, "n_layers")

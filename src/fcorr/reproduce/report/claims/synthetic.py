@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fcorr.reproduce.report.claims.verdicts import (
-    FLIPS,
     ZERO,
     Claim,
     Finding,
@@ -13,6 +12,7 @@ from fcorr.reproduce.report.claims.verdicts import (
     show,
 )
 from fcorr.reproduce.report.results import Results
+from fcorr.reproduce.report.selecting import FLIPS
 
 _EXPERIMENT = "synthetic"
 _MOST = 0.8  # of the fits

@@ -7,9 +7,6 @@ from enum import StrEnum
 
 from fcorr.reproduce.report.results import Results
 
-FLIPS = ("AvgIF", "F1 gap", "AUROC gap", "AUPRC gap")
-"""The paper's flip metrics of classification."""
-
 ZERO = 5e-5
 """What the paper prints as 0.0000."""
 
