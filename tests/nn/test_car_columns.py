@@ -159,3 +159,22 @@ def test_models_that_make_queries_and_keys_of_one_feature_each():
         assert isinstance(make(network), TokenwiseModel)
     assert not isinstance(FCorrTransformer([2, 3], 1), TokenwiseModel)
     assert not isinstance(FeedForwardNetwork([2, 3], 1), TokenwiseModel)
+
+
+def test_the_fused_kernel_and_the_matrix_agree_on_many_features(monkeypatch):
+    """In single precision, as in training: both are as near to the definition."""
+    cardinalities = (7, *[2] * 120)
+    options = {"d_embedding": 32, "n_layers": 1, "n_heads": 2, "generator": seeded()}
+    model = FTTransformer(cardinalities, 80, **options)
+    codes, numbers = make_rows(cardinalities, 80, n_rows=6)
+    exchanges = exchange_features(cardinalities, 80, [0, 5])
+    expected, slopes = losses_and_gradients(car_cda, model.double(), (codes, numbers), exchanges)
+    rows, steepest = (codes, numbers.float()), max(slope.abs().max() for slope in slopes.values())
+    for largest in (0.9, 0.0):  # no share is below 0: all take the matrix
+        monkeypatch.setattr("fcorr.nn.car._LARGEST_SHARE", largest)
+        losses, gradients = losses_and_gradients(car_columns, model.float(), rows, exchanges)
+        torch.testing.assert_close(losses.double(), expected, rtol=1e-4, atol=0)
+        for name, slope in slopes.items():
+            torch.testing.assert_close(
+                gradients[name].double(), slope, rtol=1e-3, atol=float(1e-5 * steepest), msg=name
+            )

@@ -30,13 +30,15 @@ from typing import Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
-from torch.nn.functional import gelu
+from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from fcorr.nn.attention import attend_with_partition
 from fcorr.nn.counterfactuals import Exchange, exchanged_features
 from fcorr.nn.engine import runs_compiled
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer, Watched
 from fcorr.nn.layers import ElementwiseLinear
+
+_SMALLEST_SHARE, _LARGEST_SHARE = 1e-30, 0.9  # between which a share tells what the others have
 
 
 class AttentiveModel(Protocol):
@@ -115,10 +117,12 @@ def car_columns(
         Loss of each row, ``(B,)``.
     """
     q_BHFE, k_BHTE = model.queries_and_keys(x_cat, x_num)
+    losses = torch.zeros_like(q_BHFE[:, 0, 0, 0])
     watched = sorted(set(exchanged_features(exchanges)))
+    if not watched:
+        return losses
     k_never_BHRE = _take(k_BHTE, [t for t in range(k_BHTE.shape[2]) if t not in watched])
-    log_never_BHF = torch.logsumexp(q_BHFE @ k_never_BHRE.mT, 3)
-    losses = torch.zeros_like(log_never_BHF[:, 0, 0])
+    log_never_BHF = _log_sum_of_others(q_BHFE, k_BHTE, watched)
     for exchange in exchanges:
         own = list(exchange.features)
         k_elsewhere_BHGE = _take(k_BHTE, [sigma for sigma in watched if sigma not in own])
@@ -146,6 +150,25 @@ def car_columns(
         values_CS = torch.cat([value_cat, value_num], 1)[:, own]
         losses = losses + (change_BC * (x_BS.unsqueeze(1) != values_CS).any(2)).mean(1)
     return losses
+
+
+def _log_sum_of_others(q_BHFE: Tensor, k_BHTE: Tensor, watched: list[int]) -> Tensor:
+    """Log-sum-exp of the logits of all keys but the watched ones: ``(B, n_heads, F)``.
+
+    Torch's fused attention, which makes no matrix, tells it by the share w that the watched keys
+    have: the others' sum is theirs times (1 − w)/w. That loses digits where w is next to 1, and all
+    of them where it is 0; such batches take the matrix.
+    """
+    is_watched_T1 = torch.zeros_like(k_BHTE[0, 0, :, :1])
+    is_watched_T1[watched] = 1.0
+    values_BHTE = is_watched_T1.expand_as(k_BHTE)  # the fused kernel wants them as wide as the keys
+    share_BHF = scaled_dot_product_attention(q_BHFE, k_BHTE, values_BHTE, scale=1.0)[..., 0]
+    least, largest = torch.aminmax(share_BHF.detach())
+    if least > _SMALLEST_SHARE and largest < _LARGEST_SHARE:
+        log_watched_BHF = (q_BHFE @ _take(k_BHTE, watched).mT).logsumexp(3)
+        return log_watched_BHF + torch.log1p(-share_BHF) - share_BHF.log()
+    others = [t for t in range(k_BHTE.shape[2]) if t not in watched]
+    return torch.logsumexp(q_BHFE @ _take(k_BHTE, others).mT, 3)
 
 
 def _take(x_BHTE: Tensor, tokens: list[int]) -> Tensor:
