@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core.errors import InvalidInputError, UnseenCategoryWarning
@@ -502,3 +502,18 @@ def test_failed_save_leaves_no_file(monkeypatch, tmp_path, fitted, cls):
     with pytest.raises(KeyboardInterrupt):
         fitted[cls].save(tmp_path / "model")
     assert os.listdir(tmp_path) == []
+
+
+@both
+def test_a_network_that_learnt_nothing_is_reported(cls):
+    """Steps so large that no unit of the head is left alive."""
+    model = cls(**(SMALL | {"epochs": 5, "learning_rate": 3.0}))
+    said = r"outputs with a standard deviation of \S+\. .*try a smaller learning_rate"
+    with pytest.warns(ConvergenceWarning, match=said) as heard:
+        model.fit(X, Y[cls])
+    assert heard[0].filename == __file__
+    assert scores(model, X).std(0).max() < 1e-3
+
+
+def test_a_target_without_any_difference_asks_for_none():
+    FCorrRegressor(**(SMALL | {"learning_rate": 3.0, "epochs": 5})).fit(X, np.ones(200))

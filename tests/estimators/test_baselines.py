@@ -83,7 +83,7 @@ FCORR_ALONE = {
     *("car_form", "car_combinations", "invariance", "head", "n_layers", "residual"),
     *("numeric_embedding", "n_knots", "missing_numeric", "engine"),
 }
-BASELINES_ALONE = {"network", "network_options", "weight_decay"}
+BASELINES_ALONE = {"network", "network_options", "weight_decay", "car_rows"}
 
 
 @pytest.mark.parametrize(("ours", "other"), PAIRS)
@@ -480,6 +480,7 @@ REFUSALS = [
     ("ffn", {"epochs": 0}, "epochs must be an integer of at least 1, or 'auto', got 0"),
     ("ffn", {"learning_rate": "fast"}, "learning_rate must be a number above 0, or 'auto', got"),
     ("ffn", {"weight_decay": -1}, "weight_decay must be a number of at least 0, or 'auto', got -1"),
+    ("ffn", {"car_rows": 0}, r"car_rows must be a number in \(0, 1\], got 0\."),
     ("ffn", {"car": -1}, "car must be a number of at least 0, 'paper' or None, got -1"),
     ("ffn", {"sensitive": "sexx"}, "sensitive must name columns of X, got 'sexx'. Did you mean"),
     ("ffn", {"device": "nope"}, "device must be one that torch can use here"),

@@ -5,6 +5,7 @@ estimators, so that an experiment can exchange one for the other. What they lack
 is about: their weights allow no statement on flips of a sensitive column.
 """
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal, NoReturn, cast
@@ -41,6 +42,8 @@ from fcorr.training.objective import BaselineObjective, CarForm, CarWeight
 
 Auto = Literal["auto"]
 
+_ATTENTION_ENTRIES = 2**32  # weights between features that significance is read off, at most
+
 
 class BaseBaseline(NetworkEstimator):
     """Base of :class:`BaselineClassifier` and :class:`BaselineRegressor`; not for direct use."""
@@ -57,6 +60,7 @@ class BaseBaseline(NetworkEstimator):
         network_options: Mapping[str, Any] | None,
         sensitive: Columns,
         car: CarWeight,
+        car_rows: float,
         bins: Bins | None,
         dropout: float | Auto,
         epochs: int | Auto,
@@ -94,6 +98,7 @@ class BaseBaseline(NetworkEstimator):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
+        self.car_rows = car_rows
 
     # The network
 
@@ -161,6 +166,7 @@ class BaseBaseline(NetworkEstimator):
             self._loss(),
             exchanges=exchanges,
             car=self.car,
+            car_rows=self.car_rows,
             numbers_per_row=architecture.step_size(self.schema_, sizes, n_exchanges),
         )
 
@@ -218,7 +224,8 @@ class BaseBaseline(NetworkEstimator):
         """Attention that each feature receives on the training table, the largest first.
 
         It is the column sums of the mean attention weights, which the paper reads as significance
-        in an FT-Transformer (§4.2).
+        in an FT-Transformer (§4.2). A table with very many rows and features gives every so many-th
+        of its rows: as many as have four billion weights between features.
 
         Raises
         ------
@@ -240,7 +247,9 @@ class BaseBaseline(NetworkEstimator):
     def _significance(self, encoded: EncodedTable) -> NDArray[np.float64]:
         if not self._n_attending():
             return np.empty(0)
-        mean_FF = torch.from_numpy(self._mean_attention(encoded))
+        step = math.ceil(len(encoded) * self._n_attending() ** 2 / _ATTENTION_ENTRIES)
+        some = EncodedTable(encoded.codes[::step], encoded.numbers[::step])
+        mean_FF = torch.from_numpy(self._mean_attention(some))
         return attention_received(mean_FF.unsqueeze(0))[0].numpy()
 
     def _mean_attention(self, encoded: EncodedTable, layer: int = 0) -> NDArray[np.float64]:
@@ -326,6 +335,7 @@ class BaselineClassifier(NetworkClassifier, BaseBaseline):
         threshold: float | ThresholdRule = 0.5,
         sensitive: Columns = None,
         car: CarWeight = None,
+        car_rows: float = 1.0,
         bins: Bins | None = None,
         dropout: float | Auto = "auto",
         epochs: int | Auto = "auto",
@@ -347,6 +357,7 @@ class BaselineClassifier(NetworkClassifier, BaseBaseline):
             network_options=network_options,
             sensitive=sensitive,
             car=car,
+            car_rows=car_rows,
             bins=bins,
             dropout=dropout,
             epochs=epochs,
@@ -406,6 +417,7 @@ class BaselineRegressor(NetworkRegressor, BaseBaseline):
         exposure: str | int | None = None,
         sensitive: Columns = None,
         car: CarWeight = None,
+        car_rows: float = 1.0,
         bins: Bins | None = None,
         dropout: float | Auto = "auto",
         epochs: int | Auto = "auto",
@@ -427,6 +439,7 @@ class BaselineRegressor(NetworkRegressor, BaseBaseline):
             network_options=network_options,
             sensitive=sensitive,
             car=car,
+            car_rows=car_rows,
             bins=bins,
             dropout=dropout,
             epochs=epochs,

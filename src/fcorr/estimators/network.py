@@ -2,6 +2,7 @@
 
 import math
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, Self
@@ -9,6 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -39,6 +41,7 @@ Columns = str | int | Sequence[str | int] | None
 EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
 
 _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
+_NO_SPREAD = 1e-3  # of outputs: a network that predicts one value for all
 
 
 class NetworkEstimator(ABC, TableReader):
@@ -307,9 +310,23 @@ class NetworkEstimator(ABC, TableReader):
         # On all rows of X, also on those that early stopping set aside: it is their totals that
         # must agree, and one constant per output is not overfitted.
         outputs = self._raw_outputs(encoded)
+        self._check_outputs_differ(outputs, outcomes)
         self.balance_ = self._balance(outputs, outcomes)
         self._learn_decision(outputs + self.balance_, outcomes)
         self.significance_ = self._significance(encoded)
+
+    def _check_outputs_differ(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> None:
+        """Warn of a network that learnt next to nothing; its outputs have the scale of 1."""
+        spread = outputs.std(0).max()
+        if spread < _NO_SPREAD and (outcomes.y != outcomes.y[0]).any():
+            warnings.warn(
+                f"Predictions must differ between rows to be of use, got outputs with a standard "
+                f"deviation of {spread:.1g}. Either X says nothing of y, or training went astray: "
+                "try a smaller learning_rate, smaller batches (batch_size), less dropout or more "
+                "epochs.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _encode(self, table: Table, *, read_sensitive: bool = True) -> EncodedTable:
         """Turn a table into what the network reads."""

@@ -118,6 +118,7 @@ _BASELINE_RULES: dict[str, _Rule] = {
         lambda v: v is None or isinstance(v, Mapping),
     ),
     **{name: _or_auto(name) for name in ("dropout", "epochs", "learning_rate")},
+    "car_rows": ("a number in (0, 1]", lambda v: is_number(v) and 0 < v <= 1),
     "weight_decay": (
         "a number of at least 0, or 'auto'",
         lambda v: v == "auto" or (is_number(v) and v >= 0),

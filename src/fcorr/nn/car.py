@@ -10,7 +10,7 @@ summed over the sensitive features where there are several. 0 means that no exch
 - :func:`car_cda` computes A(x; s_i) by exchanging the category and running the model again. It is
   the definition (equation 2), and works for any model that exposes its attention.
   :func:`car_flips` computes the same for FCorrTransformer in O(C·p·K) time, :func:`car_columns`
-  for the other transformers in that of one attention matrix and C columns.
+  for the other transformers in that of one attention and C columns.
 - :func:`car_augmented` appends the C embedded categories as extra keys and runs once (equation 3),
   in O(p·(K + C)).
 - :func:`car_sensitive` does the same with the gradient stopped everywhere but at the sensitive
@@ -95,12 +95,12 @@ def car_cda(
 def car_columns(
     model: TokenwiseModel, x_cat: Tensor, x_num: Tensor, exchanges: Sequence[Exchange]
 ) -> Tensor:
-    """:func:`car_cda` of other transformers, from one attention matrix and C columns.
+    """:func:`car_cda` of other transformers, in the time of one attention and C columns.
 
     An exchange of the features σ leaves all other queries and keys as they are, so that a row of
     the softmax needs no more of the other keys than their log-sum-exp: the same before and after
     the exchange in the rows of the other features, a new one in the rows of σ. That takes
-    O(C·|σ|·p·d) time and O(C·|σ|·p) memory per row, beside those of one attention matrix.
+    O(C·|σ|·p·d) time and O(C·|σ|·p) memory per row, beside the O(p²·d) time of the log-sum-exp.
 
     Parameters
     ----------

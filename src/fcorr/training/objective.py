@@ -1,5 +1,6 @@
 """What a training step minimises: the performance loss, and λ times CAR beside it."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ class BaseObjective(ABC):
 
     @abstractmethod
     def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
-        """Compute the outputs, and CAR of each row, ``(B,)``."""
+        """Compute the outputs, and CAR of each row, ``(B,)``, or of the first rows alone."""
 
     def numbers_per_row(self, rows: Rows) -> int:
         """Size of one row's step, in numbers of a table that FCorrTransformer would read."""
@@ -138,7 +139,8 @@ class BaseObjective(ABC):
 
     def _losses(self, batch: Rows) -> tuple[Tensor, Tensor]:
         outputs, losses = self._outputs_and_car(batch)
-        return self._performance(outputs, batch), (batch.weight * losses).mean()
+        car = (batch.weight[: len(losses)] * losses).mean()
+        return self._performance(outputs, batch), car
 
     def _performance(self, outputs: Tensor, batch: Rows) -> Tensor:
         return (batch.weight * self.loss(outputs, batch.target)).mean()
@@ -214,6 +216,8 @@ class BaselineObjective(BaseObjective):
         computed by :func:`car_columns`, which is the same but for rounding.
     loss, exchanges, car
         See :class:`BaseObjective`.
+    car_rows : float
+        Share of a batch's rows that CAR is computed of: the first, as batches are in no order.
     numbers_per_row : int
         Size of one row's step, see :meth:`BaseObjective.numbers_per_row`.
     """
@@ -225,9 +229,11 @@ class BaselineObjective(BaseObjective):
         *,
         exchanges: Sequence[Exchange] = (),
         car: CarWeight = None,
+        car_rows: float = 1.0,
         numbers_per_row: int,
     ) -> None:
         super().__init__(model, loss, exchanges=exchanges, car=car)
+        self.car_rows = car_rows
         self._numbers_per_row = numbers_per_row
 
     def numbers_per_row(self, rows: Rows) -> int:
@@ -239,7 +245,8 @@ class BaselineObjective(BaseObjective):
 
     def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
         outputs = self._outputs(batch)
-        rows = batch.x_cat, batch.x_num, self.exchanges
+        n_rows = math.ceil(self.car_rows * len(batch))
+        rows = batch.x_cat[:n_rows], batch.x_num[:n_rows], self.exchanges
         if isinstance(self.model, TokenwiseModel):
             return outputs, car_columns(self.model, *rows)
         return outputs, car_cda(cast(AttentiveModel, self.model), *rows)
