@@ -315,7 +315,7 @@ def test_slices_and_chunks_of_single_rows_train_the_same_model(network, monkeypa
 
 
 def test_sizes_of_work_grow_with_the_attention():
-    """581 features: a row's attention matrices alone are millions of numbers."""
+    """581 features: a row's attention matrices, which a step makes none of, are millions."""
     rng = np.random.default_rng(0)
     wide = pd.DataFrame(rng.normal(size=(40, 580))).add_prefix("x")
     wide["sex"] = rng.choice(["f", "m"], 40)
@@ -325,8 +325,24 @@ def test_sizes_of_work_grow_with_the_attention():
     schema = fcorr.data.infer_schema(read_table(wide), sensitive=["sex"])
     matrix = 8 * 582**2
     assert network.attention_size(schema, sizes) > 2 * matrix / 16
-    assert network.step_size(schema, sizes, 2) > 3 * 2 * matrix / 16
+    without, few, many = (network.step_size(schema, sizes, n) for n in (0, 2, 200))
+    assert without < few < many < matrix
     assert network.scoring_size(schema, sizes) < matrix
+
+
+@pytest.mark.parametrize("cls", [FCorrClassifier, BaselineClassifier])
+def test_memory_of_the_optimiser(cls, monkeypatch):
+    heard = []
+    adam = torch.optim.AdamW
+
+    def listening(groups, **options):
+        heard.append(options["betas"])
+        return adam(groups, **options)
+
+    monkeypatch.setattr("torch.optim.AdamW", listening)
+    for options in ({}, {"beta2": 0.999}):
+        cls(epochs=1, random_state=0, **options).fit(X, Y)
+    assert heard == [(0.9, 0.95), (0.9, 0.999)]
 
 
 def test_weight_decay_is_for_linear_layers_alone(monkeypatch):
@@ -481,6 +497,7 @@ REFUSALS = [
     ("ffn", {"learning_rate": "fast"}, "learning_rate must be a number above 0, or 'auto', got"),
     ("ffn", {"weight_decay": -1}, "weight_decay must be a number of at least 0, or 'auto', got -1"),
     ("ffn", {"car_rows": 0}, r"car_rows must be a number in \(0, 1\], got 0\."),
+    ("ffn", {"beta2": 1}, r"beta2 must be a number in \[0, 1\), got 1\."),
     ("ffn", {"car": -1}, "car must be a number of at least 0, 'paper' or None, got -1"),
     ("ffn", {"sensitive": "sexx"}, "sensitive must name columns of X, got 'sexx'. Did you mean"),
     ("ffn", {"device": "nope"}, "device must be one that torch can use here"),

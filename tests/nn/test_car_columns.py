@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch.autograd import gradcheck
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fcorr.nn import FCorrTransformer, FeedForwardNetwork, FTTransformer, TabTransformer
 from fcorr.nn.car import TokenwiseModel, car_cda, car_columns
@@ -170,7 +171,9 @@ def test_the_fused_kernel_and_the_matrix_agree_on_many_features(monkeypatch):
     exchanges = exchange_features(cardinalities, 80, [0, 5])
     expected, slopes = losses_and_gradients(car_cda, model.double(), (codes, numbers), exchanges)
     rows, steepest = (codes, numbers.float()), max(slope.abs().max() for slope in slopes.values())
-    for largest in (0.9, 0.0):  # no share is below 0: all take the matrix
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):  # an error, were it not possible
+        car_columns(model.float(), *rows, exchanges)
+    for largest in (0.99, 0.0):  # no share is below 0: all take the matrix
         monkeypatch.setattr("fcorr.nn.car._LARGEST_SHARE", largest)
         losses, gradients = losses_and_gradients(car_columns, model.float(), rows, exchanges)
         torch.testing.assert_close(losses.double(), expected, rtol=1e-4, atol=0)

@@ -97,14 +97,13 @@ class Architecture:
     def step_size(self, schema: Schema, sizes: Sizes, n_exchanges: int) -> int:
         """Return the size of a training step, with CAR for so many exchanges.
 
-        CAR makes one matrix, of which the gradient needs further copies; for each sensitive feature
-        copies of the queries and keys; and for each exchange a row and a column of the matrix.
+        CAR keeps queries and keys, and for each sensitive feature copies of them; and for each
+        exchange a row and a column of the attention matrix, which itself is never made.
         """
         floats = self.count_floats(schema, sizes)
         if n_exchanges:
             n_tokens, n_sensitive = self.n_attending(schema) + 1, len(schema.sensitive_positions)
-            floats += 2 * self._attention_floats(schema, sizes)
-            floats += n_sensitive * 4 * n_tokens * sizes["d_embedding"]
+            floats += (8 + 4 * n_sensitive) * n_tokens * sizes["d_embedding"]
             floats += n_exchanges * 6 * n_tokens * sizes["n_heads"]
         return _numbers(floats)
 

@@ -66,6 +66,7 @@ class BaseFCorr(NetworkEstimator):
         epochs: int = 20,
         batch_size: int | Literal["auto"] = "auto",
         learning_rate: float = 0.02,
+        beta2: float = 0.95,
         early_stopping: bool | int = False,
         validation_fraction: float = 0.1,
         kinds: Kinds | None = None,
@@ -104,6 +105,7 @@ class BaseFCorr(NetworkEstimator):
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.beta2 = beta2
         self.missing_numeric = missing_numeric
         self.engine = engine
 
@@ -170,6 +172,7 @@ class BaseFCorr(NetworkEstimator):
             epochs=self.epochs,
             batch_size=choose_batch_size(self.batch_size, n_rows),
             learning_rate=self.learning_rate,
+            beta2=self.beta2,
             patience=self._patience(),
             collapsed_epochs=self._collapsed_epochs(),
         )

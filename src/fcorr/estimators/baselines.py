@@ -66,6 +66,7 @@ class BaseBaseline(NetworkEstimator):
         epochs: int | Auto,
         batch_size: int | Auto,
         learning_rate: float | Auto,
+        beta2: float,
         weight_decay: float | Auto,
         early_stopping: bool | int,
         validation_fraction: float,
@@ -97,6 +98,7 @@ class BaseBaseline(NetworkEstimator):
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.beta2 = beta2
         self.weight_decay = weight_decay
         self.car_rows = car_rows
 
@@ -181,6 +183,7 @@ class BaseBaseline(NetworkEstimator):
             epochs=choose("epochs"),
             batch_size=choose_batch_size(self.batch_size, n_rows),
             learning_rate=choose("learning_rate"),
+            beta2=self.beta2,
             weight_decay=choose("weight_decay"),
             patience=self._patience(),
         )
@@ -341,6 +344,7 @@ class BaselineClassifier(NetworkClassifier, BaseBaseline):
         epochs: int | Auto = "auto",
         batch_size: int | Auto = "auto",
         learning_rate: float | Auto = "auto",
+        beta2: float = 0.95,
         weight_decay: float | Auto = "auto",
         early_stopping: bool | int = False,
         validation_fraction: float = 0.1,
@@ -363,6 +367,7 @@ class BaselineClassifier(NetworkClassifier, BaseBaseline):
             epochs=epochs,
             batch_size=batch_size,
             learning_rate=learning_rate,
+            beta2=beta2,
             weight_decay=weight_decay,
             early_stopping=early_stopping,
             validation_fraction=validation_fraction,
@@ -423,6 +428,7 @@ class BaselineRegressor(NetworkRegressor, BaseBaseline):
         epochs: int | Auto = "auto",
         batch_size: int | Auto = "auto",
         learning_rate: float | Auto = "auto",
+        beta2: float = 0.95,
         weight_decay: float | Auto = "auto",
         early_stopping: bool | int = False,
         validation_fraction: float = 0.1,
@@ -445,6 +451,7 @@ class BaselineRegressor(NetworkRegressor, BaseBaseline):
             epochs=epochs,
             batch_size=batch_size,
             learning_rate=learning_rate,
+            beta2=beta2,
             weight_decay=weight_decay,
             early_stopping=early_stopping,
             validation_fraction=validation_fraction,

@@ -322,8 +322,8 @@ class NetworkEstimator(ABC, TableReader):
             warnings.warn(
                 f"Predictions must differ between rows to be of use, got outputs with a standard "
                 f"deviation of {spread:.1g}. Either X says nothing of y, or training went astray: "
-                "try a smaller learning_rate, smaller batches (batch_size), less dropout or more "
-                "epochs.",
+                "try a smaller learning_rate, a longer memory of the optimiser (beta2=0.999), less "
+                "dropout or more epochs.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

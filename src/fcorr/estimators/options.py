@@ -75,6 +75,7 @@ _RULES: dict[str, _Rule] = {
         lambda v: v == "auto" or is_integer(v, 1),
     ),
     "learning_rate": ("a number above 0", lambda v: is_number(v) and v > 0),
+    "beta2": ("a number in [0, 1)", lambda v: is_number(v) and 0 <= v < 1),
     "early_stopping": (
         "True, False or a number of epochs to wait of at least 1",
         lambda v: is_boolean(v) or is_integer(v, 1),

@@ -31,6 +31,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn.functional import gelu, scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
 
 from fcorr.nn.attention import attend_with_partition
 from fcorr.nn.counterfactuals import Exchange, exchanged_features
@@ -38,7 +39,7 @@ from fcorr.nn.engine import runs_compiled
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer, Watched
 from fcorr.nn.layers import ElementwiseLinear
 
-_SMALLEST_SHARE, _LARGEST_SHARE = 1e-30, 0.9  # between which a share tells what the others have
+_SMALLEST_SHARE, _LARGEST_SHARE = 1e-30, 0.99  # between which a share tells what the others have
 
 
 class AttentiveModel(Protocol):
@@ -157,18 +158,22 @@ def _log_sum_of_others(q_BHFE: Tensor, k_BHTE: Tensor, watched: list[int]) -> Te
 
     Torch's fused attention, which makes no matrix, tells it by the share w that the watched keys
     have: the others' sum is theirs times (1 − w)/w. That loses digits where w is next to 1, and all
-    of them where it is 0; such batches take the matrix.
+    of them where it is 0; such batches take matrices, one row's at a time.
     """
-    is_watched_T1 = torch.zeros_like(k_BHTE[0, 0, :, :1])
-    is_watched_T1[watched] = 1.0
-    values_BHTE = is_watched_T1.expand_as(k_BHTE)  # the fused kernel wants them as wide as the keys
+    values_BHTE = torch.zeros_like(k_BHTE)  # the fused kernel wants them whole
+    values_BHTE[:, :, watched] = 1.0
     share_BHF = scaled_dot_product_attention(q_BHFE, k_BHTE, values_BHTE, scale=1.0)[..., 0]
     least, largest = torch.aminmax(share_BHF.detach())
     if least > _SMALLEST_SHARE and largest < _LARGEST_SHARE:
         log_watched_BHF = (q_BHFE @ _take(k_BHTE, watched).mT).logsumexp(3)
         return log_watched_BHF + torch.log1p(-share_BHF) - share_BHF.log()
-    others = [t for t in range(k_BHTE.shape[2]) if t not in watched]
-    return torch.logsumexp(q_BHFE @ _take(k_BHTE, others).mT, 3)
+    k_others_BHRE = _take(k_BHTE, [t for t in range(k_BHTE.shape[2]) if t not in watched])
+    rows = zip(q_BHFE.split(1), k_others_BHRE.split(1), strict=True)
+    return torch.cat([checkpoint(_log_sum, *row, use_reentrant=False) for row in rows])
+
+
+def _log_sum(q_BHFE: Tensor, k_BHTE: Tensor) -> Tensor:
+    return torch.logsumexp(q_BHFE @ k_BHTE.mT, 3)
 
 
 def _take(x_BHTE: Tensor, tokens: list[int]) -> Tensor:

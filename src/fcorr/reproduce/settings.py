@@ -227,7 +227,7 @@ def _list_fits(experiment: str, config: dict[str, Any], size: Size, seed: int) -
             100 if size == "full" else read_config("smoke")["lightgbm"]["n_estimators"],
         )
         columns = config["sensitive"] if len(tables) == 1 else config["sensitive"][table]
-        arguments = _arguments(spec, config, size) | config.get("of_model", {}).get(model, {})
+        arguments = _arguments(model, config, size)
         if "objective" in config and spec["kind"] != "fairlearn":
             arguments["objective"] = config["objective"]
         bins = config.get("bins", {}).get(table)
@@ -261,10 +261,12 @@ def _source(table: str, size: Size) -> str:
     return "baf"
 
 
-def _arguments(spec: dict[str, Any], config: dict[str, Any], size: Size) -> dict[str, Any]:
-    """Gather a model's arguments: the experiment's for its kind, its own, those of the size."""
+def _arguments(model: str, config: dict[str, Any], size: Size) -> dict[str, Any]:
+    """Gather a model's arguments: its own, the experiment's for its kind and for it, the size's."""
+    spec = read_config("models")[model]
     kind = spec["kind"]
-    arguments = {**config.get(kind, {}), **spec.get("arguments", {})}
+    of_model = config.get("of_model", {}).get(model, {})
+    arguments = {**config.get(kind, {}), **spec.get("arguments", {}), **of_model}
     if size == "smoke":
         arguments |= read_config("smoke").get(kind, {})
     return arguments
@@ -292,13 +294,11 @@ def _list_costs(
         }
         if seed == 0:  # counts and sizes do not depend on chance
             for model in config["sizes"][table]:
-                spec = read_config("models")[model]
-                arguments = _arguments(spec, its, "full")
                 yield CostRun(
                     model=model,
                     measure="size",
-                    kind=spec["kind"],
-                    arguments=arguments,
+                    kind=read_config("models")[model]["kind"],
+                    arguments=_arguments(model, its, "full"),
                     n_rows=config["sizes"]["batch_size"],
                     **shared,
                 )
@@ -306,7 +306,7 @@ def _list_costs(
             model="FCorr + CAR",
             measure="epochs",
             kind="printed",
-            arguments=_arguments(read_config("models")["FCorr + CAR"], its, "full"),
+            arguments=_arguments("FCorr + CAR", its, "full"),
             n_rows=config["epochs"][table],
             **shared,
         )

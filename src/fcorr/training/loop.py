@@ -17,9 +17,6 @@ from fcorr.training.progress import SilentProgress
 from fcorr.training.workers import Workers
 
 _WARM_UP = 0.1  # share of the steps in which the learning rate rises to its full height
-# A short memory for the squared gradient: CAR's is large at first and tiny once the categories have
-# moved together, and Adam's usual 0.999 would still divide by the first when it meets the second.
-_BETAS = (0.9, 0.95)
 # Sizes of work are counted in numbers of the table as FCorrTransformer reads it; what other models
 # do with a row is counted as so many numbers as it takes the memory of.
 _CHUNK_NUMBERS = 2**18  # scored at a time by each thread
@@ -43,6 +40,10 @@ class Pace:
     epochs: int
     batch_size: int
     learning_rate: float
+    # A short memory for the squared gradient: CAR's is large at first and tiny once the categories
+    # have moved together, and Adam's usual 0.999 would still divide by the first when it meets the
+    # second.
+    beta2: float = 0.95
     weight_decay: float = 0.0
     patience: int | None = None
     collapsed_epochs: int = 0
@@ -83,8 +84,9 @@ def train(
         Told of every epoch.
     """
     model = objective.model
+    betas = (0.9, pace.beta2)
     optimizer = torch.optim.AdamW(
-        _parameter_groups(model, pace.weight_decay), lr=pace.learning_rate, betas=_BETAS, fused=True
+        _parameter_groups(model, pace.weight_decay), lr=pace.learning_rate, betas=betas, fused=True
     )
     n_steps = pace.epochs * math.ceil(len(rows) / pace.batch_size)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _one_cycle(n_steps))
