@@ -321,6 +321,8 @@ OPTIONS = [
     ("batch_size", "big", "an integer of at least 1, or 'auto'"),
     ("learning_rate", 0, "a number above 0"),
     ("learning_rate", float("nan"), "a number above 0"),
+    ("beta2", 1, r"a number in \[0, 1\)"),
+    ("beta2", -0.1, r"a number in \[0, 1\)"),
     ("early_stopping", 0, "True, False or a number of epochs"),
     ("early_stopping", "soon", "True, False or a number of epochs"),
     ("validation_fraction", 1, r"a number in \(0, 1\)"),
