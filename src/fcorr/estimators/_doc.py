@@ -133,7 +133,7 @@ car : float, "paper" or None, default=None
     categorical columns only.
 car_rows : float, default=1.0
     Share of the rows of each step that ``car`` is computed of. Its time grows with the square of
-    the number of features: with hundreds of them a share of 0.25 makes steps several times faster,
+    the number of features: with hundreds of them a small share makes steps much faster,
     and the gradient stays right on average.
 dropout : float or "auto", default="auto"
     Dropout of the network, in FT-Transformer of its feed-forward parts. ``"auto"`` is 0.1 for
