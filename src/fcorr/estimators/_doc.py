@@ -19,8 +19,8 @@ batch_size : int or "auto", default="auto"
     Rows per step; ``"auto"`` takes about 64 steps an epoch, with 32 to 2,048 rows each.
 beta2 : float, default=0.95
     How long Adam remembers squared gradients. The default suits CAR, whose gradient falls by
-    orders of magnitude; where a rare row, such as a large claim, has most of the gradient, training
-    is steadier with 0.999.
+    orders of magnitude; where rare rows, such as large claims, have most of the gradient, a longer
+    memory (0.999) is worth a try.
 early_stopping : bool or int, default=False
     Stop when the validation loss (with λ times CAR, as in training) has not fallen for this
     many epochs (True: 5), and keep the best weights. Validates on ``eval_set`` or, without
