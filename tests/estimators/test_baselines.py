@@ -314,6 +314,18 @@ def test_slices_and_chunks_of_single_rows_train_the_same_model(network, monkeypa
     assert first == pytest.approx(second, rel=1e-4)
 
 
+@each_transformer
+def test_significance_of_large_tables_is_that_of_every_so_many_th_row(network, monkeypatch):
+    whole = classifier(network, epochs=1).fit(X, Y)
+    n_weights = len(X) * whole._n_attending() ** 2
+    monkeypatch.setattr("fcorr.estimators.baselines._ATTENTION_ENTRIES", n_weights / 2.5)
+    some = classifier(network, epochs=1).fit(X, Y)
+    matrix = whole.attention(X.iloc[::3])
+    received = dict(zip(matrix.names, matrix.values.sum(0), strict=True))
+    assert some.feature_significance() == pytest.approx(received)
+    assert some.feature_significance() != pytest.approx(whole.feature_significance())
+
+
 def test_sizes_of_work_grow_with_the_attention():
     """581 features: a row's attention matrices, which a step makes none of, are millions."""
     rng = np.random.default_rng(0)

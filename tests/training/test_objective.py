@@ -113,9 +113,11 @@ def test_any_network_with_attention_has_car_by_its_definition(batch):
 
 @pytest.mark.parametrize(("share", "n_rows"), [(0.25, 4), (0.26, 5), (1e-9, 1)])
 def test_car_of_a_share_of_the_rows(batch, share, n_rows):
-    """The performance loss is of all of them."""
+    """The performance loss is of all of them; so is CAR of what is only measured."""
     assert len(batch) == 16
-    model = FTTransformer([3, 3], 2, d_embedding=8, n_layers=1, n_heads=2).eval()
+    sizes = {"d_embedding": 8, "n_layers": 1, "n_heads": 2}
+    dropouts = {"attention_dropout": 0.0, "feed_forward_dropout": 0.0}
+    model = FTTransformer([3, 3], 2, **sizes, **dropouts).train()
     options = {"exchanges": RACE, "car": 7.0, "numbers_per_row": 7}
     whole = BaselineObjective(model, binary_log_loss, **options)(batch)
     total, performance, car = BaselineObjective(model, binary_log_loss, car_rows=share, **options)(
@@ -125,6 +127,9 @@ def test_car_of_a_share_of_the_rows(batch, share, n_rows):
     of_first = BaselineObjective(model, binary_log_loss, **options)(first)
     torch.testing.assert_close((performance, car), (whole[1], of_first[2]))
     torch.testing.assert_close(total, performance + 7 * car)
+    model.eval()
+    measured = BaselineObjective(model, binary_log_loss, car_rows=share, **options)(batch)
+    torch.testing.assert_close(measured, whole)
 
 
 class AttentionOnly(torch.nn.Module):

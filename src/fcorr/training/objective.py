@@ -217,7 +217,8 @@ class BaselineObjective(BaseObjective):
     loss, exchanges, car
         See :class:`BaseObjective`.
     car_rows : float
-        Share of a batch's rows that CAR is computed of: the first, as batches are in no order.
+        Share of a batch's rows that CAR is computed of in training: the first, as batches are in no
+        order. A validation and the paper's rule take all rows.
     numbers_per_row : int
         Size of one row's step, see :meth:`BaseObjective.numbers_per_row`.
     """
@@ -245,7 +246,7 @@ class BaselineObjective(BaseObjective):
 
     def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
         outputs = self._outputs(batch)
-        n_rows = math.ceil(self.car_rows * len(batch))
+        n_rows = math.ceil(self.car_rows * len(batch)) if self.model.training else len(batch)
         rows = batch.x_cat[:n_rows], batch.x_num[:n_rows], self.exchanges
         if isinstance(self.model, TokenwiseModel):
             return outputs, car_columns(self.model, *rows)
