@@ -65,7 +65,7 @@ bench-speed: $(READY)
 	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.speed
 	$(BIN)/python benchmarks/update_readme.py
 
-# Every experiment of the paper, two hours on two cores; goes on where it was interrupted.
+# Every experiment of the paper, less than three hours on two cores; goes on where it was interrupted.
 reproduce: $(READY)
 	$(BIN)/fcorr reproduce all --output docs
 

@@ -253,18 +253,30 @@ def test_metrics_that_were_not_estimable_are_left_out():
     assert Results(records).by_seed("baf", "FCorr", "EqOpp") == {0: 0.5, 2: 0.7}
 
 
+LEARNT, CONSTANT = [0.30, 0.25, 0.35, 0.28, 0.31], [0.15, 0.00, 0.09, 0.01, 0.20]
+
+
 @pytest.mark.parametrize(
-    ("ginis", "expected"),
+    ("ginis", "with_car", "expected"),
     [
-        ([0.30, 0.25, 0.35, 0.28, 0.31], Verdict.HOLDS),
-        ([0.15, 0.00, 0.09, 0.01, 0.20], Verdict.NOT_TESTABLE),  # a model that learnt nothing
+        (LEARNT, LEARNT, Verdict.HOLDS),
+        (CONSTANT, LEARNT, Verdict.NOT_TESTABLE),
+        (LEARNT, CONSTANT, Verdict.NOT_TESTABLE),  # a constant is invariant, and worth nothing
     ],
 )
-def test_flips_of_claims_say_something_only_of_models_that_learnt(ginis, expected):
+def test_flips_of_claims_say_something_only_of_models_that_learnt(ginis, with_car, expected):
     models = {
         "FCorr": {"Gini": ginis, "AvgIF": 90.0},
-        "FCorr + CAR": {"Gini": ginis, "AvgIF": 0.001},
+        "FCorr + CAR": {"Gini": with_car, "AvgIF": 0.001},
     }
     found = verdict(fits("claims", models, ["credit_score"]), "With CAR, FCorr's flip metrics are")
     assert found.verdict is expected
     assert "AvgIF 90.00 without, 0.0010 with CAR" in found.evidence
+
+
+def test_price_of_car_on_claims_is_shown_fit_by_fit():
+    models = {"FCorr": {"Gini": LEARNT}, "FCorr + CAR": {"Gini": CONSTANT}}
+    records = fits("claims", models, ["credit_score"], training={"car_weight": 1e6})
+    found = verdict(records, "CAR costs some ranking power")
+    assert found.verdict is Verdict.FAILS
+    assert "0.15 (1e+06), 0.00 (1e+06), 0.09 (1e+06), 0.01 (1e+06), 0.20 (1e+06)" in found.evidence
