@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 from torch.autograd import gradcheck
+from torch.nn.functional import layer_norm
 
 from fcorr.nn import FCorrEncoderLayer, FCorrTransformer
 from fcorr.nn.attention import attend, attention_scores, attention_weights, mean_attention_scores
@@ -28,6 +29,15 @@ def test_parameter_counts_are_the_papers(cardinalities, n_numeric, head, total, 
     model = FCorrTransformer(cardinalities, n_numeric, head, numeric_embedding="paper")
     assert n_parameters(model) == total
     assert n_parameters(model.head) == in_head
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("n_features", [14, 581])
+def test_a_new_layer_hands_on_what_its_features_say(n_features, residual):
+    layer = FCorrEncoderLayer(n_features, n_elementwise=4, residual=residual, generator=seeded())
+    h = torch.randn(200, n_features, generator=seeded(1))
+    before, after = (layer_norm(x, [n_features]) for x in (h, layer(h)))
+    assert (before * after).mean() > 0.95  # their correlation over the features of a row
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3, 31])

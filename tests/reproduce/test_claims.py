@@ -253,25 +253,29 @@ def test_metrics_that_were_not_estimable_are_left_out():
     assert Results(records).by_seed("baf", "FCorr", "EqOpp") == {0: 0.5, 2: 0.7}
 
 
-LEARNT, CONSTANT = [0.30, 0.25, 0.35, 0.28, 0.31], [0.15, 0.00, 0.09, 0.01, 0.20]
+LEARNT, CONSTANT = [0.30, 0.25, 0.35, 0.28, 0.31], [0.03, 0.00, 0.09, -0.01, 0.02]
+SOME = [0.30, 0.25, 0.01, 0.28, 0.31]
+AT_THE_CONSTANT = [9.0, 9.0, 0.0, 9.0, 9.0]  # the third fit of SOME is one
 
 
 @pytest.mark.parametrize(
-    ("ginis", "with_car", "expected"),
+    ("ginis", "with_car", "flips", "expected", "evidence"),
     [
-        (LEARNT, LEARNT, Verdict.HOLDS),
-        (CONSTANT, LEARNT, Verdict.NOT_TESTABLE),
-        (LEARNT, CONSTANT, Verdict.NOT_TESTABLE),  # a constant is invariant, and worth nothing
+        (LEARNT, LEARNT, 0.001, Verdict.HOLDS, "AvgIF 90.00 without, 0.0010 with CAR"),
+        (LEARNT, SOME, AT_THE_CONSTANT, Verdict.FAILS, "Of 4 of 5 seeds"),
+        (SOME, LEARNT, AT_THE_CONSTANT, Verdict.FAILS, "90.00 without, 9.0000 with CAR"),
+        (LEARNT, CONSTANT, 0.0, Verdict.NOT_TESTABLE, "Of 0 of 5 seeds"),
+        (CONSTANT, LEARNT, 0.0, Verdict.NOT_TESTABLE, "Of 0 of 5 seeds"),
     ],
 )
-def test_flips_of_claims_say_something_only_of_models_that_learnt(ginis, with_car, expected):
+def test_flips_of_claims_are_judged_where_models_learnt(ginis, with_car, flips, expected, evidence):
     models = {
         "FCorr": {"Gini": ginis, "AvgIF": 90.0},
-        "FCorr + CAR": {"Gini": with_car, "AvgIF": 0.001},
+        "FCorr + CAR": {"Gini": with_car, "AvgIF": flips},
     }
     found = verdict(fits("claims", models, ["credit_score"]), "With CAR, FCorr's flip metrics are")
     assert found.verdict is expected
-    assert "AvgIF 90.00 without, 0.0010 with CAR" in found.evidence
+    assert evidence in found.evidence
 
 
 def test_price_of_car_on_claims_is_shown_fit_by_fit():
@@ -279,4 +283,4 @@ def test_price_of_car_on_claims_is_shown_fit_by_fit():
     records = fits("claims", models, ["credit_score"], training={"car_weight": 1e6})
     found = verdict(records, "CAR costs some ranking power")
     assert found.verdict is Verdict.FAILS
-    assert "0.15 (1e+06), 0.00 (1e+06), 0.09 (1e+06), 0.01 (1e+06), 0.20 (1e+06)" in found.evidence
+    assert "0.03 (1e+06), 0.00 (1e+06), 0.09 (1e+06), -0.01 (1e+06), 0.02 (1e+06)" in found.evidence

@@ -82,6 +82,10 @@ class FCorrEncoderLayer(nn.Module):
             with torch.no_grad():
                 for parameter in self.stack[-1].parameters():
                     parameter.mul_(0.1)
+                if not residual:
+                    # The attention hands on some 1/√p of a feature, which constants would drown.
+                    for layer in self.stack:
+                        cast(ElementwiseLinear, layer).bias.zero_()
 
     def forward(self, h: Tensor) -> Tensor:
         """Let the features attend to each other, then transform each by itself."""

@@ -1,7 +1,7 @@
 """Questions that claims ask of records: a metric's mean, and how far two models differ."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,11 @@ class Results:
             if model in (None, record["model"])
             and all(_holds(record, name, value) for name, value in where.items())
         ]
+
+    def at_seeds(self, experiment: str, seeds: Collection[int]) -> "Results":
+        """Return the same results with some seeds of an experiment alone."""
+        some = [record for record in self.select(experiment) if record["seed"] in seeds]
+        return Results({**self._records, experiment: some})
 
     def by_seed(
         self, experiment: str, model: str, metric: str, *, subset: str = "test", **where: Any
