@@ -101,6 +101,8 @@ def test_large_matrices_are_kept_of_one_seed(data_folder, find_run):
     assert np.shape(carry_out_fit(small)["attention"]["first"]) == (3, 3)
 
 
+# In the one epoch of the smoke size a network may learn next to nothing.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("model", ["FCorr + CAR", "LightGBM"])
 def test_the_record_of_a_regression_with_exposure(real_data, find_run, model):
     run = find_run("motor", model, table="fremtpl2")
