@@ -278,6 +278,23 @@ def test_flips_of_claims_are_judged_where_models_learnt(ginis, with_car, flips, 
     assert evidence in found.evidence
 
 
+@pytest.mark.parametrize(
+    ("trees", "expected"),
+    [
+        ([0.50, 0.45, 0.55, 0.48, 0.51], Verdict.HOLDS),
+        ([0.20, 0.15, 0.25, 0.18, 0.21], Verdict.NOT_TESTABLE),  # a baseline that was not tuned
+    ],
+)
+def test_trees_that_were_not_tuned_can_lead_but_not_fall_behind(trees, expected):
+    models = {
+        "LightGBM": {"Gini": trees},
+        "FCorr": {"Gini": LEARNT},
+        "FT-Transformer": {"Gini": LEARNT},
+    }
+    records = fits("claims", models, ["credit_score"])
+    assert verdict(records, "LightGBM predicts best").verdict is expected
+
+
 def test_price_of_car_on_claims_is_shown_fit_by_fit():
     models = {"FCorr": {"Gini": LEARNT}, "FCorr + CAR": {"Gini": CONSTANT}}
     records = fits("claims", models, ["credit_score"], training={"car_weight": 1e6})

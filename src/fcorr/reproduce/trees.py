@@ -1,4 +1,4 @@
-"""LightGBM with its default settings, as the paper uses it, and the threshold it settles."""
+"""LightGBM with its default settings, as the paper uses it on BAF, and the threshold it settles."""
 
 import functools
 from collections.abc import Callable
