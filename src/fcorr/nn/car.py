@@ -437,9 +437,10 @@ def augmented_forward(
 def paper_weight(performance_loss: float, car_loss: float) -> float:
     """Weight λ of CAR from the losses on the first batch.
 
-    NOTE[DIFF]: the paper prints ``10^⌊L_perf / L_CAR⌋``, which overflows as soon as the ratio
-    passes 308. This is ``10^⌊log10(L_perf / L_CAR)⌋``, the power of ten next below the ratio. It is
-    1 where a loss is 0 and there is no ratio.
+    NOTE[DIFF]: the paper prints ``10^⌊L_perf / L_CAR⌋``. The loss that it multiplies is a float32,
+    in which that is infinite as soon as the ratio reaches 39. This is ``10^⌊log10(L_perf /
+    L_CAR)⌋``, the largest power of ten that is not above the ratio. It is 1 where a loss is 0 or
+    less and there is no ratio to take.
 
     Examples
     --------

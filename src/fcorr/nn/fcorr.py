@@ -83,7 +83,8 @@ class FCorrEncoderLayer(nn.Module):
                 for parameter in self.stack[-1].parameters():
                     parameter.mul_(0.1)
                 if not residual:
-                    # The attention hands on some 1/√p of a feature, which constants would drown.
+                    # NOTE[DIFF]: the paper prints no start values. The attention hands on some 1/√p
+                    # of a feature, which biases drawn at random would drown.
                     for layer in self.stack:
                         cast(ElementwiseLinear, layer).bias.zero_()
 
