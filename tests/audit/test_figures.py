@@ -182,6 +182,18 @@ def test_stands_alone_and_is_accessible(figure):
     assert not re.search(r"<script|<style|<image|@import|\son\w+=", svg)
 
 
+def test_a_sensitive_feature_is_named_once_with_a_star_or_without():
+    def described(*names, sensitive):
+        panels = [BarPanel(f"panel {i}", [name], [1.0]) for i, name in enumerate(names)]
+        svg = bar_chart_svg(panels, title="Title", x_label="diagonal", sensitive=sensitive)
+        return ElementTree.fromstring(svg)[1].text or ""
+
+    both = ("age", "age *")
+    assert described("age", "age *", sensitive=both).endswith("Sensitive: age.")
+    assert described("age *", "zip", sensitive=both).endswith("Sensitive: age.")
+    assert described("age *", sensitive=["age *"]).endswith("Sensitive: age *.")  # its own name
+
+
 @pytest.mark.parametrize("figure", FIGURES)
 def test_same_data_same_bytes_and_ids_of_its_own(figure):
     assert figure() == figure()

@@ -6,6 +6,8 @@ import pytest
 
 from fcorr.reproduce import settings
 from fcorr.reproduce.data import load_split
+from fcorr.reproduce.report.claims import CLAIMS, OURS
+from fcorr.reproduce.report.results import Results
 from fcorr.reproduce.settings import list_runs
 from fcorr.reproduce.trees import papers_threshold
 
@@ -63,3 +65,57 @@ def change_config(monkeypatch):
         )
 
     return change
+
+
+N_SEEDS = 5
+
+
+@pytest.fixture
+def make_fit():
+    """Make the record of a fit; a metric is one number, or one for each seed."""
+
+    def make(experiment, model, seed, *, columns, metrics, table="table", point=None, **fields):
+        values = {name: v[seed] if isinstance(v, list) else v for name, v in metrics.items()}
+        return {
+            "experiment": experiment,
+            "model": model,
+            "seed": seed,
+            "config": {"data": {"name": table}, "point": point or {}},
+            "data": {"name": "made up", "stands_in_for": ""},
+            "performance": {"train": values, "test": values},
+            "fairness": {column: {"train": values, "test": values} for column in columns},
+            "training": {},
+            "attention": {},
+            "significance": {},
+            "warnings": [],
+            **fields,
+        }
+
+    return make
+
+
+@pytest.fixture
+def make_fits(make_fit):
+    """Make the records of some models, five seeds each."""
+
+    def make(experiment, models, columns, **shared):
+        return {
+            experiment: [
+                make_fit(experiment, model, seed, columns=columns, metrics=metrics, **shared)
+                for model, metrics in models.items()
+                for seed in range(N_SEEDS)
+            ]
+        }
+
+    return make
+
+
+@pytest.fixture
+def judged():
+    """Check the one claim in whose text some words stand."""
+
+    def judge(records, words):
+        (claim,) = [claim for claim in (*CLAIMS, *OURS) if words in claim.text]
+        return claim.check(Results(records))
+
+    return judge

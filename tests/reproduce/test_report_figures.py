@@ -103,6 +103,24 @@ def test_bars_tell_what_is_shared_with_trees():
     assert "x10" not in " ".join(text for text in shown if text)
     assert "LightGBM" in texts(others)
     assert "FT-Transformer" not in texts(others)
+    assert networks.title == "The 10 most significant features on bank account fraud: FCorr"
+    assert others.title == "The 10 most significant features on bank account fraud: LightGBM"
+    assert "counted of these means" in networks.caption
+
+
+def test_a_starred_sensitive_feature_is_described_once():
+    first = ranked("customer_age", "income")
+    records = {
+        "baf": [
+            record("FT-Transformer", significance={"significance": first}),
+            record("LightGBM", significance={"split": first, "gain": {}}),
+        ]
+    }
+    (figure,) = make_figures(records)
+    assert figure.title.endswith(": FT-Transformer and LightGBM")
+    (description,) = ElementTree.fromstring(figure.svg).iter(f"{SVG}desc")
+    assert "customer_age * 2.0" in description.text
+    assert description.text.endswith("Sensitive: customer_age.")
 
 
 def test_bars_are_means_over_seeds_and_need_no_trees():
@@ -116,6 +134,7 @@ def test_bars_are_means_over_seeds_and_need_no_trees():
     assert figure.name == "claims_significance_networks"
     assert "FCorr" in texts(figure)
     assert {"a: 2.0", "b: 2.4"} <= set(hints(figure))
+    assert "star" not in figure.caption
 
 
 def test_controllability_has_the_means_and_what_is_missing_is_left_out():

@@ -40,8 +40,11 @@ from fcorr.training.workers import start_workers
 Columns = str | int | Sequence[str | int] | None
 EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
 
+EQUAL_PREDICTIONS = "Predictions must differ between rows to be of use"
+"""How the warning of a network begins that predicts one value for all."""
+
 _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
-_NO_SPREAD = 1e-3  # of outputs: a network that predicts one value for all
+_NO_SPREAD = 1e-3  # of outputs, to count as one value
 
 
 class NetworkEstimator(ABC, TableReader):
@@ -320,10 +323,9 @@ class NetworkEstimator(ABC, TableReader):
         spread = outputs.std(0).max()
         if spread < _NO_SPREAD and (outcomes.y != outcomes.y[0]).any():
             warnings.warn(
-                f"Predictions must differ between rows to be of use, got outputs with a standard "
-                f"deviation of {spread:.1g}. Either X says nothing of y, or training went astray: "
-                "try a smaller learning_rate, a longer memory of the optimiser (beta2=0.999), less "
-                "dropout or more epochs.",
+                f"{EQUAL_PREDICTIONS}, got outputs with a standard deviation of {spread:.1g}. "
+                "Either X says nothing of y, or training went astray: try a smaller learning_rate, "
+                "a longer memory of the optimiser (beta2=0.999), less dropout or more epochs.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -1,4 +1,4 @@
-"""LightGBM with its default settings, as the paper uses it on BAF, and the threshold it settles."""
+"""LightGBM, and the threshold that it settles with its default settings, as the paper has it."""
 
 import functools
 from collections.abc import Callable

@@ -12,6 +12,7 @@ from fcorr._core.errors import InvalidInputError
 from fcorr.audit.figures._text import printable
 
 MAX_FEATURES = 60
+_STAR = " *"  # what a caller may put behind a name to single it out; no part of the name
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +72,13 @@ def as_names(sensitive: Collection[str]) -> frozenset[str]:
 
 
 def describe_marked(panels: Sequence[Panel], marked: Collection[str]) -> list[str]:
-    """Name the sensitive features that are shown, in a sentence if there are any."""
-    shown = sorted({name for panel in panels for name in panel.names if name in marked})
+    """Name the sensitive features that are shown, in a sentence if there are any.
+
+    One that is marked with and without a star is named once, without it.
+    """
+    labels = {name for panel in panels for name in panel.names if name in marked}
+    plain = {name: name.removesuffix(_STAR) for name in labels}
+    shown = sorted({plain[name] if plain[name] in marked else name for name in labels})
     return [f"Sensitive: {', '.join(shown)}."] if shown else []
 
 

@@ -134,14 +134,14 @@ def _fit_table(fits: Records) -> ReportTable:
     for experiment, records in fits.items():
         for data in dict.fromkeys(record["config"]["data"]["name"] for record in records):
             some = [record for record in records if record["config"]["data"]["name"] == data]
-            for model, of_model in group_models(some, experiment).items():
+            for model, of_model in _group_fits(some, experiment).items():
                 seconds = [record["seconds"] for record in of_model]
                 rows.append(
                     [
                         of_model[0]["data"]["name"],
                         model,
                         f"{of_model[0]['data']['n_train']:,}",
-                        _count([record["parameters"] for record in of_model[:1]]),
+                        _range([record["parameters"] for record in of_model]),
                         show_cell([found["fit"] for found in seconds], decimals=2),
                         show_cell([found["epoch"] for found in seconds], decimals=2).replace(
                             "n/a", "–"
@@ -158,12 +158,30 @@ def _fit_table(fits: Records) -> ReportTable:
         "Fit, s",
         "Epoch, s",
         "Peak memory, MB",
-        "Seeds",
+        "Fits",
     ]
     caption = (
-        "Mean ± standard deviation over seeds. Fits may have run side by side: seconds are rough. "
+        "Mean ± standard deviation over fits: of all seeds and, where a model is fitted for each "
+        "sensitive column, of all columns. Fits may have run side by side: seconds are rough. "
         "Memory is the process's largest while fitting: libraries, data, and what earlier fits "
         "left behind are in it."
     )
     table = TextTable(header, rows)
     return ReportTable("costs", "What the fits cost", caption, table, n_labels=2)
+
+
+def _group_fits(records: list[Record], experiment: str) -> dict[str, list[Record]]:
+    """Group fits by model; a seed has one for each sensitive column, and each of them costs."""
+    latest = {(r["model"], r["seed"], *r["config"]["sensitive"]): r for r in records}
+    return {
+        model: [record for record in latest.values() if record["model"] == model]
+        for model in group_models(records, experiment)
+    }
+
+
+def _range(counts: list[int | None]) -> str:
+    """Write how many there are: knots follow a seed's rows, and removed columns differ in size."""
+    known = sorted({count for count in counts if count is not None})
+    if not known:
+        return "–"
+    return f"{known[0]:,}" if len(known) == 1 else f"{known[0]:,} to {known[-1]:,}"

@@ -31,13 +31,25 @@ the originals. Adult and the motor policies are the real ones.
 """
 
 _RULES = """\
-A verdict is computed from the records by a stated rule, not written by hand. "More", "better" or
-"lower" means: in the mean over seeds, and told from 0 by Student's test of the paired differences
-at 5 %; what is level is not better. A claim of several parts, metrics or tables holds in part if
-some of them do. What the paper prints as 0.0000 is below 5e-5. "Little" accuracy is at most .005 of
-AUROC (.01: in part), "small" memory at most a tenth, and rankings "largely agree" with a rank
-correlation above .6 (.3: in part) and more shared features than chance. Differences are means ±
-standard errors over seeds; where seeds share test rows, these rows' own sampling error is left out.
+A verdict is computed from the records by a rule, not written by hand:
+
+- Differences are means ± standard errors over seeds, paired by seed; where seeds share test rows,
+  these rows' own sampling error is left out. "More", "better" or "lower" means told from 0 by
+  Student's test at 5 %. One that is not is marked ≈: "does not hold" then says that the claim is
+  not borne out, not that it is refuted.
+- A claim of several parts, metrics, tables or fits holds in part if some of them do.
+- Zero is what the paper's digits make it: below 5e-5 where it prints 0.0000, below .005 where it
+  prints 0.00. Predictions are invariant with an AvgIF below 1e-4 of a probability, or below a
+  thousandth of what it is without CAR where they are frequencies.
+- A constant does not change under a flip either. Where fits learnt nothing (an AUROC up to .55, a
+  Gini up to .1, or predictions that do not differ), claims of fairness on amounts and of several
+  layers are judged at the other seeds, those on a difference only if there are four of them.
+- "Little" accuracy and "level" are .005 of AUROC (.01: little in part); of Gini on amounts, "not
+  much" is .05 (.08: in part). "Small" memory is a tenth, "roughly half" at most .6.
+- Rankings "largely agree" with a rank correlation above .6 (.3: in part) and more shared features
+  than chance; "high" attention is a place among the first 10. "Generally" means in four of five
+  fits, "most" in more than half, "steadily" a rank correlation with λ below -.8. λ takes "little"
+  where more than half is left.
 """
 
 _SMOKE = """
@@ -101,7 +113,8 @@ def _write(
         rest = [item for item in rest if item not in own]
         if records.get(experiment):
             config = read_config(experiment)
-            parts.append(f"## {config['title']}\n\nPaper: section {config['section']}.\n")
+            note = f" {config['note']}" if "note" in config else ""
+            parts.append(f"## {config['title']}\n\nPaper: section {config['section']}.{note}\n")
             parts += map(_show, own)
     if rest:
         parts += ["## Across the experiments\n", *map(_show, rest)]
@@ -124,7 +137,8 @@ def _describe_runs(records: Records) -> str:
         f"{len(every)} runs; the fits and their measurements took {seconds / 3600:.1f} hours of "
         f"one core. Versions: {named}. Hyperparameters are in the configurations of the package "
         "(`fcorr/reproduce/configs`); what is not the paper's or a default was chosen on rows held "
-        "out of a training file, or on other draws of a generated table."
+        "out of a training file, or on other draws of a generated table. Notes below say where a "
+        "first look at the reported draws was the reason to choose anew."
     )
 
 

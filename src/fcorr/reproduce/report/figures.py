@@ -32,6 +32,7 @@ from fcorr.reproduce.report.significance import (
 from fcorr.reproduce.runs import Record
 
 _SPLIT = f"{TREES}, split"
+_STAR = " *"  # behind a name, as the figures' descriptions know it
 _HEAT = "Mean over training rows; the sensitive feature stands first."
 _PLACES = ("first", "last")
 _BARS = {
@@ -158,25 +159,34 @@ def _bars(experiment: str, data: str, records: list[Record]) -> Iterator[ReportF
                 continue
             n_shared = count_shared(found[name], trees, n_first)
             heading = f"{name}: {n_shared} of {n_first} shared with {TREES}" if trees else name
-            labels = [f"{n} *" if n in of_trees else n for n in shown]
+            labels = [f"{n}{_STAR}" if n in of_trees else n for n in shown]
             panels.append(BarPanel(heading, labels, values))
-        title = f"The {n_first} most significant features on {data}"
+        drawn = " and ".join(MEASURES[name][0] for name in there)
+        title = f"The {n_first} most significant features on {data}: {drawn}"
         models = {MEASURES[name][0] for name in [*there, *([_SPLIT] if trees else [])]}
         fits = [record for record in records if record["model"] in models]
         caption = (
-            "Mean over seeds. Significance is FCorr's diagonal of attention before "
-            "softmax, FT-Transformer's attention by columns, LightGBM's number of splits; a star "
-            f"marks what is among LightGBM's {n_first}. {describe_data(fits)}"
+            "Mean over seeds. Significance is FCorr's diagonal of attention before softmax, "
+            "FT-Transformer's attention by columns, LightGBM's number of splits. "
+            f"{_describe_shared(n_first) if trees else ''}{describe_data(fits)}"
         )
         column = sensitive_column(records)
         svg = bar_chart_svg(
             panels,
             title=title,
             x_label="significance",
-            sensitive=[column, f"{column} *"],
+            sensitive=[column, f"{column}{_STAR}"],
             shared_scale=False,
         )
         yield ReportFigure(f"{experiment}_significance_{part}", title, caption, svg)
+
+
+def _describe_shared(n_first: int) -> str:
+    return (
+        f"A star marks what is among LightGBM's {n_first}. How many are shared is counted of "
+        "these means; the table of agreement counts seed by seed and then averages, which need "
+        "not come to the same. "
+    )
 
 
 def _controllability(records: list[Record]) -> Iterator[ReportFigure]:

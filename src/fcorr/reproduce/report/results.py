@@ -35,8 +35,20 @@ class Difference:
             return 0
         return int(math.copysign(1, self.mean))
 
+    def __format__(self, spec: str) -> str:
+        """Write it with so many decimals, marked where it cannot be told from 0.
+
+        Examples
+        --------
+        >>> f"{Difference(0.5, 0.1, 5):.2f}", f"{Difference(0.5, 0.4, 5)}"
+        ('+0.50 ± 0.10', '≈ +0.5000 ± 0.4000')
+        """
+        spec = spec or ".4f"
+        text = f"{self.mean:+{spec}} ± {self.error:{spec}}"
+        return text if self.sign else f"≈ {text}"
+
     def __str__(self) -> str:
-        return f"{self.mean:+.4f} ± {self.error:.4f}"
+        return format(self)
 
 
 class Results:
@@ -99,6 +111,18 @@ class Results:
             self.by_seed(experiment, model, metric, **where),
             self.by_seed(experiment, other, metric, **where),
         )
+
+    def log_ratio(
+        self, experiment: str, model: str, other: str, metric: str, **where: Any
+    ) -> Difference | None:
+        """Compare the logarithms, to base 10, of a metric above 0 that spans orders of size."""
+        one, two = (
+            {seed: math.log10(value) for seed, value in values.items() if value > 0}
+            for values in (
+                self.by_seed(experiment, name, metric, **where) for name in (model, other)
+            )
+        )
+        return self.compare(one, two)
 
     @staticmethod
     def compare(one: Mapping[int, float], two: Mapping[int, float]) -> Difference | None:

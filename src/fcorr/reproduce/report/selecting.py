@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from fcorr.estimators.network import EQUAL_PREDICTIONS
 from fcorr.reproduce.runs import Record
 from fcorr.reproduce.settings import read_config
 
@@ -12,6 +13,12 @@ GROUPS = ("DPD", "EqOdd", "EqOpp")
 
 FLIPS = ("AvgIF", "F1 gap", "AUROC gap", "AUPRC gap")
 """The paper's flip metrics of classification."""
+
+AMOUNT_FLIPS = ("AvgIF", "RMSE gap", "MAE gap")
+"""Its flip metrics of regression."""
+
+LEAST_AUROC, LEAST_GINI = 0.55, 0.1
+"""What a model has at least on test rows that learnt something; the two say the same."""
 
 Records = dict[str, list[Record]]
 """Records by experiment; see :func:`fcorr.reproduce.read_records`."""
@@ -53,6 +60,18 @@ def has_metric(record: Record, metric: str, subset: str, column: str) -> bool:
     """Say whether a metric was measured at all, be it that there was nothing to estimate it by."""
     of_column = record["fairness"].get(column, {})
     return any(metric in found.get(subset, {}) for found in (record["performance"], of_column))
+
+
+def has_learnt(record: Record) -> bool:
+    """Say whether a fit ranks rows better than chance does, by predictions that differ.
+
+    A constant does not change under a flip either, and is of no use.
+    """
+    found = record["performance"]["test"]
+    limits = {"AUROC": LEAST_AUROC, "Gini": LEAST_GINI}
+    ranks = all((found[m] or 0) > limit for m, limit in limits.items() if m in found)
+    warned = any(text.startswith(EQUAL_PREDICTIONS) for text in record.get("warnings", ()))
+    return ranks and not warned
 
 
 def describe_data(records: Sequence[Record], *, with_seeds: bool = True) -> str:

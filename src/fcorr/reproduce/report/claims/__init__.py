@@ -1,13 +1,22 @@
 """The paper's claims one by one, and what the records say of them.
 
-Read `verdicts` for the rules; `method`, `synthetic`, `classification` and `regression` hold the
-claims and their criteria.
+Read `verdicts` for the rules and `places` for where several claims are checked; the other modules
+hold claims and their criteria.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fcorr.reproduce.report.claims import classification, method, regression, synthetic
+from fcorr.reproduce.report.claims import (
+    appendices,
+    attention,
+    classification,
+    complexity,
+    method,
+    regression,
+    removal,
+    synthetic,
+)
 from fcorr.reproduce.report.claims.verdicts import Claim, Finding, Verdict
 from fcorr.reproduce.report.results import Results
 from fcorr.reproduce.report.selecting import Records
@@ -16,9 +25,13 @@ __all__ = ["CLAIMS", "OURS", "CheckedClaim", "Verdict", "check_claims"]
 
 CLAIMS: tuple[Claim, ...] = (
     *method.CLAIMS,
+    *complexity.CLAIMS,
     *synthetic.CLAIMS,
     *classification.CLAIMS,
     *regression.CLAIMS,
+    *attention.CLAIMS,
+    *removal.CLAIMS,
+    *appendices.CLAIMS,
 )
 """The paper's, the method first."""
 

@@ -1,14 +1,19 @@
 """What can be said of a claim, and by which rule."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from fcorr.reproduce.report.results import Results
+from fcorr.reproduce.report.selecting import has_learnt
 
 ZERO = 5e-5
 """What the paper prints as 0.0000."""
+
+LITTLE = 0.005
+"""Of AUROC: the paper's own price of CAR on BAF is .0015."""
 
 
 class Verdict(StrEnum):
@@ -29,6 +34,10 @@ class Finding:
     evidence: str
 
 
+Check = Callable[[Results], Finding | None]
+"""From the results to a finding, or to None where the runs it takes are not there."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """One claim, and how to check it.
@@ -42,7 +51,7 @@ class Claim:
     experiment : str
         Whose records it is checked by; "" if by none or by several.
     check : callable
-        From the results to a finding, or to None where the runs it takes are not there.
+        See :data:`Check`.
     table : str or None
         Which of the experiment's tables, where it has several.
     """
@@ -50,7 +59,7 @@ class Claim:
     section: str
     text: str
     experiment: str
-    check: Callable[[Results], Finding | None]
+    check: Check
     table: str | None = None
 
 
@@ -66,17 +75,57 @@ def judge(parts: Sequence[bool]) -> Verdict:
     return Verdict.IN_PART if any(parts) else Verdict.FAILS
 
 
-def beats(
-    results: Results, experiment: str, model: str, other: str, metrics: Sequence[str]
-) -> tuple[list[bool], str] | None:
-    """Say of each metric whether a model has more of it than another, beyond the noise of seeds."""
-    found = [results.difference(experiment, model, other, metric) for metric in metrics]
+def compare(
+    results: Results,
+    experiment: str,
+    model: str,
+    other: str,
+    metrics: Sequence[str],
+    **where: Any,
+) -> tuple[list[int], str] | None:
+    """Say of each metric whether a model has more (1) or less (-1), beyond the noise of seeds."""
+    found = [results.difference(experiment, model, other, metric, **where) for metric in metrics]
     differences = [difference for difference in found if difference is not None]
     if len(differences) < len(metrics):
         return None
     listed = zip(metrics, differences, strict=True)
     text = ", ".join(f"{metric} {difference}" for metric, difference in listed)
-    return [difference.sign > 0 for difference in differences], f"{model} − {other}: {text}."
+    return [difference.sign for difference in differences], f"{model} − {other}: {text}."
+
+
+def where_learnt(check: Check, experiment: str, *models: str, at_least: int = 1) -> Check:
+    """Check a claim of fairness at the seeds at which models learnt: a constant is fair, too.
+
+    With fewer than ``at_least`` such seeds it cannot be tested.
+    """
+
+    def restricted(results: Results) -> Finding | None:
+        useless = {
+            record["seed"]
+            for model in models
+            for record in results.select(experiment, model)
+            if not has_learnt(record)
+        }
+        seeds = {record["seed"] for m in models for record in results.select(experiment, m)}
+        if not useless:
+            return check(results)
+        learnt = seeds - useless
+        finding = check(results.at_seeds(experiment, learnt) if learnt else results)
+        if finding is None:
+            return None
+        named = " and ".join(models)
+        beside = f"At the {len(learnt)} of {len(seeds)} seeds where {named} learnt something"
+        if len(learnt) < at_least:
+            text = f"{beside}, too few to tell by. {finding.evidence}"
+            return Finding(Verdict.NOT_TESTABLE, text)
+        return Finding(finding.verdict, f"{beside}. {finding.evidence}")
+
+    return restricted
+
+
+def count_below(values: Collection[float], limit: float) -> str:
+    """Say of how many fits a metric is below a limit."""
+    return f"below {limit:.0e} in {sum(v < limit for v in values)} of {len(values)} fits"
 
 
 def is_missing(*values: float) -> bool:
