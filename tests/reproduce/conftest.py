@@ -72,18 +72,22 @@ N_SEEDS = 5
 
 @pytest.fixture
 def make_fit():
-    """Make the record of a fit; a metric is one number, or one for each seed."""
+    """Make the record of a fit; a metric is one number, or one for each seed.
+
+    On training rows it has none unless asked for: what is read there by mistake is missing.
+    """
 
     def make(experiment, model, seed, *, columns, metrics, table="table", point=None, **fields):
         values = {name: v[seed] if isinstance(v, list) else v for name, v in metrics.items()}
+        train = values if fields.pop("on_train", False) else {}
         return {
             "experiment": experiment,
             "model": model,
             "seed": seed,
             "config": {"data": {"name": table}, "point": point or {}},
             "data": {"name": "made up", "stands_in_for": ""},
-            "performance": {"train": values, "test": values},
-            "fairness": {column: {"train": values, "test": values} for column in columns},
+            "performance": {"train": train, "test": values},
+            "fairness": {column: {"train": train, "test": values} for column in columns},
             "training": {},
             "attention": {},
             "significance": {},

@@ -1,11 +1,11 @@
-"""Verdicts on the paper's claims: from records made up so that each comes out both ways."""
+"""Verdicts on the paper's claims, from records made up so that they come out either way."""
 
 import math
 
 import pytest
 
 from fcorr.estimators.network import EQUAL_PREDICTIONS
-from fcorr.reproduce.report.claims import CLAIMS, Verdict, check_claims
+from fcorr.reproduce.report.claims import CLAIMS, OURS, Verdict, check_claims
 from fcorr.reproduce.report.claims.verdicts import judge
 from fcorr.reproduce.report.results import Difference, Results
 from fcorr.reproduce.report.selecting import has_learnt
@@ -21,7 +21,7 @@ def test_without_records_nothing_is_claimed():
 
 
 def test_claims_are_told_apart():
-    texts = [claim.text for claim in CLAIMS]
+    texts = [claim.text for claim in (*CLAIMS, *OURS)]
     assert len(set(texts)) == len(texts)
 
 
@@ -90,7 +90,8 @@ def test_residual(make_fits, judged, with_residual, expected):
 @pytest.mark.parametrize(("change", "expected"), [(0.0, Verdict.HOLDS), (1e-12, Verdict.FAILS)])
 def test_collapse_is_exact_or_not(make_fits, judged, change, expected):
     models = {"FCorr + Res + CAR, collapsed": {"largest change": change}}
-    assert judged(make_fits("baf", models, ["customer_age"]), "collapsing").verdict is expected
+    records = make_fits("baf", models, ["customer_age"], on_train=True)
+    assert judged(records, "collapsing").verdict is expected
 
 
 @pytest.mark.parametrize(
@@ -126,9 +127,8 @@ def test_car_against_removal_in_group_fairness(make_fits, judged, fewer, expecte
         "FCorr + CAR": {**dict.fromkeys(GROUPS, 0.05), **careful},
         "FCorr + Rem": {**dict.fromkeys(GROUPS, 0.08), **errors},
     }
-    records = make_fits("baf", models, ["customer_age"]) | make_fits(
-        "adult", models, ["race", "sex"]
-    )
+    records = make_fits("baf", models, ["customer_age"], on_train=True)
+    records |= make_fits("adult", models, ["race", "sex"], on_train=True)
     found = judged(records, "removing the sensitive column in group fairness")
     assert found.verdict is expected
     assert "-0.0300" in found.evidence
@@ -139,36 +139,6 @@ def test_rule_as_printed_overflows(make_fits, judged, ratio, expected):
     training = {"car_ratio": ratio}
     records = make_fits("baf", {"FCorr + CAR": {}}, ["customer_age"], training=training)
     assert judged(records, "as printed").verdict is expected
-
-
-@pytest.mark.parametrize(
-    ("order", "expected"),
-    [(1, Verdict.HOLDS), (-1, Verdict.FAILS)],
-)
-def test_significance_by_rank_correlation(make_fit, judged, order, expected):
-    names = [f"x{i}" for i in range(31)]
-    ranks = {name: float(i) for i, name in enumerate(names)}
-    trees = {name: order * value for name, value in ranks.items()}
-    records = {
-        "baf": [
-            make_fit(
-                "baf",
-                model,
-                seed,
-                columns=["customer_age"],
-                metrics={},
-                significance=significance,
-            )
-            for seed in range(5)
-            for model, significance in (
-                ("FCorr", {"significance": ranks}),
-                ("LightGBM", {"split": trees, "gain": trees}),
-            )
-        ]
-    }
-    found = judged(records, "largely agrees with LightGBM")
-    assert found.verdict is expected
-    assert f"{order:.2f} with LightGBM's splits" in found.evidence
 
 
 @pytest.mark.parametrize(("power", "expected"), [(-1.0, Verdict.HOLDS), (1.0, Verdict.FAILS)])
@@ -242,7 +212,8 @@ def test_invariant_attention_is_enough_for_fcorr_alone(
     [
         ([1e-6] * 5, Verdict.HOLDS),
         ([1e-6, 1e-6, 1e-6, 1e-6, 9e-4], Verdict.HOLDS),  # generally
-        ([1e-6, 1e-6, 1e-6, 9e-4, 9e-4], Verdict.FAILS),
+        ([1e-6, 1e-6, 1e-6, 9e-4, 9e-4], Verdict.IN_PART),
+        ([1e-6, 1e-6, 9e-4, 9e-4, 9e-4], Verdict.FAILS),
     ],
 )
 def test_the_rule_for_the_weight_reaches_invariance(make_fits, judged, flips, expected):
@@ -265,7 +236,11 @@ def test_removal_is_judged_on_motor_policies_too(make_fits, judged, on_motor, ex
 
 @pytest.mark.parametrize(
     ("with_car", "expected"),
-    [(0.90, Verdict.HOLDS), (0.9125, Verdict.FAILS), (0.92, Verdict.FAILS)],
+    [
+        (0.90, Verdict.HOLDS),
+        ([0.90, 0.92, 0.91, 0.92, 0.91], Verdict.FAILS),
+        (0.92, Verdict.FAILS),
+    ],
 )
 def test_price_on_adult(make_fits, judged, with_car, expected):
     models = {"FCorr": {"AUROC": 0.9128}, "FCorr + CAR": {"AUROC": with_car}}
@@ -275,27 +250,150 @@ def test_price_on_adult(make_fits, judged, with_car, expected):
 
 
 @pytest.mark.parametrize(
-    ("with_car", "expected"),
-    [(0.88, Verdict.HOLDS), ([0.89, 0.91, 0.90, 0.91, 0.89], Verdict.FAILS)],
+    ("of_ft", "of_fcorr", "expected"),
+    [
+        (0.88, 0.88, Verdict.HOLDS),
+        ([0.89, 0.91, 0.90, 0.91, 0.89], 0.88, Verdict.IN_PART),
+        ([0.89, 0.91, 0.90, 0.91, 0.89], 0.91, Verdict.FAILS),
+    ],
 )
-def test_price_of_ft_transformer(make_fits, judged, with_car, expected):
-    models = {
-        "FT-Transformer": {"AUROC": 0.9, "AUPRC": 0.9},
-        "FT-Transformer + CAR": {"AUROC": with_car, "AUPRC": with_car},
+def test_noticeable_drop(make_fits, judged, of_ft, of_fcorr, expected):
+    accuracies = {
+        "FT-Transformer": 0.9,
+        "FT-Transformer + CAR": of_ft,
+        "FCorr": 0.9,
+        "FCorr + CAR": of_fcorr,
     }
+    models = {name: {"AUROC": value, "AUPRC": value} for name, value in accuracies.items()}
     records = make_fits("baf", models, ["customer_age"])
-    assert judged(records, "CAR costs FT-Transformer accuracy").verdict is expected
+    assert judged(records, "noticeable drop").verdict is expected
 
 
-@pytest.mark.parametrize(("of_trees", "expected"), [(0.90, Verdict.IN_PART), (0.95, Verdict.FAILS)])
-def test_the_residual_and_trees_are_two_parts(make_fits, judged, of_trees, expected):
+@pytest.mark.parametrize(
+    ("auroc", "auprc", "expected"),
+    [
+        (0.896, 0.196, Verdict.HOLDS),
+        (0.896, 0.150, Verdict.IN_PART),
+        (0.880, 0.150, Verdict.FAILS),
+    ],
+)
+def test_little_price_on_fraud(make_fits, judged, auroc, auprc, expected):
     models = {
         "FCorr": {"AUROC": 0.9, "AUPRC": 0.2},
-        "FCorr + Res": {"AUROC": 0.9, "AUPRC": 0.2},
+        "FCorr + CAR": {"AUROC": auroc, "AUPRC": auprc},
+    }
+    found = judged(make_fits("baf", models, ["customer_age"]), "CAR costs FCorr little accuracy")
+    assert found.verdict is expected
+    assert "(the paper: -0.0015)" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("with_residual", "of_trees", "expected"),
+    [
+        (0.91, 0.91, Verdict.HOLDS),
+        (0.91, 0.95, Verdict.IN_PART),  # better, and not as good as trees
+        (0.90, 0.90, Verdict.FAILS),  # as good as trees, by no doing of the residual
+    ],
+)
+def test_the_residual_and_trees(make_fits, judged, with_residual, of_trees, expected):
+    models = {
+        "FCorr": {"AUROC": 0.9, "AUPRC": 0.9},
+        "FCorr + Res": {"AUROC": with_residual, "AUPRC": with_residual},
         "LightGBM": {"AUROC": of_trees},
     }
     records = make_fits("baf", models, ["customer_age"])
     assert judged(records, "to the level of LightGBM").verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("words", "better", "worse", "otherwise"),
+    [
+        ("outperform FFN", ("FT-Transformer", "FCorr"), ("FFN", "TabTransformer"), Verdict.FAILS),
+        ("FT-Transformer is ahead of FCorr", ("FT-Transformer",), ("FCorr",), Verdict.FAILS),
+        # It is the larger one still.
+        ("TabTransformer is no better", ("FCorr",), ("TabTransformer",), Verdict.IN_PART),
+    ],
+)
+def test_who_leads_on_fraud(make_fits, judged, words, better, worse, otherwise):
+    def records(of_better, of_worse):
+        models = dict.fromkeys(better, of_better) | dict.fromkeys(worse, of_worse)
+        metrics = {
+            name: {"AUROC": value, "AUPRC": value, "F1": value} for name, value in models.items()
+        }
+        found = make_fits("baf", metrics, ["customer_age"])
+        for record in found["baf"]:
+            record["parameters"] = 100 if record["model"] in worse else 10
+        return found
+
+    assert judged(records(0.92, 0.90), words).verdict is Verdict.HOLDS
+    assert judged(records(0.90, 0.92), words).verdict is otherwise
+
+
+@pytest.mark.parametrize(
+    ("gap", "fewer", "expected"),
+    [
+        (0.05, False, Verdict.HOLDS),
+        (0.05, True, Verdict.FAILS),  # of four times fewer positive decisions it is no gain
+        (0.09, False, Verdict.FAILS),
+    ],
+)
+def test_group_metrics_on_fraud(make_fits, judged, gap, fewer, expected):
+    errors = {"Accuracy": 0.95, "FPR": 0.04, "FNR": 0.2}
+    careful = {"Accuracy": 0.92, "FPR": 0.005, "FNR": 0.8} if fewer else errors
+    models = {
+        "FCorr": {**dict.fromkeys(GROUPS, 0.08), **errors},
+        "FCorr + CAR": {**dict.fromkeys(GROUPS, gap), **careful},
+    }
+    found = judged(make_fits("baf", models, ["customer_age"]), "group metrics on BAF")
+    assert found.verdict is expected
+
+
+@pytest.mark.parametrize(("auroc", "expected"), [(0.907, Verdict.HOLDS), (0.90, Verdict.FAILS)])
+def test_level_on_adult(make_fits, judged, auroc, expected):
+    models = {"FCorr": {"AUROC": auroc}, "FT-Transformer": {"AUROC": 0.91, "Accuracy at 0.5": 0.86}}
+    found = judged(make_fits("adult", models, ["race", "sex"]), "level with FT-Transformer")
+    assert found.verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (3e-4, Verdict.HOLDS),
+        ([3e-4, 3e-4, 3e-4, 3e-4, 9e-4], Verdict.IN_PART),
+        (9e-4, Verdict.FAILS),
+    ],
+)
+def test_flips_with_car_on_adult(make_fits, judged, change, expected):
+    models = {
+        "FCorr": dict.fromkeys(FLIPS, 0.07),
+        "FCorr + CAR": {**dict.fromkeys(FLIPS, 0.0), "F1 gap": change},
+    }
+    found = judged(make_fits("adult", models, ["race", "sex"]), "flip metrics on Adult are")
+    assert found.verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("auroc", "change", "expected"),
+    [
+        (0.91, 0.0, Verdict.HOLDS),
+        (0.91, 1e-12, Verdict.FAILS),
+        (0.89, 0.0, Verdict.FAILS),
+    ],
+)
+def test_our_defaults(make_fits, judged, auroc, change, expected):
+    models = {
+        "FCorr, defaults": {"AUROC": auroc, "largest change": change},
+        "FCorr + CAR": {"AUROC": 0.9},
+    }
+    records = make_fits("baf", models, ["customer_age"])
+    records |= make_fits("adult", models, ["race", "sex"])
+    assert judged(records, "Our defaults are exactly").verdict is expected
+
+
+@pytest.mark.parametrize(("change", "expected"), [(0.0, Verdict.FAILS), (0.2, Verdict.HOLDS)])
+def test_flips_of_a_removed_column(make_fits, judged, change, expected):
+    records = make_fits("baf", {"FCorr + Rem": {"largest change": change}}, ["customer_age"])
+    assert judged(records, "is still biased by the flip metrics").verdict is expected
 
 
 @pytest.mark.parametrize(
@@ -348,21 +446,30 @@ def test_small_weights(make_fit, judged, shares, expected):
 
 
 @pytest.mark.parametrize(
-    ("spread", "last", "expected"),
+    ("spread", "order", "expected"),
     [
-        (0.9, 0.06, Verdict.HOLDS),
-        (0.9, 0.001, Verdict.IN_PART),  # it varies more, and falls as steadily
-        (0.1, 0.06, Verdict.IN_PART),
-        (0.1, 0.001, Verdict.FAILS),
+        (0.9, [0, 2, 1, 3, 4, 5, 6, 7, 8], Verdict.HOLDS),
+        (0.9, range(9), Verdict.IN_PART),  # it varies more, and falls as steadily
+        (0.1, [0, 2, 1, 3, 4, 5, 6, 7, 8], Verdict.IN_PART),
+        (0.01, range(9), Verdict.FAILS),
     ],
 )
-def test_f1_gap_is_less_controllable(make_fit, judged, spread, last, expected):
+def test_f1_gap_is_less_controllable(make_fit, judged, spread, order, expected):
     steady = [[0.09 - 0.01 * i + 0.002 * (seed - 2) for seed in range(5)] for i in range(9)]
-    levels = [0.09 - 0.01 * i for i in range(8)] + [last]
+    levels = [0.09 - 0.01 * i for i in order]
     varying = [[level * (1 + spread * (seed - 2) / 2) for seed in range(5)] for level in levels]
     values = {**dict.fromkeys(FLIPS, steady), "F1 gap": varying}
     found = judged(_by_weight(make_fit, values), "The F1 gap varies more")
     assert found.verdict is expected
+
+
+def test_an_f1_gap_that_is_gone_is_not_called_hard_to_control(make_fit, judged):
+    steady = [[0.09 - 0.01 * i + 0.002 * (seed - 2) for seed in range(5)] for i in range(9)]
+    gone = [of if i < 4 else [0.0] * 5 for i, of in enumerate(steady)]
+    records = _by_weight(make_fit, {**dict.fromkeys(FLIPS, steady), "F1 gap": gone})
+    found = judged(records, "The F1 gap varies more")
+    assert found.verdict is Verdict.FAILS
+    assert "at the 4 values of λ" in found.evidence
 
 
 def _layered(make_fit, aurocs, flips):
@@ -386,10 +493,11 @@ def test_layers_are_invariant_where_they_learnt(make_fit, judged):
     aurocs = {1: 0.9, 3: 0.9, 5: [0.9, 0.9, 0.9, 0.52, 0.9]}
     found = judged(_layered(make_fit, aurocs, [0.0, 0.0, 0.0, 9.0, 0.0]), "3 and 5 encoder layers")
     assert found.verdict is Verdict.HOLDS
-    assert found.evidence.startswith("At the 4 of 5 seeds where FCorr + CAR learnt something. L")
+    assert found.evidence.startswith("At the 4 of 5 seeds where all fits of FCorr + CAR learnt. L")
     aurocs[5] = 0.9
     found = judged(_layered(make_fit, aurocs, [0.0, 0.0, 0.0, 9.0, 0.0]), "3 and 5 encoder layers")
-    assert found.verdict is Verdict.FAILS
+    assert found.verdict is Verdict.IN_PART
+    assert judged(_layered(make_fit, aurocs, 1e-4), "3 and 5 encoder").verdict is Verdict.FAILS
 
 
 @pytest.mark.parametrize(
@@ -433,6 +541,13 @@ def test_metrics_that_were_not_estimable_are_left_out(make_fits):
 def test_what_has_learnt(make_fit, metrics, warnings, expected):
     record = make_fit("x", "FCorr", 0, columns=[], metrics=metrics, warnings=warnings)
     assert has_learnt(record) is expected
+
+
+def test_the_largest_of_metrics_that_are_there(make_fits):
+    results = Results(make_fits("baf", {"FCorr": {"AvgIF": 0.1, "F1 gap": 0.3}}, ["customer_age"]))
+    assert results.largest("baf", "FCorr", ("AvgIF", "F1 gap")) == pytest.approx(0.3)
+    for metrics in (("AvgIF", "DPD"), ("DPD", "AvgIF")):
+        assert math.isnan(results.largest("baf", "FCorr", metrics))
 
 
 def test_results_at_some_seeds(make_fits):

@@ -45,9 +45,15 @@ def put(feature, rank):
     return {name: 31.0 - i for i, name in enumerate(names)}
 
 
+def swapped(n_first):
+    """Let the first features be the first, all else reversed: beyond that nothing agrees."""
+    names = [*reversed(NAMES[:n_first]), *reversed(NAMES[n_first:])]
+    return {name: 31.0 - i for i, name in enumerate(names)}
+
+
 @pytest.mark.parametrize(
     ("trees", "expected"),
-    [(RANKS, Verdict.HOLDS), (REVERSED, Verdict.FAILS), (put("x0", 25), Verdict.HOLDS)],
+    [(RANKS, Verdict.HOLDS), (REVERSED, Verdict.FAILS), (swapped(10), Verdict.IN_PART)],
 )
 def test_agreement_with_trees(make_found, judged, trees, expected):
     records = make_found("baf", {"FCorr": RANKS, "LightGBM": trees})
@@ -57,12 +63,18 @@ def test_agreement_with_trees(make_found, judged, trees, expected):
 
 
 @pytest.mark.parametrize(
-    ("trees", "expected"), [(RANKS, Verdict.IN_PART), (REVERSED, Verdict.IN_PART)]
+    ("trees", "shared", "expected"),
+    [
+        (swapped(15), 15, Verdict.HOLDS),
+        (RANKS, 15, Verdict.IN_PART),  # equal profiles do not differ
+        (REVERSED, 0, Verdict.IN_PART),  # these do, and share none of the first
+    ],
 )
-def test_profiles_on_claims(make_found, judged, trees, expected):
-    """Equal ones do not differ; reversed ones share none of the first beyond chance."""
+def test_profiles_on_claims(make_found, judged, trees, shared, expected):
     records = make_found("claims", {"FCorr": RANKS, "LightGBM": trees})
-    assert judged(records, "while the profiles differ").verdict is expected
+    found = judged(records, "while the profiles differ")
+    assert found.verdict is expected
+    assert f"{shared:.1f} of the first 15" in found.evidence
 
 
 @pytest.mark.parametrize(("of_ft", "expected"), [(RANKS, Verdict.HOLDS), (REVERSED, Verdict.FAILS)])
@@ -85,8 +97,8 @@ def test_ft_transformer_shares_the_rest_with_fcorr(make_found, judged, own, expe
     ("ranks", "expected"),
     [
         ([1, 3, 10, 2, 4], Verdict.HOLDS),
-        ([11, 3, 20, 30, 25], Verdict.IN_PART),
-        ([11, 30, 20, 30, 25], Verdict.FAILS),
+        ([1, 3, 10, 30, 25], Verdict.IN_PART),
+        ([11, 3, 20, 30, 25], Verdict.FAILS),
     ],
 )
 def test_attention_to_age(make_found, judged, ranks, expected):

@@ -62,14 +62,17 @@ def test_augmentation_gains_with_features(judged, many, expected):
     assert judged(records, "the more features there are").verdict is expected
 
 
-@pytest.mark.parametrize(("own", "expected"), [(11_000, Verdict.HOLDS), (19_000, Verdict.FAILS)])
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [(9_000, Verdict.HOLDS), (11_000, Verdict.IN_PART), (19_000, Verdict.FAILS)],
+)
 def test_fewer_parameters(judged, own, expected):
     found = judged(sizes(own, 20_000), "far fewer parameters")
     assert found.verdict is expected
     assert f"{own:,} of 20,000" in found.evidence
 
 
-@pytest.mark.parametrize(("head", "expected"), [(33, Verdict.HOLDS), (900, Verdict.FAILS)])
+@pytest.mark.parametrize(("head", "expected"), [(20, Verdict.HOLDS), (33, Verdict.FAILS)])
 def test_parameters_outside_the_head_of_ft_transformer(judged, head, expected):
     records = sizes(11_000, 20_000, ft_head=head)
     assert judged(records, "99.9% are in the attention").verdict is expected
@@ -87,3 +90,29 @@ def test_number_of_parameters(judged, count, head, expected):
     cost = {"parameters": count, "head_parameters": head}
     records = {"complexity": [measured("FCorr", "bank_fraud", "size", **cost)]}
     assert judged(records, "FCorr has 11,064 parameters").verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("with_car", "expected"), [(11_064, Verdict.HOLDS), (11_100, Verdict.FAILS)]
+)
+def test_car_adds_no_parameters(judged, with_car, expected):
+    records = [
+        measured(model, table, "size", parameters=count)
+        for table in ("bank_fraud", "claims")
+        for model, count in (("FCorr", 11_064), ("FCorr + CAR", with_car))
+    ]
+    found = judged({"complexity": records}, "adds no parameters")
+    assert found.verdict is expected
+    assert f"11,064 without, {with_car:,} with CAR" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("own", "with_car", "expected"),
+    [(0.2, 0.4, Verdict.HOLDS), (0.2, 2.0, Verdict.IN_PART), (1.0, 2.0, Verdict.FAILS)],
+)
+def test_memory_of_a_step(judged, own, with_car, expected):
+    kept = {"FCorr": own, "FCorr + CAR": with_car, "FT-Transformer": 5.0}
+    records = [
+        measured(model, "claims", "size", kept_megabytes=value) for model, value in kept.items()
+    ]
+    assert judged({"complexity": records}, "memory (581").verdict is expected

@@ -11,7 +11,7 @@ CONSTANT = [0.03, 0.00, 0.09, -0.01, 0.02]
 
 
 def amounts(make_fits, **models):
-    """Make records of the claims, models named by F, C and so on."""
+    """Make records of the claims, the models by short names."""
     names = {
         "fcorr": "FCorr",
         "car": "FCorr + CAR",
@@ -32,13 +32,13 @@ def flips(value):
     ("ginis", "with_car", "value", "expected", "evidence"),
     [
         (LEARNT, LEARNT, 0.004, Verdict.HOLDS, "AvgIF 90.00 without, 0.0040 with CAR"),
-        (LEARNT, LEARNT, 0.006, Verdict.FAILS, "below 0.005 in 0 of 5 fits"),
+        (LEARNT, LEARNT, 0.006, Verdict.FAILS, "0.00 in 0 of 5 fits"),
         (LEARNT, LEARNT, [0.0, 0.0, 0.02, 0.0, 0.0], Verdict.IN_PART, "in 4 of 5 fits"),
         # What a constant shows, for better or worse, does not count.
         (LEARNT, SOME, [9.0, 9.0, 0.0, 9.0, 9.0], Verdict.FAILS, "At the 4 of 5 seeds"),
         (SOME, LEARNT, [0.0, 0.0, 9.0, 0.0, 0.0], Verdict.HOLDS, "in 4 of 4 fits"),
         (LEARNT, CONSTANT, 0.0, Verdict.NOT_TESTABLE, "At the 0 of 5 seeds"),
-        (CONSTANT, LEARNT, 0.0, Verdict.NOT_TESTABLE, "too few to tell by"),
+        (CONSTANT, LEARNT, 0.0, Verdict.NOT_TESTABLE, "none to tell by"),
     ],
 )
 def test_flips(make_fits, judged, ginis, with_car, value, expected, evidence):
@@ -73,8 +73,8 @@ def test_flips_of_ft_transformer(make_fits, judged, with_car, expected):
     plain = [720.0, 142.0, 238.0, 400.0, 430.0]
     records = amounts(
         make_fits,
-        ft={"Gini": LEARNT, "AvgIF": plain},
-        ft_car={"Gini": LEARNT, "AvgIF": with_car},
+        ft={"Gini": LEARNT, **flips(plain)},
+        ft_car={"Gini": LEARNT, **flips(with_car)},
     )
     found = judged(records, "CAR lowers FT-Transformer's flip metrics, and")
     assert found.verdict is expected
@@ -83,8 +83,8 @@ def test_flips_of_ft_transformer(make_fits, judged, with_car, expected):
 def test_a_model_that_ranks_by_next_to_nothing_has_not_learnt(make_fits, judged):
     records = amounts(
         make_fits,
-        ft={"Gini": LEARNT, "AvgIF": 400.0},
-        ft_car={"Gini": LEARNT, "AvgIF": [0.2, 40.0, 40.0, 40.0, 40.0]},
+        ft={"Gini": LEARNT, **flips(400.0)},
+        ft_car={"Gini": LEARNT, **flips([0.2, 40.0, 41.0, 40.0, 40.0])},
     )
     for record in records["claims"]:
         if record["model"] == "FT-Transformer + CAR" and record["seed"] == 0:
@@ -92,7 +92,7 @@ def test_a_model_that_ranks_by_next_to_nothing_has_not_learnt(make_fits, judged)
     found = judged(records, "CAR lowers FT-Transformer's flip metrics, and")
     assert found.verdict is Verdict.HOLDS
     assert "At the 4 of 5 seeds" in found.evidence
-    assert "40.00 with CAR" in found.evidence
+    assert "40.25 with CAR" in found.evidence
 
 
 @pytest.mark.parametrize(
@@ -144,10 +144,23 @@ def test_a_loss_for_amounts_is_named_beside(make_fits, judged):
 
 
 @pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ([0.41, 0.35, 0.45, 0.38, 0.41], Verdict.HOLDS),
+        ([0.40, 0.15, 0.45, 0.18, 0.41], Verdict.FAILS),  # better in the mean, and not told
+        ([0.20, 0.15, 0.25, 0.18, 0.21], Verdict.FAILS),
+    ],
+)
+def test_fcorr_against_ft_transformer(make_fits, judged, own, expected):
+    records = amounts(make_fits, fcorr={"Gini": own}, ft={"Gini": LEARNT})
+    assert judged(records, "FCorr predicts better").verdict is expected
+
+
+@pytest.mark.parametrize(
     ("of_car", "expected"),
     [
         ([0.27, 0.22, 0.32, 0.25, 0.28], Verdict.HOLDS),
-        ([0.24, 0.19, 0.29, 0.22, 0.25], Verdict.IN_PART),
+        ([0.24, 0.19, 0.29, 0.22, 0.25], Verdict.FAILS),
         (CONSTANT, Verdict.FAILS),
     ],
 )
@@ -162,16 +175,20 @@ def test_price_of_car(make_fits, judged, of_car, expected):
 def test_price_of_car_tells_the_fits_that_end_at_a_constant(make_fits, judged):
     records = amounts(make_fits, fcorr={"Gini": LEARNT}, car={"Gini": SOME})
     found = judged(records, "CAR costs some ranking power")
-    assert found.verdict is Verdict.IN_PART
+    assert found.verdict is Verdict.FAILS
     assert "1 of 5 fits end at a constant; at the other seeds ≈ +0.0000" in found.evidence
 
 
 @pytest.mark.parametrize(
-    ("gini", "change", "expected"),
-    [(0.0, 0.0, Verdict.HOLDS), (0.4, 9.0, Verdict.FAILS), (0.0, 9.0, Verdict.FAILS)],
+    ("ginis", "expected"),
+    [
+        (CONSTANT, Verdict.HOLDS),
+        ([0.0, 0.0, 0.0, 0.4, 0.4], Verdict.IN_PART),
+        (SOME, Verdict.FAILS),
+    ],
 )
-def test_collapsed_network(make_fits, judged, gini, change, expected):
-    records = amounts(make_fits, ffn={"Gini": gini, "AvgIF": change})
+def test_collapsed_network(make_fits, judged, ginis, expected):
+    records = amounts(make_fits, ffn={"Gini": ginis})
     assert judged(records, "feed-forward network collapses").verdict is expected
 
 
@@ -179,8 +196,9 @@ def test_collapsed_network(make_fits, judged, gini, change, expected):
     ("with_car", "deviance", "expected"),
     [
         (1e-6, 0.451, Verdict.HOLDS),
-        (1e-6, 0.459, Verdict.IN_PART),
-        ([1e-6, 1e-6, 0.09, 1e-6, 1e-6], 0.451, Verdict.FAILS),  # what was bought is not there
+        (1e-6, 0.459, Verdict.FAILS),
+        ([1e-6, 1e-6, 0.09, 1e-6, 1e-6], 0.451, Verdict.IN_PART),
+        (0.09, 0.451, Verdict.FAILS),
     ],
 )
 def test_motor(make_fits, judged, with_car, deviance, expected):

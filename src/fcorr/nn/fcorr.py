@@ -78,13 +78,14 @@ class FCorrEncoderLayer(nn.Module):
             ElementwiseLinear(n_features, generator=generator) for _ in range(n_elementwise)
         )
         if n_elementwise:
-            # The stack starts as a small correction to what the attention found.
+            # NOTE[DIFF]: the paper prints no start values. Here the stack starts as a small
+            # correction to what the attention found.
             with torch.no_grad():
                 for parameter in self.stack[-1].parameters():
                     parameter.mul_(0.1)
                 if not residual:
-                    # NOTE[DIFF]: the paper prints no start values. The attention hands on some 1/√p
-                    # of a feature, which biases drawn at random would drown.
+                    # The attention hands on some 1/√p of a feature, which biases drawn at random
+                    # would drown.
                     for layer in self.stack:
                         cast(ElementwiseLinear, layer).bias.zero_()
 

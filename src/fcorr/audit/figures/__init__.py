@@ -5,6 +5,7 @@ script, no style sheet and no font of its own, carries its numbers as text, and 
 byte for byte, for the same data.
 """
 
+from fcorr.audit.figures._panels import STAR
 from fcorr.audit.figures.actual_expected import actual_expected_svg
 from fcorr.audit.figures.bar_chart import BarPanel, bar_chart_svg
 from fcorr.audit.figures.frontier import FrontierPoint, frontier_svg
@@ -14,6 +15,7 @@ from fcorr.audit.figures.line_chart import Line, LinePanel, line_chart_svg
 from fcorr.audit.figures.lorenz import lorenz_svg
 
 __all__ = [
+    "STAR",
     "BarPanel",
     "FrontierPoint",
     "HeatMapPanel",

@@ -12,7 +12,8 @@ from fcorr._core.errors import InvalidInputError
 from fcorr.audit.figures._text import printable
 
 MAX_FEATURES = 60
-_STAR = " *"  # what a caller may put behind a name to single it out; no part of the name
+STAR = " *"
+"""What may stand behind a name to single it out; no part of the name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ def describe_marked(panels: Sequence[Panel], marked: Collection[str]) -> list[st
     One that is marked with and without a star is named once, without it.
     """
     labels = {name for panel in panels for name in panel.names if name in marked}
-    plain = {name: name.removesuffix(_STAR) for name in labels}
+    plain = {name: name.removesuffix(STAR) for name in labels}
     shown = sorted({plain[name] if plain[name] in marked else name for name in labels})
     return [f"Sensitive: {', '.join(shown)}."] if shown else []
 

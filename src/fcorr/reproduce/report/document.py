@@ -34,22 +34,31 @@ _RULES = """\
 A verdict is computed from the records by a rule, not written by hand:
 
 - Differences are means ± standard errors over seeds, paired by seed; where seeds share test rows,
-  these rows' own sampling error is left out. "More", "better" or "lower" means told from 0 by
-  Student's test at 5 %. One that is not is marked ≈: "does not hold" then says that the claim is
-  not borne out, not that it is refuted.
-- A claim of several parts, metrics, tables or fits holds in part if some of them do.
+  these rows' own sampling error is left out. "More", "better", "lower" or "costs" means told from 0
+  by Student's test at 5 %. A difference that is not is marked ≈: "does not hold" then says that the
+  claim is not borne out, not that it is refuted. Of flip metrics of amounts, which differ many
+  times over between seeds, logarithms are compared.
+- A claim of several parts, metrics or tables holds in part if some of them do. One about fits holds
+  if four in five of them show it, in part if more than half do; one of zeros, of exactness or of a
+  rule that must not fail, if all of them do, in part if some do.
 - Zero is what the paper's digits make it: below 5e-5 where it prints 0.0000, below .005 where it
   prints 0.00. Predictions are invariant with an AvgIF below 1e-4 of a probability, or below a
-  thousandth of what it is without CAR where they are frequencies.
+  thousandth of what it is without CAR if they are amounts or frequencies; attention is with a CAR
+  below 1e-8 at the end of training.
 - A constant does not change under a flip either. Where fits learnt nothing (an AUROC up to .55, a
-  Gini up to .1, or predictions that do not differ), claims of fairness on amounts and of several
-  layers are judged at the other seeds, those on a difference only if there are four of them.
-- "Little" accuracy and "level" are .005 of AUROC (.01: little in part); of Gini on amounts, "not
-  much" is .05 (.08: in part). "Small" memory is a tenth, "roughly half" at most .6.
-- Rankings "largely agree" with a rank correlation above .6 (.3: in part) and more shared features
-  than chance; "high" attention is a place among the first 10. "Generally" means in four of five
-  fits, "most" in more than half, "steadily" a rank correlation with λ below -.8. λ takes "little"
-  where more than half is left.
+  Gini up to .1, or outputs that hardly differ, of which `fit` warns), claims of fairness on
+  amounts and of several layers are judged at the other seeds; a claim about a difference only if
+  four seeds are left. That bias is left, or what invariance costs, counts only where CAR took
+  some.
+- Groups differ less only if they also do in shares of the positive decisions.
+- "Little" and "level" mean at most .005 of AUROC and AUPRC, "not much" at most .05 of Gini. "Small"
+  memory is a tenth, "far fewer" parameters at most half, "roughly half" at most .6, "suppressed" at
+  most half; a λ takes "little" where more than half is left. An epoch is shorter if it is in every
+  measurement.
+- Rankings "largely agree" if more of the first features are shared than by chance and the rank
+  correlation is above .6 (one of the two: in part), and "differ" up to .6; "about as well" is no
+  worse. "High" attention is a place among the first 10. "Steadily" is a rank correlation with λ
+  below -.8.
 """
 
 _SMOKE = """

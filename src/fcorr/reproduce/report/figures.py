@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from fcorr.audit.figures import (
+    STAR,
     BarPanel,
     HeatMapPanel,
     Line,
@@ -32,7 +33,6 @@ from fcorr.reproduce.report.significance import (
 from fcorr.reproduce.runs import Record
 
 _SPLIT = f"{TREES}, split"
-_STAR = " *"  # behind a name, as the figures' descriptions know it
 _HEAT = "Mean over training rows; the sensitive feature stands first."
 _PLACES = ("first", "last")
 _BARS = {
@@ -159,7 +159,7 @@ def _bars(experiment: str, data: str, records: list[Record]) -> Iterator[ReportF
                 continue
             n_shared = count_shared(found[name], trees, n_first)
             heading = f"{name}: {n_shared} of {n_first} shared with {TREES}" if trees else name
-            labels = [f"{n}{_STAR}" if n in of_trees else n for n in shown]
+            labels = [f"{n}{STAR}" if n in of_trees else n for n in shown]
             panels.append(BarPanel(heading, labels, values))
         drawn = " and ".join(MEASURES[name][0] for name in there)
         title = f"The {n_first} most significant features on {data}: {drawn}"
@@ -175,7 +175,7 @@ def _bars(experiment: str, data: str, records: list[Record]) -> Iterator[ReportF
             panels,
             title=title,
             x_label="significance",
-            sensitive=[column, f"{column}{_STAR}"],
+            sensitive=[column, f"{column}{STAR}"],
             shared_scale=False,
         )
         yield ReportFigure(f"{experiment}_significance_{part}", title, caption, svg)

@@ -100,8 +100,9 @@ class Results:
         return float(np.mean(values)) if values else math.nan
 
     def largest(self, experiment: str, model: str, metrics: Sequence[str], **where: Any) -> float:
-        """Return the largest mean of some metrics; nan if there is none."""
-        return max(self.mean(experiment, model, metric, **where) for metric in metrics)
+        """Return the largest mean of some metrics; nan if one of them is not there."""
+        means = [self.mean(experiment, model, metric, **where) for metric in metrics]
+        return float(np.max(means))  # of nan and numbers it is nan
 
     def difference(
         self, experiment: str, model: str, other: str, metric: str, **where: Any

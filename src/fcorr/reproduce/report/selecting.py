@@ -17,8 +17,7 @@ FLIPS = ("AvgIF", "F1 gap", "AUROC gap", "AUPRC gap")
 AMOUNT_FLIPS = ("AvgIF", "RMSE gap", "MAE gap")
 """Its flip metrics of regression."""
 
-LEAST_AUROC, LEAST_GINI = 0.55, 0.1
-"""What a model has at least on test rows that learnt something; the two say the same."""
+_CHANCE_AUROC, _CHANCE_GINI = 0.55, 0.1  # on test rows: no more than this is no ranking
 
 Records = dict[str, list[Record]]
 """Records by experiment; see :func:`fcorr.reproduce.read_records`."""
@@ -68,7 +67,7 @@ def has_learnt(record: Record) -> bool:
     A constant does not change under a flip either, and is of no use.
     """
     found = record["performance"]["test"]
-    limits = {"AUROC": LEAST_AUROC, "Gini": LEAST_GINI}
+    limits = {"AUROC": _CHANCE_AUROC, "Gini": _CHANCE_GINI}
     ranks = all((found[m] or 0) > limit for m, limit in limits.items() if m in found)
     warned = any(text.startswith(EQUAL_PREDICTIONS) for text in record.get("warnings", ()))
     return ranks and not warned

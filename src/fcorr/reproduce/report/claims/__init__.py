@@ -61,13 +61,14 @@ def check_claims(records: Records, claims: Iterable[Claim] = CLAIMS) -> list[Che
 
 
 def _data(claim: Claim, results: Results) -> str:
-    """Name the data of the claim's experiment; generated tables are called so."""
+    """Name the data of the claim's experiments; generated tables are called so."""
     where = {} if claim.table is None else {"table": claim.table}
     names = {
         f"{r['data']['name']} (in place of {r['data']['stands_in_for']})"
         if r["data"]["stands_in_for"]
         else str(r["data"]["name"])
-        for r in results.select(claim.experiment, **where)
+        for experiment in claim.experiments
+        for r in results.select(experiment, **where)
         if "data" in r
     }
     return ", ".join(sorted(names))

@@ -7,7 +7,8 @@ from fcorr.reproduce.report.claims.verdicts import (
     ZERO,
     Claim,
     Finding,
-    count_below,
+    are_zero,
+    count,
     is_missing,
     judge,
     not_testable,
@@ -69,41 +70,44 @@ def _small_weights(results: Results) -> Finding | None:
 
 
 def _f1_is_less_controllable(results: Results) -> Finding | None:
-    correlations = _falls(results)
-    if correlations is None:
+    metrics = ("AvgIF", "F1 gap")
+    means = {metric: _means(results, metric) for metric in metrics}
+    if any(is_missing(*of) for of in means.values()):
         return None
-    spreads: dict[str, list[float]] = {"AvgIF": [], "F1 gap": []}
-    for weight in _weights():
-        of_weight = {
-            metric: list(results.by_seed("controllability", _MODEL, metric, car=weight).values())
-            for metric in spreads
-        }
-        if all(np.mean(values) > 10 * ZERO for values in of_weight.values()):
-            for metric, values in of_weight.items():
-                spreads[metric].append(float(np.std(values) / np.mean(values)))
-    if not spreads["AvgIF"]:
+    # Where one of them is next to 0 there is nothing left to control, or to vary.
+    both = [i for i in range(len(_weights())) if min(means[m][i] for m in metrics) > 10 * ZERO]
+    if len(both) < 3:
         return None
-    avgif, f1 = (float(np.mean(values)) for values in spreads.values())
+    weights = [_weights()[i] for i in both]
+    falls = {m: float(spearmanr(weights, [means[m][i] for i in both]).statistic) for m in metrics}
+    varies = {
+        m: float(np.mean([_spread(results, m, weight) for weight in weights])) for m in metrics
+    }
     return Finding(
-        judge([f1 > avgif, abs(correlations["F1 gap"]) < abs(correlations["AvgIF"])]),
-        "Deviation over seeds as a share of the mean, averaged over the "
-        f"{len(spreads['AvgIF'])} values of λ at which both are there: AvgIF {avgif:.2f}, F1 gap "
-        f"{f1:.2f}. Spearman's correlation with λ: {correlations['AvgIF']:.2f} and "
-        f"{correlations['F1 gap']:.2f}.",
+        judge([varies["F1 gap"] > varies["AvgIF"], falls["F1 gap"] > falls["AvgIF"]]),
+        f"AvgIF and F1 gap at the {len(both)} values of λ at which both are there: deviation over "
+        f"seeds as a share of the mean {varies['AvgIF']:.2f} and {varies['F1 gap']:.2f}, "
+        f"Spearman's correlation with λ {falls['AvgIF']:.2f} and {falls['F1 gap']:.2f}.",
     )
 
 
+def _spread(results: Results, metric: str, weight: float) -> float:
+    values = list(results.by_seed("controllability", _MODEL, metric, car=weight).values())
+    return float(np.std(values) / np.mean(values))
+
+
 def _deeper_is_invariant(results: Results) -> Finding | None:
-    texts, parts = [], []
+    texts, zero = [], []
     for depth in (3, 5):
         largest = results.largest("multilayer", _MODEL, FLIPS, n_layers=depth)
-        flips = results.by_seed("multilayer", _MODEL, "AvgIF", n_layers=depth).values()
         if is_missing(largest):
             return None
-        parts.append(largest < ZERO)
-        texts.append(f"{depth} layers {show(largest)}, AvgIF {count_below(flips, ZERO)}")
+        below = are_zero(results, "multilayer", _MODEL, FLIPS, ZERO, n_layers=depth)
+        zero += below
+        texts.append(f"{depth} layers {show(largest)}, 0.0000 {count(below)}")
     return Finding(
-        judge(parts), f"Largest mean of the four flip metrics, test rows: {'; '.join(texts)}."
+        judge(zero),
+        f"Largest mean of the four flip metrics, test rows: {'; '.join(texts)}.",
     )
 
 
@@ -129,28 +133,28 @@ CLAIMS = (
     Claim(
         "E",
         "AvgIF, AUROC and AUPRC gap fall steadily as λ rises.",
-        "controllability",
+        ("controllability",),
         _controllable,
     ),
     Claim(
         "E",
         "A small λ takes little of AvgIF, a larger one more.",
-        "controllability",
+        ("controllability",),
         _small_weights,
     ),
     Claim(
         "E",
         "The F1 gap varies more and is less controllable than AvgIF.",
-        "controllability",
+        ("controllability",),
         _f1_is_less_controllable,
     ),
     Claim(
         "F",
         "With 3 and 5 encoder layers CAR still brings the flip metrics to 0.0000.",
-        "multilayer",
+        ("multilayer",),
         where_learnt(_deeper_is_invariant, "multilayer", _MODEL),
     ),
-    Claim("F", "More layers predict worse.", "multilayer", _deeper_is_worse),
+    Claim("F", "More layers predict worse.", ("multilayer",), _deeper_is_worse),
     not_testable(
         "F",
         "Regularising the last layer's attention fails with more than two layers; matrices of "

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,11 +10,13 @@ from fcorr.reproduce.report.claims.verdicts import (
     Claim,
     Finding,
     Verdict,
+    count,
     is_missing,
     judge,
+    judge_fits,
     not_testable,
 )
-from fcorr.reproduce.report.results import Results
+from fcorr.reproduce.report.results import Difference, Results
 from fcorr.reproduce.report.significance import (
     N_FIRST,
     Significance,
@@ -24,7 +27,7 @@ from fcorr.reproduce.report.significance import (
 )
 
 _AGE = "customer_age"
-_LARGELY, _SOMEWHAT = 0.6, 0.3  # rank correlations
+_LARGELY = 0.6  # rank correlation
 
 
 def _significances(
@@ -52,10 +55,26 @@ def _mean(values: Mapping[int, float]) -> float:
     return float(np.mean(list(values.values()))) if values else math.nan
 
 
-def _beside_trees(
-    results: Results, experiment: str, model: str
-) -> tuple[float, float, float, str] | None:
-    """Return the share of first features, what chance gives, the correlation, and a text."""
+@dataclass(frozen=True)
+class _Agreement:
+    """How far a model's significances are LightGBM's importances; see :func:`_beside_trees`.
+
+    Attributes
+    ----------
+    beyond_chance : Difference
+        First features shared, less what chance gives.
+    correlation : float
+        Of the ranks of all features with LightGBM's numbers of splits.
+    text : str
+        Both in words.
+    """
+
+    beyond_chance: Difference
+    correlation: float
+    text: str
+
+
+def _beside_trees(results: Results, experiment: str, model: str) -> _Agreement | None:
     own, n_first = _significances(results, experiment, model), N_FIRST[experiment]
     split, gain = (
         _agreement(own, _significances(results, experiment, "LightGBM", kind), n_first)
@@ -66,23 +85,24 @@ def _beside_trees(
         return None
     n_features = len(next(iter(own.values())))
     by_chance = n_first**2 / n_features
-    text = (
-        f"{shared:.1f} of the first {n_first} of {n_features} features are shared (chance: "
-        f"{by_chance:.1f}). Spearman's correlation of all ranks: {correlation:.2f} with "
-        f"LightGBM's splits, its default importance, and {_mean(gain[1]):.2f} with their gain."
+    beyond = Results.compare(split[0], dict.fromkeys(split[0], by_chance))
+    assert beyond is not None
+    return _Agreement(
+        beyond,
+        correlation,
+        f"{shared:.1f} of the first {n_first} of {n_features} features are shared, {beyond:.1f} "
+        f"beside chance. Spearman's correlation of all ranks: {correlation:.2f} with LightGBM's "
+        f"splits, its default importance, and {_mean(gain[1]):.2f} with their gain.",
     )
-    return shared, by_chance, correlation, text
 
 
 def _agrees_on_fraud(results: Results) -> Finding | None:
     found = _beside_trees(results, "baf", "FCorr")
     if found is None:
         return None
-    shared, by_chance, correlation, text = found
-    more = shared > by_chance
     return Finding(
-        judge([more and correlation > _SOMEWHAT, more and correlation > _LARGELY]),
-        f"{text} The paper: 5 shared.",
+        judge([found.beyond_chance.sign > 0, found.correlation > _LARGELY]),
+        f"{found.text} The paper: 5 shared.",
     )
 
 
@@ -90,27 +110,24 @@ def _agrees_on_claims(results: Results) -> Finding | None:
     found = _beside_trees(results, "claims", "FCorr")
     if found is None:
         return None
-    shared, by_chance, correlation, text = found
-    return Finding(judge([shared > by_chance, correlation < _LARGELY]), text)
+    parts = [found.beyond_chance.sign > 0, found.correlation <= _LARGELY]
+    return Finding(judge(parts), found.text)
 
 
 def _ft_agrees_as_well(results: Results) -> Finding | None:
+    own, beside = (_beside_trees(results, "baf", model) for model in ("FT-Transformer", "FCorr"))
     trees = _significances(results, "baf", "LightGBM", "split")
-    shared, ranks = (
-        [
-            _agreement(_significances(results, "baf", model), trees, N_FIRST["baf"])[part]
-            for model in ("FT-Transformer", "FCorr")
-        ]
-        for part in (0, 1)
-    )
-    by_count, by_rank = Results.compare(*shared), Results.compare(*ranks)
-    if by_count is None or by_rank is None:
+    counts = [
+        _agreement(_significances(results, "baf", model), trees, N_FIRST["baf"])[0]
+        for model in ("FT-Transformer", "FCorr")
+    ]
+    found = Results.compare(*counts)
+    if own is None or beside is None or found is None:
         return None
     return Finding(
-        judge([by_count.sign >= 0, by_rank.sign >= 0]),
-        f"{_mean(shared[0]):.1f} of the first 10 are LightGBM's, of FCorr's {_mean(shared[1]):.1f} "
-        f"({by_count:.1f}; the paper: 5 each); rank correlation {_mean(ranks[0]):.2f} and "
-        f"{_mean(ranks[1]):.2f} ({by_rank:.2f}).",
+        judge([own.beyond_chance.sign > 0, found.sign >= 0]),
+        f"{own.text} FCorr shares {_mean(counts[1]):.1f}, FT-Transformer's less that: {found:.1f}. "
+        "The paper: 5 each.",
     )
 
 
@@ -127,7 +144,7 @@ def _ft_shares_with_fcorr(results: Results) -> Finding | None:
         counts.append((len(rest & firsts[1]), len(rest)))
     most = [2 * shared > total for shared, total in counts]
     return Finding(
-        judge([any(most), sum(most) > len(most) / 2]),
+        judge_fits(most),
         "Of FT-Transformer's first 10 features that are not LightGBM's, so many are among FCorr's, "
         f"fit by fit: {', '.join(f'{shared} of {total}' for shared, total in counts)}.",
     )
@@ -141,11 +158,11 @@ def _attends_to_age(results: Results) -> Finding | None:
     ranks = [_rank(of, _AGE) for of in _significances(results, "baf", "FCorr").values()]
     if not ranks:
         return None
-    high = sum(rank <= N_FIRST["baf"] for rank in ranks)
+    high = [rank <= N_FIRST["baf"] for rank in ranks]
     return Finding(
-        judge([high > 0, high > len(ranks) / 2]),
-        f"Rank of customer_age by significance, of 31, fit by fit: {', '.join(map(str, ranks))} (1 "
-        "is the most significant); among the first 10 counts as high.",
+        judge_fits(high),
+        f"Rank of {_AGE} by significance, fit by fit: {', '.join(map(str, ranks))} (1 is the most "
+        f"significant); among the first {N_FIRST['baf']} {count(high)}.",
     )
 
 
@@ -166,9 +183,9 @@ def _attention_leaves_age(results: Results) -> Finding | None:
         return None
     fell = [after > before for before, after in moves]
     return Finding(
-        judge([sum(fell) > len(fell) / 2, all(fell)]),
-        "Rank of customer_age by significance, of 31, without and with CAR, fit by fit: "
-        f"{_show_moves(moves)} (1 is the most significant).",
+        judge_fits(fell),
+        f"Rank of {_AGE} by significance without and with CAR, fit by fit: {_show_moves(moves)} (1 "
+        "is the most significant).",
     )
 
 
@@ -189,7 +206,7 @@ def _attention_moves(results: Results) -> Finding | None:
         if not moves:
             return None
         as_claimed = [(after < before) if rises else (after > before) for before, after in moves]
-        parts.append(sum(as_claimed) > len(as_claimed) / 2)
+        parts.append(judge_fits(as_claimed) is Verdict.HOLDS)
         texts.append(f"{feature} {_show_moves(moves)}")
     return Finding(
         judge(parts), f"Rank by significance without and with CAR, fit by fit: {'; '.join(texts)}."
@@ -206,33 +223,33 @@ def _coverage_is_first(results: Results) -> Finding | None:
     text = "; ".join(
         f"{model} ({kind}) {', '.join(map(str, of))}" for (model, kind), of in ranks.items()
     )
-    first = {key: of.count(1) > len(of) / 2 for key, of in ranks.items()}
+    first = {key: judge_fits([rank == 1 for rank in of]) for key, of in ranks.items()}
     evidence = f"Rank of CovgLimit, planted here, fit by fit: {text}."
-    if not (first["LightGBM", "split"] or first["LightGBM", "gain"]):
+    if Verdict.HOLDS not in (first["LightGBM", "split"], first["LightGBM", "gain"]):
         return Finding(
             Verdict.NOT_TESTABLE,
             f"On this table it is not LightGBM's first feature either. {evidence}",
         )
-    return Finding(judge([first["FCorr", "significance"]]), evidence)
+    return Finding(first["FCorr", "significance"], evidence)
 
 
 CLAIMS = (
     Claim(
         "4.2, D.1",
         "FCorr's significance largely agrees with LightGBM's importance.",
-        "baf",
+        ("baf",),
         _agrees_on_fraud,
     ),
     Claim(
         "4.2, D.1",
         "FT-Transformer's attention finds LightGBM's features about as well as FCorr's.",
-        "baf",
+        ("baf",),
         _ft_agrees_as_well,
     ),
     Claim(
         "4.2",
         "Of its other features, FT-Transformer shares most with FCorr.",
-        "baf",
+        ("baf",),
         _ft_shares_with_fcorr,
     ),
     not_testable(
@@ -243,32 +260,32 @@ CLAIMS = (
     Claim(
         "4.2",
         "Without CAR, the sensitive feature has high attention.",
-        "baf",
+        ("baf",),
         _attends_to_age,
     ),
     Claim(
         "4.2",
         "CAR takes attention away from the sensitive feature.",
-        "baf",
+        ("baf",),
         _attention_leaves_age,
     ),
     Claim(
         "4.2",
         "CAR moves attention to current_address_months_count and has_other_cards, away from "
         "velocity_4w and prev_address_months_count.",
-        "",
+        (),
         _attention_moves,
     ),
     Claim(
         "4.3",
         "The coverage limit is the most significant feature, as in LightGBM.",
-        "claims",
+        ("claims",),
         _coverage_is_first,
     ),
     Claim(
         "4.3",
         "Several of FCorr's first features are LightGBM's, while the profiles differ.",
-        "claims",
+        ("claims",),
         _agrees_on_claims,
     ),
     not_testable(

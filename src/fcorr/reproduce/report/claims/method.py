@@ -1,49 +1,62 @@
 """Claims about the method (§3): invariant attention, λ, the residual."""
 
-import numpy as np
-
-from fcorr.reproduce.report.claims.places import CLASSIFIED, MOTOR, NO_CHANGE, NOTHING
+from fcorr.reproduce.report.claims.places import ADULT, AMOUNTS, CLASSIFIED, MOTOR, Place
 from fcorr.reproduce.report.claims.verdicts import (
+    NO_CHANGE,
     Claim,
     Finding,
-    count_below,
+    Verdict,
+    count,
     is_missing,
     judge,
+    judge_fits,
     not_testable,
     show,
 )
 from fcorr.reproduce.report.paper import paper_figure
 from fcorr.reproduce.report.results import Results
+from fcorr.reproduce.report.selecting import find_metric, has_learnt
 
 _LARGEST_POWER = 38  # of ten that a float32, in which networks are trained, holds
-_MOST = 0.8  # of the fits
+_INVARIANT_ATTENTION = 1e-8  # CAR at the end of training
+
+
+def _fits_of_invariant_attention(
+    results: Results, place: Place, model: str
+) -> list[tuple[float, float]]:
+    """List CAR at the end and AvgIF of the fits that learnt, and whose attention is invariant."""
+    found = []
+    for record in results.select(place.experiment, model, **place.where):
+        car = record["training"].get("last_car")
+        flips = find_metric(record, "AvgIF", "test", place.column)
+        if has_learnt(record) and flips is not None and car is not None:
+            found += [(car, flips)] if car < _INVARIANT_ATTENTION else []
+    return found
 
 
 def _attention_is_enough(results: Results) -> Finding | None:
     """Compare what is left of CAR with what is left of the flips, fit by fit."""
     texts: list[str] = []
-    of_fcorr: list[bool] = []
-    of_ft: list[bool] = []
-    for place in (*CLASSIFIED, *MOTOR):
-        # Frequencies have no scale of their own: what is left is measured by what was there.
-        plain = place.mean(results, "FCorr", "AvgIF")
-        limit = NO_CHANGE if place in CLASSIFIED else NOTHING * plain
-        for model, found in (("FCorr + CAR", of_fcorr), ("FT-Transformer + CAR", of_ft)):
-            flips = place.by_seed(results, model, "AvgIF")
-            if not flips or is_missing(limit):
-                if place in CLASSIFIED:
-                    return None
+    shown: dict[str, list[bool]] = {"FCorr + CAR": [], "FT-Transformer + CAR": []}
+    for place in (*CLASSIFIED, AMOUNTS, *MOTOR):
+        limit = place.limit(results)
+        for model, invariant in shown.items():
+            fits = _fits_of_invariant_attention(results, place, model)
+            below = [flips < limit for _, flips in fits]
+            if not fits or is_missing(limit):
                 continue
-            records = results.select(place.experiment, model, **place.where)
-            car = float(np.median([record["training"]["last_car"] for record in records]))
-            found += [value < limit for value in flips.values()]
-            texts.append(
-                f"{place.name} {model} {car:.0e} and {show(float(np.mean(list(flips.values()))))}, "
-                f"{count_below(flips.values(), limit)}"
-            )
+            invariant += below
+            text = f"{place.name} {model} {count(below)}"
+            if model == "FCorr + CAR" and not all(below):
+                left = [f"{car:.0e} and {show(flips)}" for car, flips in fits if flips >= limit]
+                text += f" (CAR and AvgIF of the others: {', '.join(left)})"
+            texts.append(text)
+    own, other = shown.values()
+    if not own or not other:
+        return None
     return Finding(
-        judge([all(of_fcorr), not any(of_ft)]),
-        f"CAR at the end of training (median) and AvgIF on test rows: {'; '.join(texts)}.",
+        judge([all(own), not any(other)]),
+        f"Of fits that end with a CAR below 1e-8, predictions are invariant: {'; '.join(texts)}.",
     )
 
 
@@ -65,28 +78,36 @@ def _rule_as_printed(results: Results) -> Finding | None:
         f"The first ratio L_perf/L_CAR: {'; '.join(texts)}. 10 to that power is more than a "
         f"float32 holds in {usable.count(False)} of {len(usable)} fits. Read as 10^⌊log10 ratio⌋ "
         "(car='paper') it cannot overflow; but a loss that can be negative, such as that of "
-        "Poisson regression, gives no λ in either reading.",
+        "Poisson regression, gives no λ of use in either reading.",
     )
 
 
 def _rule_reaches_invariance(results: Results) -> Finding | None:
-    texts, parts = [], []
-    for experiment, column in (
-        ("synthetic", "X1"),
-        *((p.experiment, p.column) for p in CLASSIFIED),
-    ):
-        flips = results.by_seed(experiment, "FCorr + CAR", "AvgIF", column=column).values()
-        if not flips:
-            return None
-        parts.append(sum(value < NO_CHANGE for value in flips) >= _MOST * len(flips))
-        texts.append(f"{experiment} ({column}) {count_below(flips, NO_CHANGE)}")
-    return Finding(judge(parts), f"AvgIF of FCorr + CAR, test rows: {', '.join(texts)}.")
+    texts, shown = [], []
+    for place in (Place("synthetic", "X1"), *CLASSIFIED, AMOUNTS):
+        limit = place.limit(results)
+        flips = place.by_seed(results, "FCorr + CAR", "AvgIF")
+        if not flips or is_missing(limit):
+            continue
+        useless = [
+            record
+            for record in results.select(place.experiment, "FCorr + CAR", **place.where)
+            if not has_learnt(record)
+        ]
+        below = [value < limit for value in flips.values()]
+        shown += below
+        beside = f", {len(useless)} of them constants" if useless else ""
+        texts.append(f"{place.name} {count(below)}{beside}")
+    if not shown:
+        return None
+    return Finding(judge_fits(shown), f"FCorr + CAR is invariant on test rows: {', '.join(texts)}.")
 
 
 def _residual_breaks(results: Results) -> Finding | None:
-    texts, broken = [], []
+    texts: list[str] = []
+    broken: dict[str, list[bool]] = {"FCorr + CAR": [], "FCorr + Res + CAR": []}
     for place in CLASSIFIED:
-        for model in ("FCorr + CAR", "FCorr + Res + CAR"):
+        for model, of_model in broken.items():
             flips = place.by_seed(results, model, "AvgIF")
             changes = place.by_seed(results, model, "largest change")
             if not flips:
@@ -96,10 +117,11 @@ def _residual_breaks(results: Results) -> Finding | None:
                 f"{place.name} {model} {sum(over)} of {len(over)} (largest change "
                 f"{show(max(changes.values()))})"
             )
-            if model == "FCorr + Res + CAR":
-                broken += over
+            of_model += over
+    without, with_residual = broken.values()
+    weakens = sum(with_residual) > sum(without)
     return Finding(
-        judge([sum(broken) > 0, sum(broken) > len(broken) / 2]),
+        judge([weakens, judge_fits(with_residual) is Verdict.HOLDS]),
         f"Fits whose AvgIF is above 1e-4 on test rows: {'; '.join(texts)}.",
     )
 
@@ -135,41 +157,47 @@ def _price_of_exactness(results: Results) -> Finding | None:
 
 
 def _beyond_the_paper(results: Results) -> Finding | None:
-    """Hold spline embeddings with the paper's form of CAR against the paper's own figures."""
-    printed = paper_figure("adult_performance", "FCorr + CAR", "AUROC", "test")
+    """Hold CAR in the paper's form, with its embedding and with splines, against its figures."""
+    auroc, flips = (
+        paper_figure(f"adult_{table}", "FCorr + CAR", metric, "test")
+        for table, metric in (("performance", "AUROC"), ("fairness", "AvgIF"))
+    )
+    assert auroc is not None
+    assert flips is not None
     texts, parts = [], []
-    for place in CLASSIFIED:
-        if place.experiment != "adult":
-            continue
+    for place in ADULT:
         for model in ("FCorr + CAR", "FCorr, splines + CAR"):
-            auroc, flips = (place.mean(results, model, metric) for metric in ("AUROC", "AvgIF"))
-            if is_missing(auroc, flips) or printed is None:
+            found = [place.mean(results, model, metric) for metric in ("AUROC", "AvgIF")]
+            if is_missing(*found):
                 return None
-            parts.append(auroc > printed and flips <= NO_CHANGE)
-            texts.append(f"{model} ({place.column}) {auroc:.4f} and {show(flips)}")
+            parts.append(found[0] > auroc and found[1] <= flips)
+            texts.append(f"{model} ({place.column}) {found[0]:.4f} and {show(found[1])}")
     return Finding(
-        judge(parts), f"AUROC and AvgIF, test rows: {'; '.join(texts)}; the paper: .8994 and .0001."
+        judge(parts),
+        f"AUROC and AvgIF, test rows: {'; '.join(texts)}; the paper, which does not name the "
+        f"column: {auroc:.4f} and {flips:.4f}.",
     )
 
 
 CLAIMS = (
     Claim(
-        "1, 3.2",
+        "1, 3.2, 4.3",
         "Where attention is made invariant, FCorr's predictions are, and those of a standard "
         "transformer are not.",
-        "",
+        ("baf", "adult", "claims", "motor"),
         _attention_is_enough,
     ),
     Claim(
         "3.2",
         "λ = 10^⌊L_perf/L_CAR⌋ of the first batch can be used as printed.",
-        "",
+        ("synthetic", "baf", "adult", "claims"),
         _rule_as_printed,
     ),
     Claim(
         "3.2",
-        "λ of that rule, read as 10^⌊log10(L_perf/L_CAR)⌋, generally reaches invariance to flips.",
-        "",
+        "λ = 10^⌊log10(L_perf/L_CAR)⌋, as that rule may be read, generally reaches invariance to "
+        "flips.",
+        ("synthetic", "baf", "adult", "claims"),
         _rule_reaches_invariance,
     ),
     not_testable(
@@ -177,16 +205,22 @@ CLAIMS = (
         "Penalising differences of predictions, or fixing the attention at its average over "
         "categories, costs more accuracy than CAR; a softmax over the original features alone "
         "lets attention weights explode.",
-        "The paper mentions preliminary experiments and gives neither settings nor figures.",
+        "The paper mentions preliminary experiments and gives neither settings nor figures. Our "
+        "default form of CAR does train with a softmax over the original features.",
     ),
     not_testable(
         "3.2",
         "Attention under augmentation converges to that of CDA within a few iterations.",
         "No figure is given, and the records here do not follow the matrices through training.",
     ),
-    Claim("D.1", "A residual round the attention largely negates CAR.", "", _residual_breaks),
+    Claim(
+        "D.1",
+        "A residual round the attention weakens CAR's guarantee, and largely negates CAR.",
+        ("baf", "adult"),
+        _residual_breaks,
+    ),
     not_testable(
-        "5",
+        "4.3, 5",
         "The framework meets regulators' expectations.",
         "Invariance to a flip of a column is measured here; whether a law is kept is not a "
         "property of a model's predictions alone.",
@@ -197,20 +231,20 @@ OURS = (
     Claim(
         "",
         "With the residual, collapsing the sensitive embedding restores invariance.",
-        "",
+        ("synthetic", "baf", "adult"),
         _collapse_restores,
     ),
     Claim(
         "",
         "Our defaults are exactly invariant, and no less accurate than FCorr + CAR.",
-        "",
+        ("baf", "adult"),
         _price_of_exactness,
     ),
     Claim(
         "",
         "On Adult, CAR in the paper's form is more accurate here than the paper prints, at no "
         "larger AvgIF.",
-        "adult",
+        ("adult",),
         _beyond_the_paper,
     ),
 )

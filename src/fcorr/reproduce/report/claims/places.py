@@ -3,13 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from fcorr.reproduce.report.claims.verdicts import NO_CHANGE, NOTHING
 from fcorr.reproduce.report.results import Difference, Results
-
-NO_CHANGE = 1e-4
-"""Of a probability: the paper prints an AvgIF of .0001 on Adult."""
-
-NOTHING = 1e-3
-"""Of what AvgIF is without CAR, where predictions are amounts or frequencies."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +52,17 @@ class Place:
             self.experiment, model, other, metric, subset=subset, **self.where
         )
 
+    def limit(self, results: Results) -> float:
+        """Return the AvgIF below which predictions are invariant; nan if it is not known."""
+        if "AUROC" in self.metrics:
+            return NO_CHANGE
+        # Amounts and frequencies have scales of their own: what is left, beside what was there.
+        return NOTHING * self.mean(results, "FCorr", "AvgIF")
 
-CLASSIFIED = (Place("baf", "customer_age"), Place("adult", "race"), Place("adult", "sex"))
+
+FRAUD = Place("baf", "customer_age")
+ADULT = (Place("adult", "race"), Place("adult", "sex"))
+CLASSIFIED = (FRAUD, *ADULT)
 """Where there are decisions."""
 
 AMOUNTS = Place("claims", "credit_score", metrics=("Gini",))

@@ -1,7 +1,7 @@
-"""What can be said of a claim, and by which rule."""
+"""What can be said of a claim, and by which rules."""
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -9,11 +9,16 @@ from typing import Any
 from fcorr.reproduce.report.results import Results
 from fcorr.reproduce.report.selecting import has_learnt
 
-ZERO = 5e-5
-"""What the paper prints as 0.0000."""
+ZERO, ZERO_AMOUNT = 5e-5, 0.005
+"""What the paper prints as 0.0000, and of amounts as 0.00."""
 
-LITTLE = 0.005
-"""Of AUROC: the paper's own price of CAR on BAF is .0015."""
+NO_CHANGE, NOTHING = 1e-4, 1e-3
+"""AvgIF of invariant predictions: of a probability, and as a share of that without CAR."""
+
+LITTLE, LITTLE_GINI = 0.005, 0.05
+"""Of AUROC and AUPRC, and of Gini on amounts; the paper's prices of CAR are .0015 and .04."""
+
+_GENERALLY = 0.8  # of the fits
 
 
 class Verdict(StrEnum):
@@ -48,8 +53,8 @@ class Claim:
         Where the paper makes it; "" for one of ours.
     text : str
         What it says, in our words.
-    experiment : str
-        Whose records it is checked by; "" if by none or by several.
+    experiments : tuple of str
+        Whose records it is checked by.
     check : callable
         See :data:`Check`.
     table : str or None
@@ -58,24 +63,30 @@ class Claim:
 
     section: str
     text: str
-    experiment: str
+    experiments: tuple[str, ...]
     check: Check
     table: str | None = None
 
 
 def not_testable(section: str, text: str, reason: str) -> Claim:
     """Make a claim that nothing here could confirm or refute."""
-    return Claim(section, text, "", lambda results: Finding(Verdict.NOT_TESTABLE, reason))
+    return Claim(section, text, (), lambda results: Finding(Verdict.NOT_TESTABLE, reason))
 
 
 def judge(parts: Sequence[bool]) -> Verdict:
-    """Judge a claim by its parts: all of them hold, some or none."""
+    """Judge a claim by its parts, or by fits that must not break it: all hold, some or none."""
     if all(parts):
         return Verdict.HOLDS
     return Verdict.IN_PART if any(parts) else Verdict.FAILS
 
 
-def compare(
+def judge_fits(fits: Sequence[bool]) -> Verdict:
+    """Judge a claim by the fits that show it: four in five of them, more than half or fewer."""
+    share = sum(fits) / len(fits)
+    return judge([share > 0.5, share >= _GENERALLY])
+
+
+def tell(
     results: Results,
     experiment: str,
     model: str,
@@ -93,39 +104,46 @@ def compare(
     return [difference.sign for difference in differences], f"{model} − {other}: {text}."
 
 
+def are_zero(
+    results: Results,
+    experiment: str,
+    model: str,
+    metrics: Sequence[str],
+    limit: float,
+    **where: Any,
+) -> list[bool]:
+    """Say of each fit whether all of some metrics are below a limit."""
+    found = [results.by_seed(experiment, model, metric, **where) for metric in metrics]
+    return [all(of.get(seed, math.inf) < limit for of in found) for seed in found[0]]
+
+
 def where_learnt(check: Check, experiment: str, *models: str, at_least: int = 1) -> Check:
-    """Check a claim of fairness at the seeds at which models learnt: a constant is fair, too.
+    """Check a claim at the seeds at which models predict more than a constant, which is fair, too.
 
     With fewer than ``at_least`` such seeds it cannot be tested.
     """
 
     def restricted(results: Results) -> Finding | None:
-        useless = {
-            record["seed"]
-            for model in models
-            for record in results.select(experiment, model)
-            if not has_learnt(record)
-        }
-        seeds = {record["seed"] for m in models for record in results.select(experiment, m)}
-        if not useless:
+        records = [record for model in models for record in results.select(experiment, model)]
+        seeds = {record["seed"] for record in records}
+        learnt = seeds - {record["seed"] for record in records if not has_learnt(record)}
+        if learnt == seeds:
             return check(results)
-        learnt = seeds - useless
-        finding = check(results.at_seeds(experiment, learnt) if learnt else results)
-        if finding is None:
-            return None
         named = " and ".join(models)
-        beside = f"At the {len(learnt)} of {len(seeds)} seeds where {named} learnt something"
-        if len(learnt) < at_least:
-            text = f"{beside}, too few to tell by. {finding.evidence}"
-            return Finding(Verdict.NOT_TESTABLE, text)
-        return Finding(finding.verdict, f"{beside}. {finding.evidence}")
+        beside = f"At the {len(learnt)} of {len(seeds)} seeds where all fits of {named} learnt"
+        if not learnt:
+            return Finding(Verdict.NOT_TESTABLE, f"{beside}: none to tell by.")
+        finding = check(results.at_seeds(experiment, learnt))
+        if finding is None or len(learnt) >= at_least:
+            return finding and Finding(finding.verdict, f"{beside}. {finding.evidence}")
+        return Finding(Verdict.NOT_TESTABLE, f"{beside}, too few to tell by. {finding.evidence}")
 
     return restricted
 
 
-def count_below(values: Collection[float], limit: float) -> str:
-    """Say of how many fits a metric is below a limit."""
-    return f"below {limit:.0e} in {sum(v < limit for v in values)} of {len(values)} fits"
+def count(fits: Sequence[bool]) -> str:
+    """Say in how many fits something is so."""
+    return f"in {sum(fits)} of {len(fits)} fits"
 
 
 def is_missing(*values: float) -> bool:
