@@ -470,6 +470,9 @@ def test_an_f1_gap_that_is_gone_is_not_called_hard_to_control(make_fit, judged):
     found = judged(records, "The F1 gap varies more")
     assert found.verdict is Verdict.FAILS
     assert "at the 4 values of λ" in found.evidence
+    gone = [of if i < 2 else [0.0] * 5 for i, of in enumerate(steady)]
+    records = _by_weight(make_fit, {**dict.fromkeys(FLIPS, steady), "F1 gap": gone})
+    assert judged(records, "The F1 gap varies more").verdict is Verdict.NOT_TESTABLE
 
 
 def _layered(make_fit, aurocs, flips):

@@ -7,6 +7,7 @@ from fcorr.reproduce.report.claims.verdicts import (
     ZERO,
     Claim,
     Finding,
+    Verdict,
     are_zero,
     count,
     is_missing,
@@ -33,18 +34,11 @@ def _means(results: Results, metric: str) -> list[float]:
     return [results.mean("controllability", _MODEL, metric, car=weight) for weight in _weights()]
 
 
-def _falls(results: Results) -> dict[str, float] | None:
-    """Return Spearman's correlation of λ with each flip metric's mean over seeds."""
+def _controllable(results: Results) -> Finding | None:
     means = {metric: _means(results, metric) for metric in FLIPS}
     if any(is_missing(*of) for of in means.values()):
         return None
-    return {metric: float(spearmanr(_weights(), of).statistic) for metric, of in means.items()}
-
-
-def _controllable(results: Results) -> Finding | None:
-    found = _falls(results)
-    if found is None:
-        return None
+    found = {metric: float(spearmanr(_weights(), of).statistic) for metric, of in means.items()}
     text = ", ".join(f"{metric} {value:.2f}" for metric, value in found.items())
     return Finding(
         judge([found[metric] < _STEADILY for metric in ("AvgIF", "AUROC gap", "AUPRC gap")]),
@@ -77,7 +71,7 @@ def _f1_is_less_controllable(results: Results) -> Finding | None:
     # Where one of them is next to 0 there is nothing left to control, or to vary.
     both = [i for i in range(len(_weights())) if min(means[m][i] for m in metrics) > 10 * ZERO]
     if len(both) < 3:
-        return None
+        return Finding(Verdict.NOT_TESTABLE, "They are both there at too few values of λ.")
     weights = [_weights()[i] for i in both]
     falls = {m: float(spearmanr(weights, [means[m][i] for i in both]).statistic) for m in metrics}
     varies = {

@@ -29,8 +29,10 @@ def _fits_of_invariant_attention(
     for record in results.select(place.experiment, model, **place.where):
         car = record["training"].get("last_car")
         flips = find_metric(record, "AvgIF", "test", place.column)
-        if has_learnt(record) and flips is not None and car is not None:
-            found += [(car, flips)] if car < _INVARIANT_ATTENTION else []
+        if car is None or flips is None or not has_learnt(record):
+            continue
+        if car < _INVARIANT_ATTENTION:
+            found.append((car, flips))
     return found
 
 
