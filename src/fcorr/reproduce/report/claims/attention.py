@@ -61,14 +61,17 @@ class _Agreement:
 
     Attributes
     ----------
+    shared : dict of int to float
+        First features shared, seed by seed.
     beyond_chance : Difference
-        First features shared, less what chance gives.
+        These, less what chance gives.
     correlation : float
         Of the ranks of all features with LightGBM's numbers of splits.
     text : str
         Both in words.
     """
 
+    shared: dict[int, float]
     beyond_chance: Difference
     correlation: float
     text: str
@@ -88,6 +91,7 @@ def _beside_trees(results: Results, experiment: str, model: str) -> _Agreement |
     beyond = Results.compare(split[0], dict.fromkeys(split[0], by_chance))
     assert beyond is not None
     return _Agreement(
+        split[0],
         beyond,
         correlation,
         f"{shared:.1f} of the first {n_first} of {n_features} features are shared, {beyond:.1f} "
@@ -115,19 +119,16 @@ def _agrees_on_claims(results: Results) -> Finding | None:
 
 
 def _ft_agrees_as_well(results: Results) -> Finding | None:
-    own, beside = (_beside_trees(results, "baf", model) for model in ("FT-Transformer", "FCorr"))
-    trees = _significances(results, "baf", "LightGBM", "split")
-    counts = [
-        _agreement(_significances(results, "baf", model), trees, N_FIRST["baf"])[0]
-        for model in ("FT-Transformer", "FCorr")
-    ]
-    found = Results.compare(*counts)
-    if own is None or beside is None or found is None:
+    own, fcorr = (_beside_trees(results, "baf", model) for model in ("FT-Transformer", "FCorr"))
+    if own is None or fcorr is None:
+        return None
+    found = Results.compare(own.shared, fcorr.shared)
+    if found is None:
         return None
     return Finding(
         judge([own.beyond_chance.sign > 0, found.sign >= 0]),
-        f"{own.text} FCorr shares {_mean(counts[1]):.1f}, FT-Transformer's less that: {found:.1f}. "
-        "The paper: 5 each.",
+        f"{own.text} FCorr shares {_mean(fcorr.shared):.1f}, FT-Transformer's less that: "
+        f"{found:.1f}. The paper: 5 each.",
     )
 
 
