@@ -18,7 +18,7 @@ from fcorr._version import __version__
 
 if TYPE_CHECKING:
     from fcorr import audit, data, estimators, metrics, nn, training
-    from fcorr._core.errors import (
+    from fcorr._core import (
         InvalidInputError,
         ModelFileError,
         NotEstimableWarning,
@@ -58,10 +58,10 @@ _HOME = {
     "BaselineRegressor": "fcorr.estimators",
     "FCorrClassifier": "fcorr.estimators",
     "FCorrRegressor": "fcorr.estimators",
-    "InvalidInputError": "fcorr._core.errors",
-    "ModelFileError": "fcorr._core.errors",
-    "NotEstimableWarning": "fcorr._core.errors",
-    "UnseenCategoryWarning": "fcorr._core.errors",
+    "InvalidInputError": "fcorr._core",
+    "ModelFileError": "fcorr._core",
+    "NotEstimableWarning": "fcorr._core",
+    "UnseenCategoryWarning": "fcorr._core",
     "load": "fcorr.estimators",
     "sweep": "fcorr.audit.sweep",
 }

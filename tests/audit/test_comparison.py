@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
-from fcorr._core.errors import InvalidInputError, UnseenCategoryWarning
+from fcorr._core import InvalidInputError, UnseenCategoryWarning
 from fcorr.audit.comparison import AVERAGED, EXACT, PLAIN, REMOVED, WITH_CAR, compare
 from fcorr.audit.removal import hold_constant
 from fcorr.metrics import (

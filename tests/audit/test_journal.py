@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.audit.journal import append_line, open_journal
 
 

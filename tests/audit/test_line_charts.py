@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.audit.figures import FrontierPoint, Line, LinePanel, frontier_svg, line_chart_svg
 
 SVG = "{http://www.w3.org/2000/svg}"

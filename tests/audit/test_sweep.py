@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fcorr
-from fcorr._core.errors import InvalidInputError, UnseenCategoryWarning
+from fcorr._core import InvalidInputError, UnseenCategoryWarning
 from fcorr.audit.certified import find_largest_change
 from fcorr.audit.sweep import Sweep
 from fcorr.estimators.base import BaseFCorr

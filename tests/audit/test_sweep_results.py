@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import fcorr
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.audit.certified import Certified
 from fcorr.audit.measuring import Measured
 from fcorr.audit.sweep.choosing import choose_summary, describe_choice

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fcorr._core.errors import (
+from fcorr._core import (
     InvalidInputError,
     ModelFileError,
     NotEstimableWarning,

@@ -3,7 +3,7 @@ import stat
 
 import pytest
 
-from fcorr._core.files import write_atomically
+from fcorr._core import write_atomically
 
 
 def test_writes_and_replaces(tmp_path):

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from fcorr._core.optional import require
+from fcorr._core import require
 
 
 def test_package_that_is_there():

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from fcorr._core.errors import InvalidInputError
-from fcorr._core.randomness import draw_seed
+from fcorr._core import InvalidInputError, draw_seed
 
 
 @pytest.mark.parametrize("seed", [0, 7, 2**32 - 1, np.int64(7), np.uint8(7)])

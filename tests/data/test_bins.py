@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcorr._core.errors import InvalidInputError, UnseenCategoryWarning
+from fcorr._core import InvalidInputError, UnseenCategoryWarning
 from fcorr.data import BinnedColumn, Schema, encode, infer_schema, read_table
 from fcorr.data.bins import find_edges, find_groups, parse_bins
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data import encode, infer_schema, read_table
 
 DAYS = [datetime.date(2020, 1, day) for day in (1, 2, 5, 9)]

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data.files import read_file, read_verbatim, write_file
 
 TABLE = pa.table({"a": [1, 2, None], "b": ["x", None, "é"], "c": [0.5, 1.5, -1.0]})

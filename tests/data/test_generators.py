@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data.generators import (
     make_bank_fraud,
     make_claims,

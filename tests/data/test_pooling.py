@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcorr._core.errors import InvalidInputError, UnseenCategoryWarning
+from fcorr._core import InvalidInputError, UnseenCategoryWarning
 from fcorr.data import encode, infer_schema, read_table
 
 LETTERS = st.lists(st.sampled_from("abcdef") | st.none(), min_size=1, max_size=60)

@@ -4,7 +4,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data import Schema, infer_schema, read_table
 
 DAYS = [datetime.datetime(2020, 1, day, 12) for day in (1, 2, 5)]

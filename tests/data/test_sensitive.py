@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data import Schema, encode, infer_schema, read_table
 from fcorr.data.kinds import MAX_SENSITIVE_CATEGORIES
 

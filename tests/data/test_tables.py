@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data import read_table
 
 

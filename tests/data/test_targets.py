@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from sklearn.exceptions import DataConversionWarning
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data.targets import (
     column_name,
     read_outcomes,

@@ -9,7 +9,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fcorr import FCorrClassifier, FCorrRegressor
-from fcorr._core.errors import InvalidInputError, UnseenCategoryWarning
+from fcorr._core import InvalidInputError, UnseenCategoryWarning
 
 SMALL = {"sensitive": "sex", "head": (4,), "epochs": 1, "random_state": 0}
 ESTIMATORS = [FCorrClassifier, FCorrRegressor]

@@ -24,7 +24,7 @@ from fcorr import (
     ModelFileError,
     load,
 )
-from fcorr._core.errors import UnseenCategoryWarning
+from fcorr._core import UnseenCategoryWarning
 from fcorr.data.encoding import encode
 from fcorr.data.tables import read_table
 from fcorr.estimators import read_header

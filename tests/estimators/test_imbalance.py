@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 import fcorr
 from fcorr import FCorrClassifier
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.metrics import (
     choose_threshold,
     expected_calibration_error,

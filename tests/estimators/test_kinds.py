@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fcorr import FCorrRegressor
-from fcorr._core.errors import UnseenCategoryWarning
+from fcorr._core import UnseenCategoryWarning
 
 SMALL = {"head": (16,), "epochs": 20, "random_state": 0, "dropout": 0.0}
 GRADES = list("ABCDE")

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 import fcorr
 from fcorr import FCorrClassifier, FCorrRegressor
-from fcorr._core.errors import InvalidInputError, ModelFileError
+from fcorr._core import InvalidInputError, ModelFileError
 from fcorr.estimators import read_header
 
 SMALL = {"head": (4,), "epochs": 1, "random_state": 0}

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import fcorr
 from fcorr import FCorrRegressor
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.metrics import gamma_deviance, poisson_deviance, tweedie_deviance
 
 SMALL = {"head": (8,), "epochs": 2, "random_state": 0}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.metrics import (
     actual_over_expected,
     expected_calibration_error,

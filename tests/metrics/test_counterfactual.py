@@ -13,7 +13,7 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
-from fcorr._core.errors import InvalidInputError, NotEstimableWarning
+from fcorr._core import InvalidInputError, NotEstimableWarning
 from fcorr.metrics import (
     FlippedScores,
     auprc_gap,

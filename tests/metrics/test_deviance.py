@@ -9,7 +9,7 @@ import sklearn.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.metrics import gamma_deviance, poisson_deviance, tweedie_deviance
 
 POSITIVE = st.floats(1e-3, 1e3)

@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from fcorr._core.errors import InvalidInputError, NotEstimableWarning
+from fcorr._core import InvalidInputError, NotEstimableWarning
 from fcorr.metrics import (
     demographic_parity_difference,
     equal_opportunity_difference,

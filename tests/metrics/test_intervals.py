@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import bootstrap
 from sklearn.metrics import log_loss
 
-from fcorr._core.errors import InvalidInputError, NotEstimableWarning
+from fcorr._core import InvalidInputError, NotEstimableWarning
 from fcorr.metrics import (
     FlippedScores,
     auroc_gap,

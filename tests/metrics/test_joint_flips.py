@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 from sklearn.metrics import roc_auc_score
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.metrics import (
     FlippedScores,
     auprc_gap,

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.metrics import double_lift_table, lift_table
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from fcorr._core.errors import InvalidInputError, NotEstimableWarning
+from fcorr._core import InvalidInputError, NotEstimableWarning
 from fcorr.metrics import gini_score, lorenz_curve, normalized_gini_score
 
 

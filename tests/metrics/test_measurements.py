@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 from sklearn.metrics import root_mean_squared_error
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.metrics import (
     average_individual_fairness,
     bootstrap_interval,

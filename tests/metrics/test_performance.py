@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fcorr import metrics
-from fcorr._core.errors import InvalidInputError, NotEstimableWarning
+from fcorr._core import InvalidInputError, NotEstimableWarning
 from fcorr.metrics import false_negative_rate, false_positive_rate, gini_score, percentage_error
 
 WRITTEN_HERE = [false_negative_rate, false_positive_rate, gini_score, percentage_error]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.metrics import choose_threshold, f1_score, false_positive_rate
 from fcorr.metrics.thresholds import is_threshold_rule
 

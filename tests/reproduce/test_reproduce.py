@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.reproduce import EXPERIMENTS, read_records, reproduce, runs
 from fcorr.reproduce.report import write_document
 from fcorr.reproduce.settings import Run, list_runs

@@ -11,7 +11,7 @@ import fairlearn.reductions
 import lightgbm
 import pytest
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.estimators.architectures import ARCHITECTURES
 from fcorr.estimators.options import check_options
 from fcorr.reproduce.models import make_network

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from fcorr._core import to_plain
 from fcorr._version import __version__
 from fcorr.audit.measuring import Estimator, Measured, View
-from fcorr.audit.plain import to_plain
 from fcorr.audit.tables import TextTable, show_mean, show_small
 from fcorr.certify import Certificate
 

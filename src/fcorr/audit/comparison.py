@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from sklearn.base import clone
 
-from fcorr._core.errors import InvalidInputError, near_match
+from fcorr._core import InvalidInputError, near_match
 from fcorr.audit.compared import (
     AVERAGED,
     EXACT,

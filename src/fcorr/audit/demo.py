@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr._core.files import write_atomically
+from fcorr._core import write_atomically
 from fcorr._version import __version__
 from fcorr.audit.compared import show_metric
 from fcorr.audit.comparison import PLAIN, WITH_CAR, compare

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from fcorr._core.errors import NotEstimableWarning
+from fcorr._core import NotEstimableWarning
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 
 _START = b'{"key": '  # of every line, so that one that was cut off can be told from a foreign one
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.certify.domain import Domain
 from fcorr.certify.exactness import check_sensitive, is_continuous, is_exact
 from fcorr.certify.links import Link

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.certify.exactness import check_sensitive, is_continuous, is_exact
 from fcorr.certify.gelu_ranges import gelu_span
 from fcorr.certify.intervals import Span

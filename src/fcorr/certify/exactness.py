@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.nn.embeddings import NumericEmbedding, SplineEmbedding
 from fcorr.nn.fcorr import FCorrTransformer
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 
 LinkName = Literal["identity", "sigmoid", "softmax", "exp"]
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.certify.boxes import DIVISOR, LATER_DIVISORS, Boxes, Start, cover, enter, join, scales_of
 from fcorr.certify.domain import Domain, Pieces, embedding_gap, embedding_pieces
 from fcorr.certify.encoder_bounds import Normed, bound_layer

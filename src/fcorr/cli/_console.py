@@ -9,7 +9,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
-from fcorr._core.errors import near_match
+from fcorr._core import near_match
 
 _debug = False
 

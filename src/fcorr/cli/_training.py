@@ -79,7 +79,7 @@ def check_arguments(
     parameters: dict[str, Any], regression: dict[str, Any], classification: dict[str, Any]
 ) -> None:
     """Refuse a value that the estimators would refuse: here it is bad usage."""
-    from fcorr._core.errors import InvalidInputError
+    from fcorr._core import InvalidInputError
     from fcorr.estimators import FCorrClassifier, FCorrRegressor
     from fcorr.estimators.options import check_device, check_options
 

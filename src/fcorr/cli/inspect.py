@@ -24,7 +24,7 @@ def inspect(
     ] = False,
 ) -> None:
     """Show what is in a model file: kind, training, features, significance."""
-    from fcorr._core.errors import InvalidInputError
+    from fcorr._core import InvalidInputError
     from fcorr.estimators import load, read_header
 
     header = read_header(model)

@@ -41,7 +41,7 @@ def reproduce(
     interrupted. Adult and the motor policies are read from the data folder: fetch_adult(),
     fetch_fremtpl2() and fetch_bemtpl97() of fcorr.data fill it.
     """
-    from fcorr._core.errors import near_match
+    from fcorr._core import near_match
     from fcorr.reproduce.settings import EXPERIMENTS
 
     for name in experiment:

@@ -298,7 +298,7 @@ def _check_fraction(validation: Path | None, fraction: float | None) -> float:
 
 
 def _check_sweep_arguments(budget: float | None, jobs: int) -> None:
-    from fcorr._core.errors import InvalidInputError
+    from fcorr._core import InvalidInputError
     from fcorr.audit.sweep.choosing import check_budget
 
     try:
@@ -313,7 +313,7 @@ def _check_sweep_arguments(budget: float | None, jobs: int) -> None:
 
 def _check_points(points: list[dict[str, list[Any]]], estimator: "Estimator") -> None:
     """Refuse values that the estimator would refuse: here it is bad usage."""
-    from fcorr._core.errors import InvalidInputError
+    from fcorr._core import InvalidInputError
     from fcorr.audit.sweep.grid import expand_grid
 
     try:
@@ -345,8 +345,7 @@ def _run(path: Path, *args: Any, **kwargs: Any) -> "Sweep":
 
 def _report(found: "Sweep", output: Path, model: Path | None) -> None:
     """Print and write the results; a budget that nothing keeps to is told last."""
-    from fcorr._core.errors import InvalidInputError
-    from fcorr._core.files import write_atomically
+    from fcorr._core import InvalidInputError, write_atomically
 
     problem, reason = "", ""
     try:

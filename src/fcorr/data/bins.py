@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.data.columns import LARGEST, is_number, name_values, value_type
 from fcorr.data.kinds import Kind, Kinds, resolve_kinds
 from fcorr.data.tables import Table, resolve_columns
@@ -35,7 +35,7 @@ def parse_bins(bins: Bins | None) -> Cut | dict[str | int, Cut]:
     >>> parse_bins(1)
     Traceback (most recent call last):
         ...
-    fcorr._core.errors.InvalidInputError: bins must be a number of groups of at least 2, or the \
+    fcorr._core.InvalidInputError: bins must be a number of groups of at least 2, or the \
 edges between groups in increasing order, got 1. Pass for example bins=4 or bins=[25, 40, 65].
     """
     if bins is None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 from numpy.typing import NDArray
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 
 Category = str | int | float | bool | None
 """A category's value; ``None`` stands for "missing"."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 from numpy.typing import NDArray
 
-from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.data.bins import Cut, find_edges, find_groups
 from fcorr.data.columns import Category, ColumnError, is_number, value_type
 from fcorr.data.dates import DATE_PARTS, date_part, date_range, to_timestamps

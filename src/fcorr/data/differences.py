@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fcorr._core.errors import InvalidInputError, enumerate_some, near_match
+from fcorr._core import InvalidInputError, enumerate_some, near_match
 from fcorr.data.columns import ColumnError, to_numbers
 from fcorr.data.dates import to_timestamps
 from fcorr.data.descriptions import CategoricalColumn, Column, DatetimeColumn, OrdinalColumn

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fcorr._core.errors import UnseenCategoryWarning, enumerate_some
+from fcorr._core import UnseenCategoryWarning, enumerate_some
 from fcorr.data.bins import find_groups
 from fcorr.data.columns import ColumnError, blocks, to_numbers
 from fcorr.data.dates import date_part, to_timestamps

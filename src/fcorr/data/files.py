@@ -13,8 +13,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pyarrow.types as pat
 
-from fcorr._core.errors import InvalidInputError
-from fcorr._core.files import write_atomically
+from fcorr._core import InvalidInputError, write_atomically
 from fcorr.data.tables import refuse_repeated
 
 _CSV = (".csv", ".csv.gz")

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data.bins import Bins, find_cuts
 from fcorr.data.columns import to_numbers
 from fcorr.data.describing import (

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import pyarrow.types as pat
 
-from fcorr._core.errors import InvalidInputError, near_match
+from fcorr._core import InvalidInputError, near_match
 from fcorr.data.columns import Category, can_be_category, is_date, is_number, value_type
 from fcorr.data.distinct import has_more_values
 from fcorr.data.tables import Table, resolve_columns
@@ -45,7 +45,7 @@ def parse_kinds(kinds: Kinds | None) -> dict[str | int, Kind]:
     >>> parse_kinds({"zip": "categorial"})
     Traceback (most recent call last):
         ...
-    fcorr._core.errors.InvalidInputError: kinds must say 'numeric', 'categorical', 'ordinal', \
+    fcorr._core.InvalidInputError: kinds must say 'numeric', 'categorical', 'ordinal', \
 'boolean', 'datetime' or the categories in order, got 'categorial' for 'zip'. \
 Did you mean 'categorical'?
     """

@@ -11,7 +11,7 @@ import pyarrow as pa
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
-from fcorr._core.errors import InvalidInputError, enumerate_some, near_match
+from fcorr._core import InvalidInputError, enumerate_some, near_match
 
 
 @dataclass(frozen=True)

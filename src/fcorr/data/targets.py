@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
-from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some
 
 
 @dataclass(frozen=True)

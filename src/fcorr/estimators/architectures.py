@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from fcorr._core.errors import InvalidInputError, enumerate_some, near_match
+from fcorr._core import InvalidInputError, enumerate_some, near_match
 from fcorr.data.schema import Schema
 from fcorr.estimators.options import is_boolean, is_integer, is_number, is_sizes
 from fcorr.nn.feed_forward_network import FeedForwardNetwork

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from fcorr._core.randomness import RandomState
+from fcorr._core import RandomState
 from fcorr.certify.certificate import Certificate
 from fcorr.certify.exactness import is_exact
 from fcorr.data.bins import Bins

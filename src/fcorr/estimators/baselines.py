@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fcorr._core.errors import InvalidInputError, enumerate_some
-from fcorr._core.randomness import RandomState
+from fcorr._core import InvalidInputError, RandomState, enumerate_some
 from fcorr.data.bins import Bins
 from fcorr.data.describing import CategoricalMissing
 from fcorr.data.encoding import EncodedTable, encode

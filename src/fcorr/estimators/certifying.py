@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.certify.certificate import ALL_TOGETHER, Certificate, certify_model
 from fcorr.certify.domain import Domain
 from fcorr.data.encoding import EncodedTable, encode

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.certify.links import Link, LinkName
 from fcorr.data.targets import Outcomes
 from fcorr.estimators.balance import class_shift, softmax

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from fcorr._core.randomness import RandomState
+from fcorr._core import RandomState
 from fcorr.data.bins import Bins
 from fcorr.data.describing import CategoricalMissing, NumericMissing
 from fcorr.data.inference import ConstantColumns, MinCategoryRows

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import log_softmax, logsigmoid
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.certify.links import LinkName
 from fcorr.data.encoding import EncodedTable
 from fcorr.data.schema import Schema

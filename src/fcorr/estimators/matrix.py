@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr._core.errors import InvalidInputError, near_match
-from fcorr._core.optional import require
+from fcorr._core import InvalidInputError, near_match, require
 
 
 @dataclass(frozen=True, eq=False)

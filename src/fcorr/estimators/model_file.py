@@ -12,8 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from fcorr._core.errors import ModelFileError
-from fcorr._core.files import write_atomically
+from fcorr._core import ModelFileError, write_atomically
 from fcorr._version import __version__
 from fcorr.data.schema import Schema
 from fcorr.estimators.baselines import BaselineClassifier, BaselineRegressor

@@ -14,8 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fcorr._core.errors import InvalidInputError
-from fcorr._core.randomness import RandomState, draw_seed
+from fcorr._core import InvalidInputError, RandomState, draw_seed
 from fcorr.certify.links import Link, LinkName
 from fcorr.data.bins import Bins
 from fcorr.data.describing import CategoricalMissing, NumericMissing

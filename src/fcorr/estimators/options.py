@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data.bins import parse_bins
 from fcorr.data.kinds import parse_kinds
 from fcorr.metrics.thresholds import RULES, is_threshold_rule

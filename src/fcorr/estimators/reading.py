@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data.differences import compare
 from fcorr.data.exposures import read_exposure
 from fcorr.data.schema import Schema

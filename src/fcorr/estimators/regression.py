@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from torch import Tensor
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.certify.links import Link, LinkName
 from fcorr.data.targets import Outcomes
 from fcorr.estimators.balance import log_shift, mean_shift

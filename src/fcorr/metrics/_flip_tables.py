@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from fcorr._core.errors import InvalidInputError, enumerate_some, near_match
+from fcorr._core import InvalidInputError, enumerate_some, near_match
 from fcorr.metrics._labels import Labels, encode_labels, is_missing
 
 

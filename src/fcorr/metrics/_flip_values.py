@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.data.kinds import MAX_SENSITIVE_CATEGORIES
 from fcorr.metrics._labels import Labels, is_missing
 from fcorr.metrics._validation import IntArray

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fcorr._core.errors import InvalidInputError, enumerate_some, near_match
+from fcorr._core import InvalidInputError, enumerate_some, near_match
 from fcorr.metrics._flip_tables import SensitiveColumn, open_table
 from fcorr.metrics._flip_values import FlipValues, Values, choose_values
 from fcorr.metrics._flipped_scores import FlippedScores

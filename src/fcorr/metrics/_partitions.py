@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fcorr._core.errors import InvalidInputError, NotEstimableWarning, enumerate_some
+from fcorr._core import InvalidInputError, NotEstimableWarning, enumerate_some
 from fcorr.metrics._flipped_scores import FlippedScores
 from fcorr.metrics._labels import describe_label
 from fcorr.metrics._pairs import BLOCK_SIZE, sum_over_pairs

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core.errors import InvalidInputError, NotEstimableWarning, near_match
+from fcorr._core import InvalidInputError, NotEstimableWarning, near_match
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincinv
 
-from fcorr._core.errors import InvalidInputError
-from fcorr._core.randomness import RandomState, draw_seed
+from fcorr._core import InvalidInputError, RandomState, draw_seed
 from fcorr.metrics._labels import encode_groups
 from fcorr.metrics._validation import (
     TO_CLASSES,

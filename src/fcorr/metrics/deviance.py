@@ -10,7 +10,7 @@ there are two ways to ask, and they differ by a factor only, the mean exposure:
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.metrics._validation import FloatArray, as_amounts
 
 __all__ = ["gamma_deviance", "poisson_deviance", "tweedie_deviance"]

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core.errors import NotEstimableWarning, enumerate_some
+from fcorr._core import NotEstimableWarning, enumerate_some
 from fcorr.metrics._labels import describe_label, encode_groups
 from fcorr.metrics._validation import (
     TO_CLASSES,

@@ -11,8 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from fcorr._core.errors import InvalidInputError, NotEstimableWarning
-from fcorr._core.randomness import RandomState, draw_seed
+from fcorr._core import InvalidInputError, NotEstimableWarning, RandomState, draw_seed
 from fcorr.metrics._flipped_scores import FlippedScores
 from fcorr.metrics._labels import encode_groups
 from fcorr.metrics._validation import FloatArray, IntArray, check_same_length

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaincinv
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.metrics._validation import as_floats
 from fcorr.metrics.intervals import check_confidence
 

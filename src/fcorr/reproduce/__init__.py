@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from fcorr._core.errors import InvalidInputError, near_match
+from fcorr._core import InvalidInputError, near_match
 from fcorr.audit.journal import append_line, open_journal
 from fcorr.audit.progress import show_progress
 from fcorr.reproduce.runs import Record, carry_out, check_ready

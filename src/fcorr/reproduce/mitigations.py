@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr._core.optional import require
+from fcorr._core import require
 from fcorr.reproduce.data import Rows
 
 Floats = NDArray[np.float64]

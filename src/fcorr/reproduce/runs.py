@@ -10,10 +10,9 @@ from typing import Any
 import joblib
 import torch
 
-from fcorr._core.optional import require
+from fcorr._core import require, to_plain
 from fcorr._version import __version__
 from fcorr.audit.hearing import listen
-from fcorr.audit.plain import to_plain
 from fcorr.reproduce.costs import measure_cost
 from fcorr.reproduce.data import load_split
 from fcorr.reproduce.measures import measure

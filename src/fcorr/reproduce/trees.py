@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr._core.optional import require
+from fcorr._core import require
 from fcorr.metrics import choose_threshold
 from fcorr.reproduce.data import EXPOSURE, Rows, load_split
 from fcorr.reproduce.settings import DataSettings

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.nn.dropout import dropout_from
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.history import EpochRecord, History

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fcorr._core import folders
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError, folders
 from fcorr.data import (
     fetch_baf,
     load_adult,

@@ -5,7 +5,7 @@ import gzip
 
 import pytest
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data.datasets._rdata import read_rda
 
 # frame <- data.frame(

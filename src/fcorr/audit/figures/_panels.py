@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.audit.figures._text import printable
 
 MAX_FEATURES = 60

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.audit.figures._render import INK, MARGIN, TEXT_SIZE, TITLE_SIZE, identify, render
 from fcorr.audit.figures._scale import Axis
 from fcorr.audit.figures._series import LineStyle, list_legend

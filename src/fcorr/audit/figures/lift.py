@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.audit.figures._render import MARGIN, TEXT_SIZE, TITLE_SIZE, identify, render
 from fcorr.audit.figures._scale import TINY, Axis, clip
 from fcorr.audit.figures._series import (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.audit.figures._render import MARGIN, TEXT_SIZE, TITLE_SIZE, identify, render
 from fcorr.audit.figures._scale import Axis
 from fcorr.audit.figures._series import CURVES, DIAGONAL, list_legend, path_through

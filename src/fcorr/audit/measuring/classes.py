@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 
-from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.audit.measuring.results import Measured, Metrics
 from fcorr.audit.measuring.rows import AuditRows, View
 from fcorr.estimators import FCorrClassifier

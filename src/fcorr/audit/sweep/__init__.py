@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.audit.journal import open_journal
 from fcorr.audit.measuring import Estimator, name_columns, read_rows, unpack
 from fcorr.audit.sweep.choosing import Choice, check_budget

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fcorr._core.errors import InvalidInputError, near_match
+from fcorr._core import InvalidInputError, near_match, to_plain
 from fcorr.audit.measuring import LOWER_IS_BETTER
-from fcorr.audit.plain import to_plain
 from fcorr.audit.sweep.grid import Point
 from fcorr.audit.sweep.summaries import Summary, main_metric, performance_metrics
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fcorr._core.errors import InvalidInputError, enumerate_some, near_match
-from fcorr.audit.plain import to_plain
+from fcorr._core import InvalidInputError, enumerate_some, near_match, to_plain
 from fcorr.estimators.options import check_options
 
 Point = dict[str, Any]

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError, to_plain
 from fcorr.audit.certified import Certified
 from fcorr.audit.measuring import Measured
-from fcorr.audit.plain import to_plain
 
 
 @dataclass(frozen=True)

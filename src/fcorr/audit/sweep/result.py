@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fcorr._core.errors import InvalidInputError
-from fcorr._core.files import write_atomically
-from fcorr._core.optional import require
+from fcorr._core import InvalidInputError, require, write_atomically
 from fcorr.audit.measuring import Estimator
 from fcorr.audit.sweep.choosing import (
     Choice,

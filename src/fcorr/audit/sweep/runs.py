@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr._version import __version__
 from fcorr.audit.certified import certify
 from fcorr.audit.hearing import Heard, listen

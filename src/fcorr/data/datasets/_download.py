@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fcorr._core.files import write_atomically
+from fcorr._core import write_atomically
 from fcorr._version import __version__
 
 _TIMEOUT = 30.0  # seconds without a byte

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fcorr._core.errors import InvalidInputError, enumerate_some
-from fcorr._core.folders import user_cache
+from fcorr._core import InvalidInputError, enumerate_some, user_cache
 
 DataHome = str | os.PathLike[str] | None
 VARIABLE = "FCORR_DATA"

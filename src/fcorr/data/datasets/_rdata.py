@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fcorr._core.errors import InvalidInputError, enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some
 
 _SYMBOL, _PAIRLIST, _TEXT = 1, 2, 9
 _LOGICAL, _INTEGER, _REAL, _STRINGS, _LIST = 10, 13, 14, 16, 19

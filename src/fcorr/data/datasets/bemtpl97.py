@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pa_parquet
 from numpy.typing import NDArray
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data.datasets._dataset import Dataset, column_to_numpy, encode_categories, select, split
 from fcorr.data.datasets._download import DownloadError, download, save
 from fcorr.data.datasets._folder import DataHome, check_table, data_folder, find_file

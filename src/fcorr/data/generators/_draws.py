@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fcorr._core.errors import InvalidInputError
+from fcorr._core import InvalidInputError
 from fcorr.data.generators._frames import CategoryColumn
 
 
@@ -18,7 +18,7 @@ def check_n_rows(n_rows: object) -> int:
     >>> check_n_rows(0)
     Traceback (most recent call last):
         ...
-    fcorr._core.errors.InvalidInputError: n_rows must be an integer of at least 1, got 0.
+    fcorr._core.InvalidInputError: n_rows must be an integer of at least 1, got 0.
     """
     if not isinstance(n_rows, bool) and isinstance(n_rows, numbers.Integral) and int(n_rows) >= 1:
         return int(n_rows)
@@ -33,7 +33,7 @@ def check_rate(rate: object, *, name: str) -> float:
     >>> check_rate(1.1, name="fraud_rate")
     Traceback (most recent call last):
         ...
-    fcorr._core.errors.InvalidInputError: fraud_rate must lie strictly between 0 and 1, got 1.1. \
+    fcorr._core.InvalidInputError: fraud_rate must lie strictly between 0 and 1, got 1.1. \
 Write 1.1 % as 0.011.
     """
     hint = ""
@@ -54,7 +54,7 @@ def check_number(number: object, *, name: str) -> float:
     >>> check_number(float("inf"), name="direct_effect")
     Traceback (most recent call last):
         ...
-    fcorr._core.errors.InvalidInputError: direct_effect must be a finite number, got inf.
+    fcorr._core.InvalidInputError: direct_effect must be a finite number, got inf.
     """
     if not isinstance(number, bool) and isinstance(number, numbers.Real):
         value = float(number)

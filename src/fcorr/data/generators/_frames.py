@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fcorr._core.errors import InvalidInputError, near_match
-from fcorr._core.optional import require
+from fcorr._core import InvalidInputError, near_match, require
 
 FrameName = Literal["pyarrow", "pandas", "polars"]
 
@@ -39,7 +38,7 @@ def check_frame(frame: str, *, caller: str) -> None:
     >>> check_frame("panda", caller="make_claims")
     Traceback (most recent call last):
         ...
-    fcorr._core.errors.InvalidInputError: frame must be 'pyarrow', 'pandas' or 'polars', got \
+    fcorr._core.InvalidInputError: frame must be 'pyarrow', 'pandas' or 'polars', got \
 'panda'. Did you mean 'pandas'?
     """
     options = get_args(FrameName)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fcorr._core.randomness import RandomState, draw_seed
+from fcorr._core import RandomState, draw_seed
 from fcorr.data.generators._draws import (
     check_n_rows,
     check_rate,

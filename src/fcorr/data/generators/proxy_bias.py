@@ -5,8 +5,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr._core.errors import InvalidInputError, near_match
-from fcorr._core.randomness import RandomState, draw_seed
+from fcorr._core import InvalidInputError, RandomState, draw_seed, near_match
 from fcorr.data.generators._draws import check_n_rows, check_number, sigmoid
 from fcorr.data.generators._frames import CategoryColumn, FrameName, build_frame, check_frame
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numba
 from numba import njit
 
-from fcorr._core.folders import user_cache
+from fcorr._core import user_cache
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 

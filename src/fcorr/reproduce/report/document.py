@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from fcorr._core.errors import InvalidInputError
-from fcorr._core.files import write_atomically
+from fcorr._core import InvalidInputError, write_atomically
 from fcorr.audit.tables import TextTable
 from fcorr.reproduce.report.claims import OURS, CheckedClaim, Verdict, check_claims
 from fcorr.reproduce.report.figures import make_figures

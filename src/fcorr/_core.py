@@ -1,0 +1,230 @@
+"""What every room stands on: errors that help, plain data, whole files, randomness, progress."""
+
+import difflib
+import importlib
+import numbers
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+# ------------------------------------------------------------------------------ errors
+
+
+class InvalidInputError(ValueError):
+    """The data or an argument breaks a stated rule."""
+
+
+class ModelFileError(ValueError):
+    """A file is not a model that this version can read."""
+
+
+class UnseenCategoryWarning(UserWarning):
+    """Rows hold a category that training did not see; the message counts them."""
+
+
+class NotEstimableWarning(UserWarning):
+    """A metric cannot be computed for a group; the message names the group and its size."""
+
+
+def near_match(name: str, options: Iterable[str]) -> str:
+    """Return ``" Did you mean 'age'?"`` for a likely misspelling, or an empty string.
+
+    Examples
+    --------
+    >>> near_match("agee", ["age", "sex"])
+    " Did you mean 'age'?"
+    >>> near_match("zip", ["age", "sex"])
+    ''
+    """
+    matches = difflib.get_close_matches(str(name), [str(option) for option in options], n=1)
+    return f" Did you mean {matches[0]!r}?" if matches else ""
+
+
+def enumerate_some(items: Iterable[object], limit: int = 5) -> str:
+    """Write out the first few items for a message, and how many more there are.
+
+    Examples
+    --------
+    >>> enumerate_some(["a", "b", "c"], limit=2)
+    "'a', 'b' and 1 more"
+    """
+    names = [repr(item.item() if isinstance(item, np.generic) else item) for item in items]
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+# ------------------------------------------------------------------------------ optional packages
+
+
+def require(package: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import an optional package, or say in one line how to get it.
+
+    Parameters
+    ----------
+    package : str
+        The module to import.
+    extra : str
+        The extra of fcorr that installs it.
+    purpose : str
+        What needs it; the error starts with these words.
+
+    Raises
+    ------
+    ImportError
+        ``... needs polars: pip install 'fcorr[polars]'``.
+    """
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package.split(".")[0]:
+            raise  # the package is there, but something it needs is not: that is another story
+        raise ImportError(f"{purpose} needs {package}: pip install 'fcorr[{extra}]'") from error
+
+
+# ------------------------------------------------------------------------------ files and folders
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file so that no reader ever sees half of it, whatever interrupts the write.
+
+    The content goes to a temporary file beside the target, which then takes the target's place
+    in one step. An existing file is replaced, or left as it was.
+    """
+    target = Path(path)
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files that only their owner can read
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def user_cache() -> Path:
+    """Return the folder for what can be made or fetched again; it may not exist yet."""
+    if sys.platform == "win32":
+        home = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        home = Path.home() / "Library" / "Caches"
+    else:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "fcorr"
+
+
+# ------------------------------------------------------------------------------ plain data
+
+
+def to_plain(value: Any) -> Any:
+    """Turn arguments and results into what JSON can hold; nan and infinity become None.
+
+    Examples
+    --------
+    >>> to_plain({"head": (8, 4), "bound": float("inf"), 1: np.float32(0.5)})
+    {'head': [8, 4], 'bound': None, '1': 0.5}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [to_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+# ------------------------------------------------------------------------------ randomness
+
+RandomState = int | np.random.RandomState | np.random.Generator | None
+
+
+def draw_seed(random_state: RandomState) -> int:
+    """Turn scikit-learn's ``random_state`` into one integer seed.
+
+    An integer is its own seed; a generator gives its next draw; ``None`` asks the operating system.
+    """
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
+        if not 0 <= int(random_state) < 2**32:
+            raise InvalidInputError(
+                f"random_state must lie in [0, 2**32), got {random_state}. Choose another integer."
+            )
+        return int(random_state)
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(0, 2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(0, 2**31 - 1))
+    raise InvalidInputError(
+        "random_state must be an integer, a numpy generator or None, "
+        f"got {type(random_state).__name__} {random_state!r}. Pass an integer for a repeatable run."
+    )
+
+
+# ------------------------------------------------------------------------------ progress
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Shows how far some work has come; this one shows nothing.
+
+    Attributes
+    ----------
+    say : callable
+        Tells why nothing seems to happen.
+    advance : callable
+        Takes note of one more step, with a few words about it.
+    """
+
+    say: Callable[[str], None] = lambda text: None
+    advance: Callable[[str], None] = lambda text: None
+
+
+@contextmanager
+def show_progress(
+    title: str, n_steps: int, *, shown: bool, unit: str = "run"
+) -> Iterator[Progress]:
+    """Show progress on stderr: a bar on a terminal, a line for each step elsewhere, or nothing."""
+    if not shown or not n_steps:
+        yield Progress()
+    elif sys.stderr.isatty():
+        # rich takes a tenth of a second to import: only those who look at a bar pay for it.
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as Bar
+        from rich.progress import TimeRemainingColumn as TimeLeft
+
+        columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeLeft())
+        bar = Bar(*columns, TextColumn("{task.description}"), console=Console(file=sys.stderr))
+        task = bar.add_task("", total=n_steps)
+        with bar:
+            yield Progress(
+                say=lambda text: bar.update(task, description=text),
+                advance=lambda text: bar.update(task, advance=1, description=text),
+            )
+    else:
+        n_done = 0
+
+        def say(text: str) -> None:
+            print(text, file=sys.stderr, flush=True)
+
+        def advance(text: str) -> None:
+            nonlocal n_done
+            n_done += 1
+            say(f"{unit} {n_done}/{n_steps}  {text}")
+
+        yield Progress(say, advance)

@@ -1,1 +1,0 @@
-"""What every room stands on: errors that help, optional imports, randomness, whole files."""
