@@ -1,12 +1,13 @@
 """What every room stands on: errors that help, plain data, whole files, randomness, progress."""
 
 import difflib
+import html
 import importlib
 import numbers
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,15 @@ import numpy as np
 
 
 class InvalidInputError(ValueError):
-    """The data or an argument breaks a stated rule."""
+    """The data or an argument breaks a stated rule.
+
+    ``argument`` names the argument that does, where it is one by itself that is wrong whatever the
+    data: on the command line that is bad usage.
+    """
+
+    def __init__(self, message: str, *, argument: str | None = None) -> None:
+        super().__init__(message)
+        self.argument = argument
 
 
 class ModelFileError(ValueError):
@@ -145,6 +154,22 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def html_table(
+    caption: str, header: Sequence[object], rows: Iterable[Sequence[object]], note: str = ""
+) -> str:
+    """Write a table for a notebook; whatever is in the cells is text, never markup."""
+
+    def line(cells: Sequence[object], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    below = f"<p>{html.escape(note)}</p>" if note else ""
+    return (
+        f"<table><caption>{html.escape(caption)}</caption><thead>{line(header, 'th')}</thead>"
+        f"<tbody>{body}</tbody></table>{below}"
+    )
 
 
 # ------------------------------------------------------------------------------ randomness

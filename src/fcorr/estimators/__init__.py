@@ -1,14 +1,13 @@
-"""The scikit-learn surface: FCorr's estimators, those of other networks, and model files."""
+"""The scikit-learn surface: a classifier, a regressor, and model files."""
 
-from fcorr.estimators.baselines import BaselineClassifier, BaselineRegressor
 from fcorr.estimators.classifier import FCorrClassifier
 from fcorr.estimators.matrix import FeatureMatrix
 from fcorr.estimators.model_file import load, read_header
+from fcorr.estimators.options import Advanced
 from fcorr.estimators.regressor import FCorrRegressor
 
 __all__ = [
-    "BaselineClassifier",
-    "BaselineRegressor",
+    "Advanced",
     "FCorrClassifier",
     "FCorrRegressor",
     "FeatureMatrix",

@@ -1,117 +1,292 @@
-"""What is FCorrTransformer's own: knots, exact invariance, readable attention, certificates."""
+"""The estimators' base: from a table to a trained FCorrTransformer, and from it to scores."""
 
+import math
+import os
 import warnings
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from fcorr._core import RandomState
-from fcorr.certify.certificate import Certificate
-from fcorr.certify.exactness import is_exact
+from fcorr._core import InvalidInputError, RandomState, draw_seed, show_progress
 from fcorr.data.bins import Bins
-from fcorr.data.describing import CategoricalMissing, NumericMissing
-from fcorr.data.encoding import EncodedTable
-from fcorr.data.inference import ConstantColumns, MinCategoryRows
+from fcorr.data.differences import compare
+from fcorr.data.encoding import EncodedTable, encode
+from fcorr.data.exposures import read_exposure
+from fcorr.data.inference import MinCategoryRows, infer_schema
 from fcorr.data.kinds import Kinds
-from fcorr.data.targets import Outcomes
-from fcorr.estimators.invariance import Invariance, Portfolio
+from fcorr.data.schema import Schema
+from fcorr.data.tables import Table, read_table, resolve_columns
+from fcorr.data.targets import Outcomes, column_name, read_outcomes
+from fcorr.estimators.invariance import Invariance, Portfolio, number_grid
 from fcorr.estimators.matrix import FeatureMatrix
-from fcorr.estimators.network import Columns, NetworkEstimator, choose_batch_size
-from fcorr.estimators.options import check_options
-from fcorr.estimators.weights import check_sizes
+from fcorr.estimators.options import (
+    Advanced,
+    check_arguments,
+    check_device,
+    complete_advanced,
+    is_integer,
+)
 from fcorr.nn.attention import mean_attention_scores
-from fcorr.nn.counterfactuals import Exchange
-from fcorr.nn.engine import EngineName
-from fcorr.nn.fcorr import FCorrTransformer, NumericEmbeddingName
+from fcorr.nn.counterfactuals import Exchange, exchange_features
+from fcorr.nn.engine import prepare_engine, resolve_engine, use_engine
+from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.knots import choose_knots
-from fcorr.training.loop import Pace, locate_rows
-from fcorr.training.objective import CarForm, CarWeight, Objective
-from fcorr.training.workers import start_workers
+from fcorr.training.loop import History, Pace, train
+from fcorr.training.objective import CarWeight, LinkName, Loss, Objective, Rows
+from fcorr.training.threads import locate_rows, map_rows, start_workers
 
+Columns = str | int | Sequence[str | int] | None
+EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
+
+EQUAL_PREDICTIONS = "Predictions must differ between rows to be of use"
+"""How the warning of a network begins that predicts one value for all."""
+
+_PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
+_NO_SPREAD = 1e-3  # of outputs, to count as one value
 _FEW_FEATURES = 3  # LayerNorm takes away location and scale: of two numbers a sign is left
 _COLLAPSED_SHARE = 0.25  # of the epochs, in which the model adapts to a collapsed embedding
-_PORTFOLIO = "portfolio.values", "portfolio.shares"  # in a model file
 
 
-class BaseFCorr(NetworkEstimator):
+class BaseFCorr(BaseEstimator, ABC):
     """Base of :class:`FCorrClassifier` and :class:`FCorrRegressor`; not for direct use.
+
+    What y is to the network, they say; everything else is here.
 
     NOTE[DIFF]: the residual round the attention is on by default; the paper's model has none.
     """
 
-    model_: FCorrTransformer
-    portfolio_: Portfolio | None
+    exposure: str | int | None = None  # an argument of the regressor
 
+    model_: FCorrTransformer
+    network_: dict[str, Any]
+    schema_: Schema
+    n_features_in_: int
+    balance_: NDArray[np.float64]
+    history_: History
+    significance_: NDArray[np.float64]
+    exact_: bool
+    portfolio_: Portfolio | None
+    seed_: int
+
+    @abstractmethod
     def __init__(
         self,
         *,
-        sensitive: Columns = None,
-        car: CarWeight = 1e6,
-        car_form: CarForm = "sensitive",
-        car_combinations: bool = False,
-        invariance: Invariance = "adapt",
-        bins: Bins | None = None,
-        head: Sequence[int] = (128, 128),
-        n_layers: int = 1,
-        residual: bool = True,
-        numeric_embedding: NumericEmbeddingName = "spline",
-        n_knots: int = 64,
-        dropout: float = 0.1,
-        epochs: int = 20,
-        batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 0.02,
-        beta2: float = 0.95,
-        early_stopping: bool | int = False,
-        validation_fraction: float = 0.1,
-        kinds: Kinds | None = None,
-        min_category_rows: MinCategoryRows = "auto",
-        missing_categorical: CategoricalMissing = "category",
-        missing_numeric: NumericMissing = "mean",
-        constant_columns: ConstantColumns = "error",
-        random_state: RandomState = None,
-        device: str = "cpu",
-        engine: EngineName = "auto",
-        verbose: bool | int = False,
+        sensitive: Columns,
+        car: CarWeight,
+        invariance: Invariance,
+        bins: Bins | None,
+        head: Sequence[int],
+        dropout: float,
+        epochs: int,
+        batch_size: int | Literal["auto"],
+        learning_rate: float,
+        early_stopping: bool | int,
+        validation_fraction: float,
+        kinds: Kinds | None,
+        min_category_rows: MinCategoryRows,
+        advanced: Advanced | None,
+        random_state: RandomState,
+        device: str,
+        verbose: bool | int,
     ) -> None:
-        super().__init__(
-            sensitive=sensitive,
-            car=car,
-            bins=bins,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            kinds=kinds,
-            min_category_rows=min_category_rows,
-            missing_categorical=missing_categorical,
-            constant_columns=constant_columns,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.car_form = car_form
-        self.car_combinations = car_combinations
+        self.sensitive = sensitive
+        self.car = car
         self.invariance = invariance
+        self.bins = bins
         self.head = head
-        self.n_layers = n_layers
-        self.residual = residual
-        self.numeric_embedding = numeric_embedding
-        self.n_knots = n_knots
         self.dropout = dropout
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
-        self.beta2 = beta2
-        self.missing_numeric = missing_numeric
-        self.engine = engine
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.kinds = kinds
+        self.min_category_rows = min_category_rows
+        self.advanced = advanced
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
 
-    # The network
+    # What classes and numbers differ in.
+
+    @abstractmethod
+    def _learn_target(self, outcomes: Outcomes) -> None:
+        """Learn what maps y to the model's target, and set it as fitted attributes."""
+
+    @abstractmethod
+    def _encode_target(self, outcomes: Outcomes) -> Tensor:
+        """Map y, and the exposure where it counts, to the model's target."""
+
+    def _loss_weight(self, outcomes: Outcomes) -> NDArray[np.float64]:
+        """Return the weight of each row in the loss, of mean 1."""
+        return outcomes.weight
+
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """Return the performance loss."""
+
+    @abstractmethod
+    def _n_outputs(self) -> int:
+        """Return the number of the model's outputs."""
+
+    @abstractmethod
+    def _balance(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
+        """Return the shift of each output that makes predicted totals those of y."""
+
+    def _learn_decision(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> None:
+        """Learn what maps balanced outputs to decisions, where there are decisions."""
+
+    @abstractmethod
+    def _link_name(self) -> LinkName:
+        """Return the function that makes predictions of outputs."""
+
+    @abstractmethod
+    def _to_predictions(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn balanced outputs into predictions per unit of exposure, a column for each."""
+
+    @abstractmethod
+    def _target_state(self) -> dict[str, Any]:
+        """Return what was learnt about y, as plain data for a model file."""
+
+    @abstractmethod
+    def _restore_target(self, state: dict[str, Any]) -> None:
+        """Undo :meth:`_target_state`."""
+
+    # Fit
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        eval_set: EvalSet | None = None,
+        init_model: "BaseFCorr | None" = None,
+    ) -> Self:
+        """Fit the model.
+
+        When training is over, a constant is added to the outputs so that the predictions for X,
+        weighted, sum to what y does: see ``balance_``.
+
+        Parameters
+        ----------
+        X : dataframe (pandas, polars, pyarrow) or array of shape (n_rows, n_features)
+            Training table. Numbers are numeric features, text and booleans categorical ones, dates
+            are taken apart into numbers; ``kinds`` says otherwise.
+        y : array-like of shape (n_rows,)
+            Target.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row: in the loss, and in every total and threshold that is learnt.
+        eval_set : tuple (X, y) or (X, y, sample_weight), optional
+            Rows to measure after every epoch; with ``early_stopping`` they decide when to stop.
+        init_model : fitted estimator, optional
+            Start from its weights instead of random ones. It must have been fitted to the same
+            columns, with the same categories, and have a network of the same layout. The result
+            differs from that of a fit without it.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+        """
+        check_arguments(self.get_params(deep=False))
+        before = dict(self.__dict__)
+        try:
+            with use_engine(self._options["engine"]):
+                self._fit(X, y, sample_weight, eval_set, init_model)
+        except BaseException:
+            # A fit that fails leaves the estimator as it was, never half of one model and half
+            # of another.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        eval_set: EvalSet | None,
+        init_model: "BaseFCorr | None",
+    ) -> None:
+        device = check_device(self.device)
+        # The table and the target
+        table = read_table(X)
+        exposure = None
+        if self.exposure is not None:
+            (exposure,) = resolve_columns(table, [self.exposure], "exposure")
+        outcomes = read_outcomes(y, sample_weight, _exposures(table, exposure))
+        self._learn_target(outcomes)
+        self.schema_ = infer_schema(
+            table,
+            sensitive=_as_columns(self.sensitive),
+            kinds=self.kinds,
+            bins=self.bins,
+            missing_categorical=self._options["missing_categorical"],
+            missing_numeric=self._options["missing_numeric"],
+            min_category_rows=self.min_category_rows,
+            target=column_name(y),
+            weight=column_name(sample_weight),
+            exposure=exposure,
+        )
+        self._name_columns(table)
+        # The network
+        self.network_ = self._choose_network()
+        self.seed_ = draw_seed(self.random_state)
+        generator = torch.Generator().manual_seed(self.seed_)
+        encoded = self._learn_encoding(table)
+        self.model_ = self._make_network(encoded, generator).to(device)
+        if init_model is not None:
+            self._start_from(init_model)
+        # Training
+        rows = self._rows(encoded, outcomes, device)
+        validation = self._validation_rows(eval_set, device)
+        if self.early_stopping and validation is None:
+            rows, validation = self._split(rows, generator)
+        objective = self._objective(self._exchanges(encoded, device))
+        pace = self._pace(len(rows))
+        n_numbers = min(pace.batch_size, len(rows)) * objective.numbers_per_row(rows)
+        with (
+            start_workers(n_numbers) as workers,
+            show_progress("training", pace.epochs, shown=bool(self.verbose), unit="epoch") as shown,
+        ):
+            prepare_engine(shown.say)
+            self.history_ = train(
+                objective,
+                rows,
+                pace,
+                generator=generator,
+                workers=workers,
+                validation=validation,
+                progress=shown,
+            )
+        self.history_.engine = resolve_engine(self._options["engine"])
+        # What predictions need beside the weights
+        self._learn_invariance(encoded, outcomes)
+        # On all rows of X, also on those that early stopping set aside: it is their totals that
+        # must agree, and one constant per output is not overfitted.
+        outputs = self._raw_outputs(encoded)
+        _warn_of_equal_outputs(outputs, outcomes)
+        self.balance_ = self._balance(outputs, outcomes)
+        self._learn_decision(outputs + self.balance_, outcomes)
+        self.significance_ = self._significance(encoded)
+
+    @property
+    def _options(self) -> Advanced:
+        return complete_advanced(self.advanced)
 
     def _choose_network(self) -> dict[str, Any]:
+        """Return the sizes of the network, plain data; warn of what cannot learn."""
         n_features = len(self.schema_.feature_names)
         if n_features < _FEW_FEATURES:
             warnings.warn(
@@ -122,17 +297,25 @@ class BaseFCorr(NetworkEstimator):
                 stacklevel=4,
             )
         return {
-            "name": "fcorr",
             "head": [int(size) for size in self.head],
-            "n_layers": int(self.n_layers),
-            "residual": bool(self.residual),
-            "numeric_embedding": self.numeric_embedding,
+            "n_layers": int(self._options["n_layers"]),
+            "residual": bool(self._options["residual"]),
+            "numeric_embedding": self._options["numeric_embedding"],
         }
+
+    def _learn_encoding(self, table: Table) -> EncodedTable:
+        """Learn what :meth:`_encode` needs beside the schema, and encode the training table."""
+        return self._encode(table)
+
+    def _encode(self, table: Table, *, read_sensitive: bool = True) -> EncodedTable:
+        """Turn a table into what the network reads."""
+        return encode(table, self.schema_, read_sensitive=read_sensitive)
 
     def _make_network(
         self, encoded: EncodedTable, generator: torch.Generator | None
     ) -> FCorrTransformer:
-        return self._build(choose_knots(encoded.numbers, self.n_knots), generator)
+        """Make the network that ``network_`` describes for the training table."""
+        return self._build(choose_knots(encoded.numbers, self._options["n_knots"]), generator)
 
     def _build(
         self, knots: Sequence[Tensor], generator: torch.Generator | None = None
@@ -140,49 +323,119 @@ class BaseFCorr(NetworkEstimator):
         return FCorrTransformer(
             self.schema_.cardinalities,
             len(self.schema_.numeric),
-            head=tuple(self.network_["head"]),
-            n_layers=self.network_["n_layers"],
-            residual=self.network_["residual"],
             n_outputs=self._n_outputs(),
-            numeric_embedding=self.network_["numeric_embedding"],
             knots=knots,
             dropout=self.dropout,
             learn_missing=any(column.keep_missing for column in self.schema_.numeric),
             generator=generator,
+            **self.network_,
         )
 
-    # Training
+    def _start_from(self, other: "BaseFCorr") -> None:
+        """Take over the weights of a fitted estimator."""
+        check_is_fitted(other, "model_")
+        weights, theirs = self.model_.state_dict(), other.model_.state_dict()
+        sizes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+        if other.schema_.to_dict() != self.schema_.to_dict() or sizes != {
+            name: tuple(tensor.shape) for name, tensor in theirs.items()
+        }:
+            raise InvalidInputError(
+                "init_model must have been fitted to the same table, with a network of the same "
+                "sizes, got one of another layout. Fit without init_model."
+            )
+        self.model_.load_state_dict(theirs)
+
+    def _rows(self, encoded: EncodedTable, outcomes: Outcomes, device: torch.device) -> Rows:
+        codes, numbers = _tensors(encoded, device)
+        return Rows(
+            codes,
+            self._prepare_numbers(numbers),
+            self._encode_target(outcomes).to(device),
+            torch.from_numpy(self._loss_weight(outcomes)).to(device, torch.float32),
+        )
 
     def _prepare_numbers(self, numbers: Tensor) -> Tensor:
+        """Do with numbers what need not be done in every step."""
         with start_workers(numbers.numel()) as workers:
             return locate_rows(self.model_, numbers, workers)
 
+    def _validation_rows(self, eval_set: EvalSet | None, device: torch.device) -> Rows | None:
+        if eval_set is None:
+            return None
+        if isinstance(eval_set, list) and len(eval_set) == 1:
+            eval_set = eval_set[0]  # LightGBM takes a list of pairs; one of them is what we use
+        if not isinstance(eval_set, tuple | list) or len(eval_set) not in (2, 3):
+            raise InvalidInputError(
+                f"eval_set must be (X, y) or (X, y, sample_weight), got {type(eval_set).__name__}. "
+                "Pass eval_set=(X_validation, y_validation)."
+            )
+        X, y, *weights = eval_set
+        table = self._read_known_table(X, read_sensitive=True)
+        encoded = self._encode(table)
+        outcomes = read_outcomes(y, weights[0] if weights else None, self._read_exposure(table))
+        return self._rows(encoded, outcomes, device)
+
+    def _split(self, rows: Rows, generator: torch.Generator) -> tuple[Rows, Rows]:
+        """Set a share of the rows aside for validation."""
+        n_validation = max(1, round(self.validation_fraction * len(rows)))
+        if n_validation >= len(rows):
+            raise InvalidInputError(
+                f"early_stopping needs rows to train on beside those it validates on, got "
+                f"{len(rows)} row(s) in all. Pass eval_set or early_stopping=False."
+            )
+        order = torch.randperm(len(rows), generator=generator).to(rows.target.device)
+        return rows.take(order[n_validation:]), rows.take(order[:n_validation])
+
+    def _exchanges(self, encoded: EncodedTable, device: torch.device) -> tuple[Exchange, ...]:
+        """List what the sensitive features are exchanged for in training."""
+        n_categorical = encoded.codes.shape[1]
+        sensitive = self.schema_.sensitive_positions
+        grids = {
+            position: torch.from_numpy(number_grid(encoded.numbers[:, position - n_categorical]))
+            for position in sensitive
+            if position >= n_categorical
+        }
+        return exchange_features(
+            self.schema_.cardinalities,
+            encoded.numbers.shape[1],
+            sensitive,
+            grids=grids,
+            combinations=bool(self._options["car_combinations"]),
+            device=device,
+        )
+
     def _objective(self, exchanges: tuple[Exchange, ...]) -> Objective:
+        """Return what training minimises."""
         return Objective(
             self.model_,
             self._loss(),
             exchanges=exchanges,
             # Averaging over the sensitive values takes a model that makes use of them.
             car=None if self.invariance == "marginal" else self.car,
-            car_form=self.car_form,
+            car_form=self._options["car_form"],
         )
 
     def _pace(self, n_rows: int) -> Pace:
+        """Return how long and how fast to train."""
+        collapsed_epochs = 0
+        if self.invariance == "adapt" and self.schema_.sensitive:
+            collapsed_epochs = max(1, round(_COLLAPSED_SHARE * self.epochs))
         return Pace(
             epochs=self.epochs,
             batch_size=choose_batch_size(self.batch_size, n_rows),
             learning_rate=self.learning_rate,
-            beta2=self.beta2,
+            beta2=self._options["beta2"],
             patience=self._patience(),
-            collapsed_epochs=self._collapsed_epochs(),
+            collapsed_epochs=collapsed_epochs,
         )
 
-    def _collapsed_epochs(self) -> int:
-        if self.invariance != "adapt" or not self.schema_.sensitive:
-            return 0
-        return max(1, round(_COLLAPSED_SHARE * self.epochs))
+    def _patience(self) -> int | None:
+        if not self.early_stopping:
+            return None
+        is_switch = isinstance(self.early_stopping, bool | np.bool_)
+        return _PATIENCE if is_switch else int(self.early_stopping)
 
-    def _finish(self, encoded: EncodedTable, outcomes: Outcomes) -> None:
+    def _learn_invariance(self, encoded: EncodedTable, outcomes: Outcomes) -> None:
         sensitive = self.schema_.sensitive_positions
         self.exact_ = bool(sensitive) and self.invariance is not None
         self.portfolio_ = None
@@ -190,12 +443,101 @@ class BaseFCorr(NetworkEstimator):
             weight = outcomes.weight * outcomes.exposure
             self.portfolio_ = Portfolio.learn(encoded, sensitive, weight)
 
-    # Prediction
+    # Tables of a fitted model: columns by name where there are names, else by their order
+
+    def _name_columns(self, table: Table) -> None:
+        self.n_features_in_ = len(table.names)
+        if table.named:
+            self.feature_names_in_ = np.asarray(table.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    @property
+    def _column_names(self) -> tuple[str, ...]:
+        """Names of all columns of the training table, features or not."""
+        if hasattr(self, "feature_names_in_"):
+            return tuple(self.feature_names_in_.tolist())
+        return tuple(f"x{i}" for i in range(self.n_features_in_))
+
+    def _read_known_table(self, X: Any, *, read_sensitive: bool | None = None) -> Table:
+        check_is_fitted(self, "model_")
+        if read_sensitive is None:
+            read_sensitive = not self.exact_
+        fitted_with_names = hasattr(self, "feature_names_in_")
+        # Not even converted: what is not read may be anything.
+        unread = () if read_sensitive or not fitted_with_names else self.schema_.sensitive
+        table = read_table(X, unread=unread)
+        if table.named and fitted_with_names:
+            return table
+        names = {len(columns): columns for columns in self._possible_inputs()}
+        if len(table.names) not in names:
+            raise InvalidInputError(
+                f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input. Pass the columns it was trained on."
+            )
+        if table.named != fitted_with_names:
+            has, fitted = ("has", "without") if table.named else ("does not have valid", "with")
+            warnings.warn(
+                f"X {has} feature names, but {type(self).__name__} was fitted {fitted} feature "
+                "names: the columns are taken in their order.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return table.renamed(names[len(table.names)])
+
+    def _possible_inputs(self) -> list[tuple[str, ...]]:
+        """Columns that a table without names may have; where two are as many, the later counts."""
+        exposure = self.schema_.exposure
+        unread = self.schema_.sensitive if getattr(self, "exact_", False) else ()
+        left_out: list[set[str | None]] = [{exposure, *unread}, {*unread}, {exposure}, set()]
+        return [tuple(n for n in self._column_names if n not in names) for names in left_out]
+
+    def _read_exposure(self, table: Table) -> NDArray[np.float64]:
+        name = self.schema_.exposure
+        if name is not None and name not in table.columns:
+            raise compare(self.schema_, table).to_error()
+        return _exposures(table, name)
+
+    # Predict
+
+    def _outputs(self, table: Table) -> NDArray[np.float64]:
+        """Compute the model's balanced outputs, ``(n_rows, n_outputs)``."""
+        encoded = self._encode(table, read_sensitive=not self.exact_)
+        return self._raw_outputs(encoded) + self.balance_
+
+    def _raw_outputs(self, encoded: EncodedTable) -> NDArray[np.float64]:
+        parts = list(self._map(encoded, self._network_outputs()))
+        return torch.cat(parts).cpu().double().numpy()
 
     def _network_outputs(self) -> Callable[..., Tensor]:
+        """Return what maps codes and numbers to outputs."""
         if self.portfolio_ is None:
             return self.model_
         return partial(self.portfolio_.outputs, self.model_, self._link_name())
+
+    def _map(
+        self,
+        encoded: EncodedTable,
+        function: Callable[..., Tensor],
+        *,
+        numbers_per_row: int | None = None,
+        aligned: bool = True,
+    ) -> Iterator[Tensor]:
+        """Apply a function of codes and numbers to the rows, in chunks; see ``map_rows``."""
+        device = next(self.model_.parameters()).device
+        numbers_per_row = numbers_per_row or len(self.schema_.feature_names)
+        with (
+            use_engine(self._options["engine"]),
+            start_workers(len(encoded) * numbers_per_row) as workers,
+        ):
+            yield from map_rows(
+                self.model_,
+                *_tensors(encoded, device),
+                function,
+                workers,
+                numbers_per_row=numbers_per_row,
+                aligned=aligned,
+            )
 
     # What is read off the model
 
@@ -220,11 +562,26 @@ class BaseFCorr(NetworkEstimator):
             The matrix, with the features' names.
         """
         check_is_fitted(self, "model_")
-        self._check_layer(layer)
+        n_layers = len(self.model_.layers)
+        if not is_integer(layer, 0) or layer >= n_layers:
+            raise InvalidInputError(
+                f"layer must be an integer from 0 to {n_layers - 1}, got {layer!r}. Leave it out "
+                "for the first layer, whose matrix is about pairs of features."
+            )
         is_collapsed = self.exact_ and self.portfolio_ is None
         table = self._read_known_table(X, read_sensitive=not is_collapsed)
         encoded = self._encode(table, read_sensitive=not is_collapsed)
-        return self._feature_matrix(self._mean_attention(encoded, int(layer)))
+        return self._name_matrix(self._mean_attention(encoded, int(layer)))
+
+    def feature_significance(self) -> dict[str, float]:
+        """Significance of each feature on the training table, the largest first.
+
+        It is the diagonal of the attention matrix before the softmax (paper, §4.1).
+        """
+        check_is_fitted(self, "model_")
+        order = np.argsort(-self.significance_, kind="stable")
+        names = self.schema_.feature_names
+        return {names[i]: float(self.significance_[i]) for i in order}
 
     def _significance(self, encoded: EncodedTable) -> NDArray[np.float64]:
         return self._mean_attention(encoded).diagonal().copy()
@@ -232,92 +589,76 @@ class BaseFCorr(NetworkEstimator):
     def _mean_attention(self, encoded: EncodedTable, layer: int = 0) -> NDArray[np.float64]:
         n_features = len(self.schema_.feature_names)
         total = torch.zeros(n_features, n_features, dtype=torch.float64)
-
-        def normalized(x_cat: Tensor, x_num: Tensor) -> Tensor:
-            return self.model_.normalized_embedding(x_cat, x_num, layer)
-
+        normalized = partial(self.model_.normalized_embedding, layer=layer)
         for z in self._map(encoded, normalized):
             total += len(z) * mean_attention_scores(z.double()).cpu()
         return (total / len(encoded)).numpy()
 
-    # What is certain
-
-    def certificate(
-        self,
-        X: Any = None,
-        *,
-        epsilon: float | None = None,
-        alpha: float | None = None,
-        confidence: float = 0.95,
-        effort: int = 2**17,
-    ) -> Certificate:
-        """State what is certain about flips of the sensitive columns.
-
-        A model with ``invariance="adapt"`` or ``"marginal"`` is exact: no flip changes any
-        prediction, proven from its structure and weights. For any other model there is a bound
-        over all inputs, which may say nothing and then says that; and, given rows, a statement
-        about the population that they are drawn from.
-
-        Parameters
-        ----------
-        X : dataframe or array of shape (n_rows, n_features), optional
-            An independent sample of the population, which had no part in training. Each row is
-            scored for all its flips.
-        epsilon, alpha : float, optional
-            One of them, for a statement "with ``confidence`` at most a share ``alpha`` of the
-            population would see a change above ``epsilon``"; the other is computed. By default
-            ``alpha`` is 0.01. Changes are of the predictions per unit of exposure.
-        confidence : float, default=0.95
-            Confidence of that statement.
-        effort : int, default=2**17
-            How hard to try for a small bound over all inputs.
-
-        Returns
-        -------
-        Certificate
-            ``exact``, the bounds, what they rest on; ``print`` it.
-        """
-        from fcorr.estimators.certifying import certify_estimator
-
-        check_is_fitted(self, "model_")
-        return certify_estimator(
-            self, X, epsilon=epsilon, alpha=alpha, confidence=confidence, effort=effort
-        )
+    def _name_matrix(self, values: NDArray[np.float64]) -> FeatureMatrix:
+        """Name a matrix between the first features; sensitive ones come first."""
+        names = self.schema_.feature_names[: len(values)]
+        first = [i for i in self.schema_.sensitive_positions if i < len(names)]
+        order = [*first, *(i for i in range(len(names)) if i not in first)]
+        return FeatureMatrix(tuple(names[i] for i in order), values[np.ix_(order, order)])
 
     # Model files
 
-    def _own_tensors(self) -> dict[str, Tensor]:
-        if self.portfolio_ is None:
-            return {}
-        return dict(zip(_PORTFOLIO, (self.portfolio_.values, self.portfolio_.shares), strict=True))
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one safetensors file; read it back with :func:`fcorr.load`.
 
-    def _restore_own(self, tensors: dict[str, Tensor]) -> None:
-        values, shares = (tensors.pop(name, None) for name in _PORTFOLIO)
-        self.portfolio_ = None
-        if values is not None and shares is not None:
-            self.portfolio_ = Portfolio.restore(values, shares, self.schema_)
+        The file holds the weights and, as JSON in its header, the schema, the arguments and the
+        course of the training: no pickle, no code, no training rows. An existing file is
+        replaced in one step.
+        """
+        from fcorr.estimators.model_file import save_model
 
-    def _restore_network(self, weights: dict[str, Tensor]) -> FCorrTransformer:
-        sizes = {name: value for name, value in self.network_.items() if name != "name"}
-        if self.network_["name"] != "fcorr":
-            raise ValueError(f"{type(self).__name__} cannot be {self.network_['name']!r}")
-        check_options(self.get_params(deep=False) | sizes)
-        check_sizes(sizes, weights)
-        padded = weights.get("numeric.knots", torch.empty(0, 0))
-        model = self._build([row[row.isfinite()] for row in padded])
-        model.load_state_dict(weights)
-        self._check_exactness(model)
-        return model
+        check_is_fitted(self, "model_")
+        save_model(self, path)
 
-    def _check_exactness(self, model: FCorrTransformer) -> None:
-        """Prove once more what a file says: that no flip can change a prediction."""
-        positions = self.schema_.sensitive_positions
-        if self.exact_ and not positions:
-            raise ValueError("it is said to be exact, without sensitive features")
-        if self.portfolio_ is not None:
-            if not self.exact_:
-                raise ValueError("a model that averages over a portfolio is exact, this one is not")
-        elif self.exact_ and not is_exact(model, positions):
-            raise ValueError(
-                "it is said to be exactly invariant, but its weights tell sensitive values apart"
-            )
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def choose_batch_size(batch_size: int | Literal["auto"], n_rows: int) -> int:
+    """Choose about 64 steps an epoch: few rows need small batches to take enough steps."""
+    if batch_size != "auto":
+        return int(batch_size)
+    return int(min(2048, max(32, 2 ** round(math.log2(n_rows / 64)))))
+
+
+def _warn_of_equal_outputs(outputs: NDArray[np.float64], outcomes: Outcomes) -> None:
+    """Warn of a network that learnt next to nothing; its outputs have the scale of 1."""
+    spread = outputs.std(0).max()
+    if spread < _NO_SPREAD and (outcomes.y != outcomes.y[0]).any():
+        warnings.warn(
+            f"{EQUAL_PREDICTIONS}, got outputs with a standard deviation of {spread:.1g}. "
+            "Either X says nothing of y, or training went astray: try a smaller learning_rate, "
+            "a longer memory of the optimiser (advanced={'beta2': 0.999}), less dropout or more "
+            "epochs.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def _exposures(table: Table, name: str | None) -> NDArray[np.float64]:
+    """Return each row's exposure, 1 where there is no column of them."""
+    return np.ones(table.n_rows) if name is None else read_exposure(table, name)
+
+
+def _as_columns(columns: Columns) -> Sequence[str | int]:
+    if columns is None:
+        return ()
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        return [columns]
+    return list(columns)
+
+
+def _tensors(encoded: EncodedTable, device: torch.device) -> tuple[Tensor, Tensor]:
+    return (
+        torch.from_numpy(encoded.codes).to(device),
+        torch.from_numpy(encoded.numbers).to(device),
+    )

@@ -1,26 +1,39 @@
-"""The classifier."""
+"""The classifier: labels, weights of classes, probabilities and decisions."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
-from fcorr._core import RandomState
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from torch import Tensor
+
+from fcorr._core import InvalidInputError, RandomState, enumerate_some
 from fcorr.data.bins import Bins
-from fcorr.data.describing import CategoricalMissing, NumericMissing
-from fcorr.data.inference import ConstantColumns, MinCategoryRows
+from fcorr.data.inference import MinCategoryRows
 from fcorr.data.kinds import Kinds
-from fcorr.estimators._doc import documented
-from fcorr.estimators.base import BaseFCorr
-from fcorr.estimators.classification import ClassWeight, NetworkClassifier
+from fcorr.data.targets import Outcomes
+from fcorr.estimators.balance import class_shift, softmax
+from fcorr.estimators.base import BaseFCorr, Columns
 from fcorr.estimators.invariance import Invariance
-from fcorr.estimators.network import Columns
-from fcorr.metrics.thresholds import ThresholdRule
-from fcorr.nn.engine import EngineName
-from fcorr.nn.fcorr import NumericEmbeddingName
-from fcorr.training.objective import CarForm, CarWeight
+from fcorr.estimators.options import Advanced
+from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
+from fcorr.training.objective import (
+    CarWeight,
+    LinkName,
+    Loss,
+    binary_log_loss,
+    log_loss,
+)
+
+ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
+
+_NOBODY = float(np.nextafter(1, 2))  # above any probability
 
 
-@documented("classes", "fcorr")
-class FCorrClassifier(NetworkClassifier, BaseFCorr):
+class FCorrClassifier(ClassifierMixin, BaseFCorr):
     """FCorrTransformer with CAR for two or more classes.
 
     Every feature is embedded as one number, and one attention matrix lets features depend on each
@@ -30,11 +43,115 @@ class FCorrClassifier(NetworkClassifier, BaseFCorr):
 
     Parameters
     ----------
-    {parameters}
+    class_weight : "balanced", dict or None, default=None
+        Weight of each class in the loss, beside ``sample_weight``: ``{label: weight}``, 1 for
+        classes it leaves out, or ``"balanced"`` for weights that make all classes weigh the same.
+        Probabilities stay those of the data: the balance below takes the distortion away.
+    threshold : float, "f1", {"fpr": rate} or {"cost": (c_fp, c_fn)}, default=0.5
+        Probability of the second class from which on ``predict`` chooses it; for two classes only.
+        A rule chooses it on the training rows, weighted by ``sample_weight``: ``"f1"`` by the best
+        F1; ``{"fpr": 0.05}`` the lowest with a false-positive rate of at most 0.05;
+        ``{"cost": (1, 20)}`` by the least cost, where a false positive costs 1 and a false
+        negative 20. See :func:`fcorr.metrics.choose_threshold`.
+    sensitive : str or list of str, optional
+        Columns that predictions shall not depend on, categorical or continuous (``bins``,
+        ``kinds``). For an array without column names, positions.
+    car : float, "paper" or None, default=1e6
+        Weight λ of Counterfactual Attention Regularization. Once λ is large enough to act, what
+        a flip of the sensitive column still changes falls roughly as 1/λ; in the default form a
+        large λ costs the other features nothing. ``"paper"`` sets λ by the paper's rule from the
+        first batch (:func:`fcorr.nn.car.paper_weight`); ``None`` or 0 switch it off. Without
+        ``sensitive`` there is nothing to regularise.
+    invariance : {"adapt", "marginal"} or None, default="adapt"
+        How the model becomes exactly invariant: no flip of the sensitive columns then changes a
+        prediction, not by one bit, whatever the row, and ``predict`` does not read them: they may
+        be left out of X. ``"adapt"``: in the last quarter of the epochs the sensitive features
+        are embedded as one number each, the mean over the training rows, and the rest of the
+        model adapts to it, as if the columns had never been there. ``"marginal"``: the model is
+        trained with the sensitive columns at work, without CAR, so that other columns are not
+        asked to stand in for them; a prediction is the average over the values they take in the
+        training table, weighted by how often they do (``sample_weight`` times exposure), which
+        takes one pass for each of them. ``None``: not exact; ``car`` alone sets how close it
+        comes.
+    bins : int, sequence of float, dict or None, default=None
+        Groups that continuous sensitive columns are cut into, which are then categories: a number
+        of groups of about equal size, the edges between groups, or a dict of columns with one or
+        the other. By default a sensitive column of more than 20 distinct numbers is continuous,
+        and exchanged for a grid of training quantiles.
+    head : tuple of int, default=(128, 128)
+        Sizes of the hidden layers of the prediction head.
+    dropout : float, default=0.1
+        Dropout in the prediction head.
+    epochs : int, default=20
+        Passes over the training table.
+    batch_size : int or "auto", default="auto"
+        Rows per step; ``"auto"`` takes about 64 steps an epoch, with 32 to 2,048 rows each.
+    learning_rate : float, default=0.02
+        Largest learning rate; it rises for a tenth of the steps and then falls to 0.
+    early_stopping : bool or int, default=False
+        Stop when the validation loss (with λ times CAR, as in training) has not fallen for this
+        many epochs (True: 5), and keep the best weights. Validates on ``eval_set`` or, without
+        one, on ``validation_fraction``.
+    validation_fraction : float, default=0.1
+        Share of the rows set aside for early stopping where there is no ``eval_set``.
+    kinds : dict or None, default=None
+        What columns are, where their types do not say it: ``"numeric"``, ``"categorical"``,
+        ``"ordinal"``, ``"boolean"``, ``"datetime"``, or a sequence of categories in order, as in
+        ``kinds={"zip": "categorical", "grade": ["A", "B", "C"]}``. For an array without column
+        names, the keys are positions. By default numbers are numeric; text and booleans
+        categorical; an ordered Categorical of pandas ordinal; dates datetime.
+        An ordinal column is a number to the model, the place in its order, so that neighbours
+        share strength; a value outside the order is an error in ``fit`` and, with a warning, a
+        missing value in ``predict``. A date column ``d`` gives the numbers ``d.year``,
+        ``d.month``, ``d.day_of_week`` (0 is Monday), ``d.hour`` and ``d.days`` (since the first
+        training date): those that vary in the training table.
+    min_category_rows : int or "auto", default="auto"
+        Categories seen in fewer rows are pooled with the other rare ones of their column into
+        one, "other". So are, without a warning, categories that ``predict`` meets first; where
+        nothing was pooled they are taken for the most frequent category, with an
+        ``UnseenCategoryWarning``. ``"auto"`` is the smaller of 10 and a thousandth of the rows,
+        so that tables of up to 1,000 rows pool nothing; 1 never does. Sensitive and boolean
+        columns are never pooled.
+    advanced : dict or None, default=None
+        What few tables need, such as ``{"n_layers": 3}``: see :class:`fcorr.estimators.Advanced`.
+    random_state : int, numpy generator or None, default=None
+        The same integer gives the same weights, to the bit, on the same machine.
+    device : str, default="cpu"
+        Where torch computes.
+    verbose : bool or int, default=False
+        Show progress: a bar on a terminal, plain lines elsewhere.
 
     Attributes
     ----------
-    {attributes}
+    classes_ : ndarray
+        Class labels, sorted; the order of the columns of ``predict_proba``.
+    class_weight_ : ndarray of shape (n_classes,)
+        Weight of each class in the loss.
+    threshold_ : float or None
+        The threshold ``predict`` uses; None with more than two classes, where it chooses the most
+        probable one.
+    balance_ : ndarray of shape (n_outputs,)
+        Constant added to each logit when training is over, such that the mean probability of each
+        class is its share, both weighted by ``sample_weight``, over all rows passed to ``fit``,
+        also those that early stopping set aside. Two classes have one logit, more one each.
+    exact_ : bool
+        Whether no flip of the sensitive columns can change a prediction; ``predict`` then does
+        not read them.
+    portfolio_ : Portfolio or None
+        What predictions are averaged over with ``invariance="marginal"``.
+    history_ : History
+        Losses of every epoch, and the λ that was used. With a log link the loss is half the unit
+        deviance of y in units of its mean, up to a constant.
+    schema_ : Schema
+        What the training table looked like.
+    model_ : FCorrTransformer
+        The trained network.
+    network_ : dict
+        Its sizes.
+    feature_names_in_ : ndarray of str
+        Column names of the training table, where it had names.
+    n_features_in_ : int
+        Number of its columns.
 
     Examples
     --------
@@ -45,6 +162,10 @@ class FCorrClassifier(NetworkClassifier, BaseFCorr):
     ('X1', 'X2', 'X3')
     """
 
+    classes_: NDArray[Any]
+    class_weight_: NDArray[np.float64]
+    threshold_: float | None
+
     def __init__(
         self,
         *,
@@ -52,60 +173,188 @@ class FCorrClassifier(NetworkClassifier, BaseFCorr):
         threshold: float | ThresholdRule = 0.5,
         sensitive: Columns = None,
         car: CarWeight = 1e6,
-        car_form: CarForm = "sensitive",
-        car_combinations: bool = False,
         invariance: Invariance = "adapt",
         bins: Bins | None = None,
         head: Sequence[int] = (128, 128),
-        n_layers: int = 1,
-        residual: bool = True,
-        numeric_embedding: NumericEmbeddingName = "spline",
-        n_knots: int = 64,
         dropout: float = 0.1,
         epochs: int = 20,
         batch_size: int | Literal["auto"] = "auto",
         learning_rate: float = 0.02,
-        beta2: float = 0.95,
         early_stopping: bool | int = False,
         validation_fraction: float = 0.1,
         kinds: Kinds | None = None,
         min_category_rows: MinCategoryRows = "auto",
-        missing_categorical: CategoricalMissing = "category",
-        missing_numeric: NumericMissing = "mean",
-        constant_columns: ConstantColumns = "error",
+        advanced: Advanced | None = None,
         random_state: RandomState = None,
         device: str = "cpu",
-        engine: EngineName = "auto",
         verbose: bool | int = False,
     ) -> None:
         super().__init__(
             sensitive=sensitive,
             car=car,
-            car_form=car_form,
-            car_combinations=car_combinations,
             invariance=invariance,
             bins=bins,
             head=head,
-            n_layers=n_layers,
-            residual=residual,
-            numeric_embedding=numeric_embedding,
-            n_knots=n_knots,
             dropout=dropout,
             epochs=epochs,
             batch_size=batch_size,
             learning_rate=learning_rate,
-            beta2=beta2,
             early_stopping=early_stopping,
             validation_fraction=validation_fraction,
             kinds=kinds,
             min_category_rows=min_category_rows,
-            missing_categorical=missing_categorical,
-            missing_numeric=missing_numeric,
-            constant_columns=constant_columns,
+            advanced=advanced,
             random_state=random_state,
             device=device,
-            engine=engine,
             verbose=verbose,
         )
         self.class_weight = class_weight
         self.threshold = threshold
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of each class, in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features)
+            Rows to score; columns are found by name, in any order.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities; each row sums to 1.
+        """
+        return self._to_probabilities(self._outputs(self._read_known_table(X)))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class of each row: by ``threshold_``, or the most probable of several."""
+        return self._decide(self.predict_proba(X))
+
+    def _decide(self, probabilities: NDArray[np.float64]) -> NDArray[Any]:
+        if self.threshold_ is None:
+            return self.classes_[probabilities.argmax(axis=1)]
+        return self.classes_[(probabilities[:, 1] >= self.threshold_).astype(int)]
+
+    def _to_probabilities(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        if len(self.classes_) > 2:
+            return softmax(outputs)
+        positive = 1 / (1 + np.exp(-outputs[:, 0]))
+        return np.column_stack([1 - positive, positive])
+
+    def _learn_target(self, outcomes: Outcomes) -> None:
+        check_classification_targets(outcomes.y)
+        classes, _ = outcomes.classes
+        if len(classes) < 2:
+            raise InvalidInputError(
+                f"{outcomes.label} must hold at least two classes, got only one class: "
+                f"{enumerate_some(classes)}. Check the filter that made the training table."
+            )
+        # Text as wide as the widest class, whatever room y had: a model file keeps no other width.
+        self.classes_ = np.array(classes.tolist()) if classes.dtype.kind == "U" else classes
+        self.class_weight_ = self._weigh_classes(outcomes)
+        if len(self.classes_) > 2 and self.threshold != 0.5:
+            raise InvalidInputError(
+                f"threshold is for two classes, got {self.threshold!r} and {len(self.classes_)} "
+                f"classes in {outcomes.label}. Leave it out: the most probable class is predicted."
+            )
+
+    def _weigh_classes(self, outcomes: Outcomes) -> NDArray[np.float64]:
+        shares = self._class_shares(outcomes)
+        labels: list[Any] = self.classes_.tolist()
+        if not shares.all():
+            raise InvalidInputError(
+                f"Every class of {outcomes.label} must have a positive weight, got a weight of 0 "
+                f"in all rows of class {enumerate_some(self.classes_[shares == 0])}. Leave these "
+                "rows out, or weigh them."
+            )
+        if not isinstance(self.class_weight, Mapping):
+            is_balanced = self.class_weight == "balanced"
+            return 1 / (len(labels) * shares) if is_balanced else np.ones(len(labels))
+        unknown = [label for label in self.class_weight if label not in labels]
+        if unknown:
+            raise InvalidInputError(
+                f"class_weight must name classes of {outcomes.label} ({enumerate_some(labels)}), "
+                f"got {enumerate_some(unknown)}. Correct it, in the type that y has."
+            )
+        return np.array([float(self.class_weight.get(label, 1.0)) for label in labels])
+
+    def _class_shares(self, outcomes: Outcomes) -> NDArray[np.float64]:
+        """Return the weighted share of each class."""
+        codes = self._codes(outcomes)
+        weights = np.bincount(codes, weights=outcomes.weight, minlength=len(self.classes_))
+        return weights / weights.sum()
+
+    def _codes(self, outcomes: Outcomes) -> NDArray[np.int64]:
+        code_of = {label: code for code, label in enumerate(self.classes_.tolist())}
+        labels, places = outcomes.classes
+        unknown = [label for label in labels.tolist() if label not in code_of]
+        if unknown:
+            raise InvalidInputError(
+                f"{outcomes.label} must hold classes of the training table "
+                f"({enumerate_some(self.classes_)}), got {enumerate_some(unknown)}. "
+                "Correct or drop these rows."
+            )
+        return np.array([code_of[label] for label in labels.tolist()], dtype=np.int64)[places]
+
+    def _encode_target(self, outcomes: Outcomes) -> Tensor:
+        codes = torch.from_numpy(self._codes(outcomes))
+        return codes.float() if len(self.classes_) == 2 else codes
+
+    def _loss_weight(self, outcomes: Outcomes) -> NDArray[np.float64]:
+        weight = outcomes.weight * self.class_weight_[self._codes(outcomes)]
+        return weight * (len(weight) / weight.sum())
+
+    def _balance(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
+        shares = self._class_shares(outcomes)
+        if len(self.classes_) > 2:
+            return class_shift(outputs, shares, outcomes.weight)
+        # One logit is the difference of two, of which the first is 0.
+        logits = np.column_stack([np.zeros(len(outputs)), outputs[:, 0]])
+        negative, positive = class_shift(logits, shares, outcomes.weight)
+        return np.array([positive - negative])
+
+    def _learn_decision(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> None:
+        if len(self.classes_) > 2:
+            self.threshold_ = None
+        elif isinstance(self.threshold, str | Mapping):
+            scores = self._to_probabilities(outputs)[:, 1]
+            chosen = choose_threshold(
+                self._codes(outcomes), scores, rule=self.threshold, sample_weight=outcomes.weight
+            )
+            self.threshold_ = float(np.clip(chosen, 0.0, _NOBODY))
+        else:
+            self.threshold_ = float(self.threshold)
+
+    def _to_predictions(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        probabilities = self._to_probabilities(outputs)
+        return probabilities[:, 1:] if len(self.classes_) == 2 else probabilities
+
+    def _link_name(self) -> LinkName:
+        return "sigmoid" if len(self.classes_) == 2 else "softmax"
+
+    def _n_outputs(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def _loss(self) -> Loss:
+        return binary_log_loss if len(self.classes_) == 2 else log_loss
+
+    def _target_state(self) -> dict[str, Any]:
+        return {
+            "classes": self.classes_.tolist(),
+            "dtype": self.classes_.dtype.str,
+            "class_weight": self.class_weight_.tolist(),
+            "threshold": self.threshold_,
+        }
+
+    def _restore_target(self, state: dict[str, Any]) -> None:
+        dtype = np.dtype(state["dtype"])
+        if dtype.kind == "U":  # its width follows from the labels; a file could ask for any
+            dtype = np.dtype("U")
+        self.classes_ = np.array(state["classes"], dtype=dtype)
+        if self.classes_.ndim != 1 or len(self.classes_) < 2:
+            raise ValueError(f"classes are {self.classes_}")
+        self.class_weight_ = np.array(state["class_weight"], dtype=np.float64)
+        is_binary = len(self.classes_) == 2
+        self.threshold_ = float(state["threshold"]) if is_binary else None
+        if self.threshold_ is not None and not 0 <= self.threshold_ <= _NOBODY:
+            raise ValueError(f"threshold is {self.threshold_}")

@@ -2,9 +2,9 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,26 +12,28 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from fcorr._core import ModelFileError, write_atomically
+from fcorr._core import ModelFileError, to_plain, write_atomically
 from fcorr._version import __version__
+from fcorr.certify import is_exact
 from fcorr.data.schema import Schema
-from fcorr.estimators.baselines import BaselineClassifier, BaselineRegressor
+from fcorr.estimators.base import BaseFCorr
 from fcorr.estimators.classifier import FCorrClassifier
-from fcorr.estimators.network import NetworkEstimator
-from fcorr.estimators.options import check_options
+from fcorr.estimators.invariance import Portfolio
+from fcorr.estimators.options import check_arguments
 from fcorr.estimators.regressor import FCorrRegressor
-from fcorr.training.history import EpochRecord, History
+from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.training.loop import EpochRecord, History
 
 FORMAT = 1
 """Number of the file's layout; a reader refuses a larger one."""
 
-Estimator = FCorrClassifier | FCorrRegressor | BaselineClassifier | BaselineRegressor
+Estimator = FCorrClassifier | FCorrRegressor
 
-_ESTIMATORS: dict[str, type[Estimator]] = {cls.__name__: cls for cls in get_args(Estimator)}
+_PORTFOLIO = "portfolio.values", "portfolio.shares"
 _SIGNIFICANCE = "significance"
 
 
-def save_model(estimator: NetworkEstimator, path: str | os.PathLike[str]) -> None:
+def save_model(estimator: BaseFCorr, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to one file."""
     header = {
         "format": FORMAT,
@@ -41,7 +43,7 @@ def save_model(estimator: NetworkEstimator, path: str | os.PathLike[str]) -> Non
         "parameters": _plain_parameters(estimator),
         "schema": estimator.schema_.to_dict(),
         "named": hasattr(estimator, "feature_names_in_"),
-        "columns": list(estimator._input_names),
+        "columns": list(estimator._column_names),
         "target": estimator._target_state(),
         "balance": estimator.balance_.tolist(),
         "exact": estimator.exact_,
@@ -50,18 +52,20 @@ def save_model(estimator: NetworkEstimator, path: str | os.PathLike[str]) -> Non
     }
     tensors = {f"model.{k}": v.contiguous() for k, v in estimator.model_.state_dict().items()}
     tensors[_SIGNIFICANCE] = torch.from_numpy(estimator.significance_)
-    tensors |= estimator._own_tensors()
+    if estimator.portfolio_ is not None:
+        portfolio = estimator.portfolio_.values, estimator.portfolio_.shares
+        tensors |= dict(zip(_PORTFOLIO, portfolio, strict=True))
     content = save(tensors, metadata={"fcorr": json.dumps(header, ensure_ascii=False)})
     write_atomically(path, content)
 
 
-def _plain_parameters(estimator: NetworkEstimator) -> dict[str, Any]:
+def _plain_parameters(estimator: BaseFCorr) -> dict[str, Any]:
     parameters = estimator.get_params(deep=False)
     # A generator has moved on since the fit: the seed drawn from it is what repeats the model.
     parameters["random_state"] = estimator.seed_
-    check_options(parameters)  # or load would refuse them
+    check_arguments(parameters)  # or load would refuse them
     # JSON has no integers as keys: columns without names go by the names they were given.
-    names = dict(enumerate(estimator._input_names))
+    names = dict(enumerate(estimator._column_names))
     for name in ("kinds", "bins"):
         by_column = parameters[name]
         if isinstance(by_column, Mapping):
@@ -70,19 +74,7 @@ def _plain_parameters(estimator: NetworkEstimator) -> dict[str, Any]:
             }
     if isinstance(parameters.get("class_weight"), Mapping):
         parameters["class_weight"] = list(parameters["class_weight"].items())  # classes are no text
-    return {name: _plain(value) for name, value in parameters.items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, torch.device):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return [_plain(item) for item in value]
-    return value
+    return to_plain(parameters)
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -108,7 +100,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
 
     Returns
     -------
-    FCorrClassifier, FCorrRegressor, BaselineClassifier or BaselineRegressor
+    FCorrClassifier or FCorrRegressor
         The fitted estimator, on the CPU.
 
     Raises
@@ -162,14 +154,15 @@ def _parse(text: str | None) -> dict[str, Any] | None:
 
 
 def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:
-    estimator = _ESTIMATORS[header["estimator"]](**_restore_parameters(header["parameters"]))
+    classes = {cls.__name__: cls for cls in (FCorrClassifier, FCorrRegressor)}
+    estimator = classes[header["estimator"]](**_restore_parameters(header["parameters"]))
     schema = Schema.from_dict(header["schema"])
     estimator.schema_ = schema
     columns = header["columns"]
     estimator.n_features_in_ = len(columns)
     if header["named"]:
         estimator.feature_names_in_ = np.asarray(columns, dtype=object)
-    if tuple(n for n in estimator._input_names if n != schema.exposure) != schema.names:
+    if tuple(n for n in estimator._column_names if n != schema.exposure) != schema.names:
         raise ValueError(f"the table has columns {columns}, the schema {schema.names}")
     estimator._restore_target(header["target"])
     estimator.balance_ = np.array(header["balance"], dtype=np.float64)
@@ -179,16 +172,18 @@ def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:
     estimator.seed_ = header["seed"]
     epochs = [EpochRecord(**record) for record in header["history"].pop("epochs")]
     estimator.history_ = History(**header["history"], epochs=epochs)
-    estimator.exact_ = header["exact"]
-    if type(estimator.exact_) is not bool:
-        raise ValueError(f"exact is {estimator.exact_!r}")
-    estimator.network_ = header["network"]
     estimator.significance_ = tensors.pop(_SIGNIFICANCE).double().numpy().copy()
-    if estimator.significance_.shape != (estimator._n_attending(),):
+    if estimator.significance_.shape != (len(schema.feature_names),):
         raise ValueError(f"significance has shape {estimator.significance_.shape}")
-    estimator._restore_own(tensors)
+    values, shares = (tensors.pop(name, None) for name in _PORTFOLIO)
+    estimator.portfolio_ = None
+    if values is not None and shares is not None:
+        estimator.portfolio_ = Portfolio.restore(values, shares, schema)
     weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
-    estimator.model_ = estimator._restore_network(weights)
+    estimator.network_ = header["network"]
+    estimator.model_ = _restore_network(estimator, weights)
+    estimator.exact_ = header["exact"]
+    _check_exactness(estimator)
     estimator.model_.eval()
     return estimator
 
@@ -196,12 +191,53 @@ def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:
 def _restore_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Undo :func:`_plain_parameters`, as far as JSON has no words for it."""
     parameters["device"] = "cpu"
-    for options in (parameters, parameters.get("network_options") or {}):
-        if "head" in options:
-            options["head"] = tuple(options["head"])
+    parameters["head"] = tuple(parameters["head"])
     if isinstance(parameters.get("class_weight"), list):
         parameters["class_weight"] = dict(parameters["class_weight"])
     if isinstance(parameters.get("threshold"), dict) and "cost" in parameters["threshold"]:
         parameters["threshold"] = {"cost": tuple(parameters["threshold"]["cost"])}
-    check_options(parameters)
+    check_arguments(parameters)
     return parameters
+
+
+def _restore_network(estimator: BaseFCorr, weights: dict[str, Tensor]) -> FCorrTransformer:
+    network = dict(estimator.network_)
+    sizes = {"n_layers": network["n_layers"], "head": network["head"]}
+    if set(network) != {*sizes, "residual", "numeric_embedding"}:
+        raise ValueError(f"the network has {', '.join(network)}")
+    advanced = {name: value for name, value in network.items() if name != "head"}
+    check_arguments(estimator.get_params() | {"head": network["head"], "advanced": advanced})
+    # Loading the weights would find another size too, but one gone wrong may ask for all memory.
+    found = _read_sizes(weights)
+    if sizes != found:
+        raise ValueError(f"the header has sizes {sizes}, the weights {found}")
+    padded = weights.get("numeric.knots", torch.empty(0, 0))
+    model = estimator._build([row[row.isfinite()] for row in padded])
+    model.load_state_dict(weights)
+    return model
+
+
+def _read_sizes(weights: dict[str, Tensor]) -> dict[str, Any]:
+    hidden = {
+        int(name.split(".")[2]): len(weight)
+        for name, weight in weights.items()
+        if name.startswith("head.hidden.") and name.endswith(".weight")
+    }
+    layers = {name.split(".")[1] for name in weights if name.startswith("layers.")}
+    return {"n_layers": len(layers), "head": [hidden[i] for i in sorted(hidden)]}
+
+
+def _check_exactness(estimator: BaseFCorr) -> None:
+    """Prove once more what a file says: that no flip can change a prediction."""
+    exact, positions = estimator.exact_, estimator.schema_.sensitive_positions
+    if type(exact) is not bool:
+        raise ValueError(f"exact is {exact!r}")
+    if exact and not positions:
+        raise ValueError("it is said to be exact, without sensitive features")
+    if estimator.portfolio_ is not None:
+        if not exact:
+            raise ValueError("a model that averages over a portfolio is exact, this one is not")
+    elif exact and not is_exact(estimator.model_, positions):
+        raise ValueError(
+            "it is said to be exactly invariant, but its weights tell sensitive values apart"
+        )

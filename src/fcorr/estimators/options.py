@@ -1,16 +1,84 @@
-"""The estimators' arguments, checked when ``fit`` begins."""
+"""The estimators' arguments: the rules they must keep, checked once, when ``fit`` begins."""
 
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, TypedDict, cast
 
 import torch
 
-from fcorr._core import InvalidInputError
+from fcorr._core import InvalidInputError, enumerate_some, near_match
 from fcorr.data.bins import parse_bins
 from fcorr.data.kinds import parse_kinds
 from fcorr.metrics.thresholds import RULES, is_threshold_rule
+from fcorr.nn.engine import EngineName
+from fcorr.nn.fcorr import NumericEmbeddingName
+from fcorr.training.objective import CarForm
+
+
+class Advanced(TypedDict, total=False):
+    """What few tables need, and the paper's experiments do: ``advanced={"n_layers": 3}``.
+
+    Attributes
+    ----------
+    car_form : {"sensitive", "paper", "cda"}, default="sensitive"
+        ``"sensitive"``: gradient into the sensitive embedding only, the form that converges best.
+        ``"paper"``: the paper's input augmentation. ``"cda"``: the definition by counterfactual
+        data augmentation, the slowest. See :mod:`fcorr.nn.car`.
+    car_combinations : bool, default=False
+        With several sensitive columns: exchange them all at once, in every combination, as the
+        paper does. By default each is exchanged by itself, which is cheaper and, since features
+        are embedded one by one, comes to the same: what no single flip changes, no combination of
+        flips does.
+    n_layers : int, default=1
+        Number of encoder layers. The paper recommends one: only the first attention matrix reads
+        as feature dependencies.
+    residual : bool, default=True
+        Residual connection round the attention, the paper's variant "+ Res": the head sees each
+        feature's own number beside what the attention made of all. The paper's model has none.
+    numeric_embedding : {"spline", "paper"}, default="spline"
+        How a number becomes a number: a piecewise-linear shape function with knots learnt from
+        the training table, or the paper's two element-wise linear layers.
+    n_knots : int, default=64
+        Most knots of a shape function.
+    beta2 : float, default=0.95
+        How long Adam remembers squared gradients. The default suits CAR, whose gradient falls by
+        orders of magnitude; where rare rows, such as large claims, have most of the gradient, a
+        longer memory (0.999) is worth a try.
+    missing_categorical : {"category", "mode"}, default="category"
+        A missing category is a category of its own, or is taken for the most frequent one.
+    missing_numeric : {"mean", "category"}, default="mean"
+        A missing number, place or date is taken for the training mean, or has an embedding of its
+        own.
+    engine : {"auto", "compiled", "plain"}, default="auto"
+        Kernels compiled by numba, or plain torch; "auto" takes the kernels where they serve, on
+        the CPU. They differ in speed, and in rounding.
+    """
+
+    car_form: CarForm
+    car_combinations: bool
+    n_layers: int
+    residual: bool
+    numeric_embedding: NumericEmbeddingName
+    n_knots: int
+    beta2: float
+    missing_categorical: Literal["category", "mode"]
+    missing_numeric: Literal["mean", "category"]
+    engine: EngineName
+
+
+_DEFAULTS: Advanced = {
+    "car_form": "sensitive",
+    "car_combinations": False,
+    "n_layers": 1,
+    "residual": True,
+    "numeric_embedding": "spline",
+    "n_knots": 64,
+    "beta2": 0.95,
+    "missing_categorical": "category",
+    "missing_numeric": "mean",
+    "engine": "auto",
+}
 
 _Rule = tuple[str, Callable[[Any], bool]]
 
@@ -21,76 +89,53 @@ def is_integer(value: object, at_least: int) -> bool:
     return is_whole and int(value) >= at_least  # type: ignore[call-overload]
 
 
-def is_number(value: object) -> bool:
-    """Whether a value is a finite number."""
+def _is_number(value: object) -> bool:
     is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     return is_real and math.isfinite(float(value))  # type: ignore[arg-type]
 
 
-def is_boolean(value: object) -> bool:
-    """Whether a value is True or False."""
-    return isinstance(value, bool) or type(value).__name__ == "bool"
-
-
-def is_sizes(value: object) -> bool:
-    """Whether a value is a sequence of layer sizes."""
-    return isinstance(value, tuple | list) and all(is_integer(size, 1) for size in value)
+def _is_boolean(value: object) -> bool:
+    return isinstance(value, bool) or type(value).__name__ == "bool"  # numpy's as well
 
 
 def _is_class_weight(value: object) -> bool:
     if isinstance(value, Mapping):
-        return all(is_number(weight) and weight > 0 for weight in value.values())
+        return all(_is_number(weight) and weight > 0 for weight in value.values())
     return value is None or value == "balanced"
 
 
-def _is_threshold(value: object) -> bool:
-    is_share = is_number(value) and 0 <= value <= 1  # type: ignore[operator]
-    return is_share or is_threshold_rule(value)
+def _choice(*options: str | None) -> _Rule:
+    *names, last = map(repr, options)
+    return f"{', '.join(names)} or {last}", lambda v: v in options
 
 
-def _choice(*options: str) -> _Rule:
-    return " or ".join(repr(option) for option in options), lambda v: v in options
-
+_BOOLEAN: _Rule = ("True or False", _is_boolean)
+_SHARE: _Rule = ("a number in [0, 1)", lambda v: _is_number(v) and 0 <= v < 1)
+_COUNT: _Rule = ("an integer of at least 1", lambda v: is_integer(v, 1))
+_COUNT_OR_AUTO: _Rule = (f"{_COUNT[0]}, or 'auto'", lambda v: v == "auto" or is_integer(v, 1))
 
 _RULES: dict[str, _Rule] = {
     "car": (
         "a number of at least 0, 'paper' or None",
-        lambda v: v is None or v == "paper" or (is_number(v) and v >= 0),
+        lambda v: v is None or v == "paper" or (_is_number(v) and v >= 0),
     ),
-    "car_form": _choice("sensitive", "paper", "cda"),
-    "head": ("a tuple of hidden-layer sizes of at least 1, such as (128, 128)", is_sizes),
-    "n_layers": ("an integer of at least 1", lambda v: is_integer(v, 1)),
-    "invariance": (
-        "'adapt', 'marginal' or None",
-        lambda v: v is None or v in ("adapt", "marginal"),
+    "invariance": _choice("adapt", "marginal", None),
+    "head": (
+        "a tuple of hidden-layer sizes of at least 1, such as (128, 128)",
+        lambda v: isinstance(v, tuple | list) and all(is_integer(size, 1) for size in v),
     ),
-    "car_combinations": ("True or False", is_boolean),
-    "residual": ("True or False", is_boolean),
-    "numeric_embedding": _choice("spline", "paper"),
-    "n_knots": ("an integer of at least 2", lambda v: is_integer(v, 2)),
-    "dropout": ("a number in [0, 1)", lambda v: is_number(v) and 0 <= v < 1),
-    "epochs": ("an integer of at least 1", lambda v: is_integer(v, 1)),
-    "batch_size": (
-        "an integer of at least 1, or 'auto'",
-        lambda v: v == "auto" or is_integer(v, 1),
-    ),
-    "learning_rate": ("a number above 0", lambda v: is_number(v) and v > 0),
-    "beta2": ("a number in [0, 1)", lambda v: is_number(v) and 0 <= v < 1),
+    "dropout": _SHARE,
+    "epochs": _COUNT,
+    "batch_size": _COUNT_OR_AUTO,
+    "learning_rate": ("a number above 0", lambda v: _is_number(v) and v > 0),
     "early_stopping": (
         "True, False or a number of epochs to wait of at least 1",
-        lambda v: is_boolean(v) or is_integer(v, 1),
+        lambda v: _is_boolean(v) or is_integer(v, 1),
     ),
-    "validation_fraction": ("a number in (0, 1)", lambda v: is_number(v) and 0 < v < 1),
-    "missing_categorical": _choice("category", "mode"),
-    "missing_numeric": _choice("mean", "category"),
-    "min_category_rows": (
-        "an integer of at least 1, or 'auto'",
-        lambda v: v == "auto" or is_integer(v, 1),
-    ),
-    "constant_columns": _choice("error", "keep"),
-    "engine": _choice("auto", "compiled", "plain"),
+    "validation_fraction": ("a number in (0, 1)", lambda v: _is_number(v) and 0 < v < 1),
+    "min_category_rows": _COUNT_OR_AUTO,
     "objective": _choice("mse", "poisson", "gamma", "tweedie"),
-    "tweedie_power": ("a number in (1, 2)", lambda v: is_number(v) and 1 < v < 2),
+    "tweedie_power": ("a number in (1, 2)", lambda v: _is_number(v) and 1 < v < 2),
     "exposure": (
         "the name of a column, or its position where there are no names, or None",
         lambda v: v is None or isinstance(v, str) or is_integer(v, 0),
@@ -99,52 +144,72 @@ _RULES: dict[str, _Rule] = {
         "None, 'balanced' or a dict of classes and weights above 0",
         _is_class_weight,
     ),
-    "threshold": (f"a number in [0, 1], {RULES}", _is_threshold),
+    "threshold": (
+        f"a number in [0, 1], {RULES}",
+        lambda v: (_is_number(v) and 0 <= v <= 1) or is_threshold_rule(v),
+    ),
     "verbose": (
         "True, False or an integer of at least 0",
-        lambda v: is_boolean(v) or is_integer(v, 0),
+        lambda v: _is_boolean(v) or is_integer(v, 0),
     ),
 }
 
-
-def _or_auto(name: str) -> _Rule:
-    rule, holds = _RULES[name]
-    return f"{rule}, or 'auto'", lambda v: v == "auto" or holds(v)
-
-
-_BASELINE_RULES: dict[str, _Rule] = {
-    "network": _choice("ft_transformer", "tab_transformer", "ffn"),
-    "network_options": (
-        "a dict of sizes, such as {'n_layers': 1}, or None",
-        lambda v: v is None or isinstance(v, Mapping),
-    ),
-    **{name: _or_auto(name) for name in ("dropout", "epochs", "learning_rate")},
-    "car_rows": ("a number in (0, 1]", lambda v: is_number(v) and 0 < v <= 1),
-    "weight_decay": (
-        "a number of at least 0, or 'auto'",
-        lambda v: v == "auto" or (is_number(v) and v >= 0),
-    ),
+_ADVANCED_RULES: dict[str, _Rule] = {
+    "car_form": _choice("sensitive", "paper", "cda"),
+    "car_combinations": _BOOLEAN,
+    "n_layers": _COUNT,
+    "residual": _BOOLEAN,
+    "numeric_embedding": _choice("spline", "paper"),
+    "n_knots": ("an integer of at least 2", lambda v: is_integer(v, 2)),
+    "beta2": _SHARE,
+    "missing_categorical": _choice("category", "mode"),
+    "missing_numeric": _choice("mean", "category"),
+    "engine": _choice("auto", "compiled", "plain"),
 }
 
 
-def check_options(parameters: dict[str, Any]) -> None:
+def check_arguments(arguments: Mapping[str, Any]) -> None:
     """Raise an :class:`InvalidInputError` for the first argument that breaks its rule."""
-    rules = _RULES | (_BASELINE_RULES if "network" in parameters else {})
-    for name, (rule, holds) in rules.items():
-        if name not in parameters:
-            continue  # an argument of another estimator
-        value = parameters[name]
-        is_array = hasattr(value, "shape") and value.shape != ()
-        if is_array or not holds(value):
-            raise InvalidInputError(f"{name} must be {rule}, got {value!r}.")
-    parse_kinds(parameters["kinds"])
-    parse_bins(parameters["bins"])
-    exposure = parameters.get("exposure")
-    if exposure is not None and parameters["objective"] == "mse":
+    for name, (rule, holds) in _RULES.items():
+        if name in arguments:
+            _check(name, arguments[name], rule, holds)
+    complete_advanced(arguments.get("advanced"))
+    for name, parse in {"kinds": parse_kinds, "bins": parse_bins}.items():
+        try:
+            parse(arguments[name])
+        except InvalidInputError as error:
+            raise InvalidInputError(str(error), argument=name) from None
+    exposure = arguments.get("exposure")
+    if exposure is not None and arguments["objective"] == "mse":
         raise InvalidInputError(
             f"exposure needs a log link to be an offset, got {exposure!r} with objective='mse'. "
-            "Use objective='poisson' for counts, 'tweedie' or 'gamma' for amounts."
+            "Use objective='poisson' for counts, 'tweedie' or 'gamma' for amounts.",
+            argument="exposure",
         )
+
+
+def complete_advanced(advanced: Advanced | None) -> Advanced:
+    """Fill up what ``advanced`` leaves out with the defaults; refuse what breaks a rule."""
+    if advanced is not None and not isinstance(advanced, Mapping):
+        raise InvalidInputError(
+            f"advanced must be a dict, such as {{'n_layers': 3}}, or None, got {advanced!r}.",
+            argument="advanced",
+        )
+    for name, value in (advanced or {}).items():
+        if name not in _ADVANCED_RULES:
+            raise InvalidInputError(
+                f"advanced must hold some of {enumerate_some(_ADVANCED_RULES, limit=10)}, "
+                f"got {name!r}.{near_match(name, _ADVANCED_RULES)} Correct or drop it.",
+                argument="advanced",
+            )
+        _check(f"advanced[{name!r}]", value, *_ADVANCED_RULES[name])
+    return cast(Advanced, _DEFAULTS | (advanced or {}))
+
+
+def _check(name: str, value: Any, rule: str, holds: Callable[[Any], bool]) -> None:
+    is_array = hasattr(value, "shape") and value.shape != ()
+    if is_array or not holds(value):
+        raise InvalidInputError(f"{name} must be {rule}, got {value!r}.", argument=name)
 
 
 def check_device(device: str | torch.device) -> torch.device:
@@ -155,6 +220,7 @@ def check_device(device: str | torch.device) -> torch.device:
     except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
         available = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
         raise InvalidInputError(
-            f"device must be one that torch can use here ({', '.join(available)}), got {device!r}."
+            f"device must be one that torch can use here ({', '.join(available)}), got {device!r}.",
+            argument="device",
         ) from error
     return found

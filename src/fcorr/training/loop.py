@@ -1,26 +1,19 @@
 """The training loop: AdamW, and a learning rate that rises once and falls to nothing."""
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from fcorr._core import InvalidInputError
+from fcorr._core import InvalidInputError, Progress, html_table
 from fcorr.nn.dropout import dropout_from
-from fcorr.nn.fcorr import FCorrTransformer
-from fcorr.training.history import EpochRecord, History
-from fcorr.training.objective import BaseObjective, Rows
-from fcorr.training.progress import SilentProgress
-from fcorr.training.workers import Workers
+from fcorr.training.objective import Objective, Rows
+from fcorr.training.threads import Workers, chunk_rows
 
 _WARM_UP = 0.1  # share of the steps in which the learning rate rises to its full height
-# Sizes of work are counted in numbers of the table as FCorrTransformer reads it; what other models
-# do with a row is counted as so many numbers as it takes the memory of.
-_CHUNK_NUMBERS = 2**18  # scored at a time by each thread
-_ALIGNED = 16
 # Numbers in a batch that make a second slice worth its while, and any further one.
 _TWO_SLICES, _MORE_SLICES = 2**15, 2**17
 _MOST_SLICES = 8
@@ -49,15 +42,61 @@ class Pace:
     collapsed_epochs: int = 0
 
 
+@dataclass(frozen=True)
+class EpochRecord:
+    """Mean losses of one epoch; ``None`` where there was nothing to measure."""
+
+    epoch: int
+    loss: float
+    car: float | None = None
+    validation_loss: float | None = None
+
+    def __str__(self) -> str:
+        parts = [f"loss {self.loss:.4f}"]
+        if self.car is not None:
+            parts.append(f"CAR {self.car:.2e}")
+        if self.validation_loss is not None:
+            parts.append(f"validation loss {self.validation_loss:.4f}")
+        return "  ".join(parts)
+
+
+@dataclass
+class History:
+    """The course of a training run; ``engine`` is the one that ran, "compiled" or "plain".
+
+    ``car_weight`` is λ, ``car_ratio`` the ratio of the first losses that the paper's rule makes it
+    of, where that was asked for.
+    """
+
+    engine: str = "plain"
+    car_weight: float | None = None
+    car_ratio: float | None = None
+    best_epoch: int | None = None
+    epochs: list[EpochRecord] = field(default_factory=list)
+
+    def _repr_html_(self) -> str:
+        def cell(value: float | None, style: str) -> str:
+            return "" if value is None else format(value, style)
+
+        rows = [
+            (e.epoch, cell(e.loss, ".4f"), cell(e.car, ".2e"), cell(e.validation_loss, ".4f"))
+            for e in self.epochs
+        ]
+        weight = "" if self.car_weight is None else f"λ = {self.car_weight:g}. "
+        best = "" if self.best_epoch is None else f"Weights of epoch {self.best_epoch}."
+        header = ("epoch", "loss", "CAR", "validation loss")
+        return html_table("Training", header, rows, note=weight + best)
+
+
 def train(
-    objective: BaseObjective,
+    objective: Objective,
     rows: Rows,
     pace: Pace,
     *,
     generator: torch.Generator,
     workers: Workers,
     validation: Rows | None = None,
-    progress: SilentProgress,
+    progress: Progress,
 ) -> History:
     """Train the objective's model in place.
 
@@ -68,7 +107,7 @@ def train(
 
     Parameters
     ----------
-    objective : BaseObjective
+    objective : Objective
         The model and what to minimise.
     rows : Rows
         Training rows, on the model's device.
@@ -80,7 +119,7 @@ def train(
         Threads to compute on.
     validation : Rows, optional
         Rows to measure after every epoch.
-    progress : SilentProgress
+    progress : Progress
         Told of every epoch.
     """
     model = objective.model
@@ -92,9 +131,9 @@ def train(
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _one_cycle(n_steps))
     history = History()
     best = _BestWeights(model)
-    if objective.needs_weight:
+    if objective.has_car and objective.car_weight is None:  # the paper's rule settles it
         some = torch.randperm(len(rows), generator=generator)[: pace.batch_size]
-        n_rows = _chunk_rows(objective.numbers_per_row(rows), aligned=False)
+        n_rows = chunk_rows(objective.numbers_per_row(rows), aligned=False)
         objective.settle_weight(rows.take(some.to(rows.target.device)), n_rows)
     gradients = SlicedGradients(objective, rows, pace.batch_size, workers, generator)
     collapse_after = pace.epochs - pace.collapsed_epochs
@@ -123,7 +162,7 @@ def train(
             validation_loss=validation_loss,
         )
         history.epochs.append(record)
-        progress.report(record)
+        progress.advance(str(record))
         if pace.patience is not None and best.stale_for(epoch, validation_total) >= pace.patience:
             if objective.collapsed or not pace.collapsed_epochs:
                 break
@@ -145,7 +184,7 @@ class SlicedGradients:
 
     def __init__(
         self,
-        objective: BaseObjective,
+        objective: Objective,
         rows: Rows,
         batch_size: int,
         workers: Workers,
@@ -178,7 +217,9 @@ class SlicedGradients:
         for values, parts in self.workers.map(lambda s: self._one(*s, n_rows), slices):
             losses += values
             # Not in place: autograd may hand out one tensor as the gradient of two parameters.
-            gradients = list(torch._foreach_add(gradients, parts)) if gradients else parts
+            gradients = (
+                [a + b for a, b in zip(gradients, parts, strict=True)] if gradients else parts
+            )
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
         return losses
@@ -193,52 +234,7 @@ class SlicedGradients:
         return torch.stack([performance.detach(), car.detach()]).cpu() * share, list(gradients)
 
 
-def locate_rows(model: FCorrTransformer, x_num: Tensor, workers: Workers) -> Tensor:
-    """Locate the numbers of all rows among the model's knots, once for the whole training."""
-    located = torch.empty_like(x_num)
-
-    def locate(chunk: tuple[Tensor, Tensor]) -> None:
-        with torch.no_grad():
-            chunk[1].copy_(model.locate(chunk[0]))
-
-    size = _chunk_rows(max(1, x_num.shape[1]))
-    list(workers.map(locate, zip(x_num.split(size), located.split(size), strict=True)))
-    return located
-
-
-def map_rows(
-    model: nn.Module,
-    x_cat: Tensor,
-    x_num: Tensor,
-    function: Callable[..., Tensor],
-    workers: Workers,
-    *,
-    numbers_per_row: int | None = None,
-    aligned: bool = True,
-) -> Iterator[Tensor]:
-    """Apply ``function(x_cat, x_num)`` without gradient, in chunks that bound the memory.
-
-    Chunks are filled up to a multiple of 16 rows. Matrix products take other ways for a handful of
-    rows, with other rounding; so filled, a row's score does not depend on the rows beside it. For
-    results that are only averaged, ``aligned=False`` allows for chunks of fewer rows.
-
-    ``numbers_per_row`` is the size of a row's work, by default the number of features.
-    """
-    model.eval()
-
-    def without_gradient(chunk: tuple[Tensor, Tensor]) -> Tensor:
-        n_rows = len(chunk[0])
-        if aligned and n_rows % _ALIGNED:
-            fill = torch.arange(n_rows + _ALIGNED - n_rows % _ALIGNED).clamp(max=n_rows - 1)
-            chunk = (chunk[0][fill.to(x_cat.device)], chunk[1][fill.to(x_cat.device)])
-        with torch.no_grad():  # a setting of each thread
-            return function(*chunk)[:n_rows]
-
-    size = _chunk_rows(numbers_per_row or x_cat.shape[1] + x_num.shape[1], aligned=aligned)
-    return workers.map(without_gradient, zip(x_cat.split(size), x_num.split(size), strict=True))
-
-
-def _evaluate(objective: BaseObjective, rows: Rows, workers: Workers) -> tuple[float, float]:
+def _evaluate(objective: Objective, rows: Rows, workers: Workers) -> tuple[float, float]:
     """Return the mean performance loss over rows, and the mean of what training minimises.
 
     The second decides when to stop: by the first alone, the best epoch would be an early one, in
@@ -252,19 +248,12 @@ def _evaluate(objective: BaseObjective, rows: Rows, workers: Workers) -> tuple[f
         return len(chosen) * torch.stack([performance, total]).double().cpu()
 
     everything = torch.arange(len(rows), device=rows.target.device)
-    chunk = _chunk_rows(objective.numbers_per_row(rows), aligned=False)
+    chunk = chunk_rows(objective.numbers_per_row(rows), aligned=False)
     sums = torch.zeros(2, dtype=torch.float64)
     for part in workers.map(losses, everything.split(chunk)):
         sums += part
     loss, total_loss = (sums / len(rows)).tolist()
     return loss, total_loss
-
-
-def _chunk_rows(numbers_per_row: int, *, aligned: bool = True) -> int:
-    rows = _CHUNK_NUMBERS // numbers_per_row
-    if rows >= _ALIGNED:
-        return rows // _ALIGNED * _ALIGNED
-    return _ALIGNED if aligned else max(1, rows)
 
 
 def _parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:

@@ -1,32 +1,79 @@
-"""What a training step minimises: the performance loss, and λ times CAR beside it."""
+"""What a training step minimises: a performance loss, and λ times CAR beside it.
 
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+Losses are per row, so that rows can be weighted. Those with a log link are half the unit deviance,
+but for terms without the expectation μ. Their target has two columns, y and an offset, and
+``log μ = offset + output``: it is the logarithm that is computed with, so that neither a tiny nor a
+huge μ is ever divided by.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
-from fcorr.nn.car import (
-    AttentiveModel,
-    TokenwiseModel,
-    augmented_forward,
-    car_cda,
-    car_columns,
-    car_flips,
-    car_sensitive,
-    paper_weight,
-)
+from fcorr.nn.car import augmented_forward, car_flips, car_sensitive, paper_weight
 from fcorr.nn.counterfactuals import Exchange, exchanged_features
 from fcorr.nn.fcorr import FCorrTransformer
-from fcorr.training.losses import Loss
 
 CarForm = Literal["sensitive", "paper", "cda"]
 CarWeight = float | Literal["paper"] | None
+LinkName = Literal["identity", "sigmoid", "softmax", "exp"]
+"""The function that makes predictions of outputs."""
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""``(outputs (B, n_outputs), target (B,) or (B, 2)) -> loss of each row (B,)``."""
 
 _CHUNK_ROWS = 65_536  # embedded at a time
+
+
+def binary_log_loss(outputs: Tensor, target: Tensor) -> Tensor:
+    """Negative log-likelihood of labels 0 and 1 under one logit per row."""
+    return binary_cross_entropy_with_logits(outputs.squeeze(1), target, reduction="none")
+
+
+def log_loss(outputs: Tensor, target: Tensor) -> Tensor:
+    """Negative log-likelihood of class codes under one logit per class and row."""
+    return cross_entropy(outputs, target, reduction="none")
+
+
+def squared_error(outputs: Tensor, target: Tensor) -> Tensor:
+    """Squared difference between output and target."""
+    return mse_loss(outputs.squeeze(1), target, reduction="none")
+
+
+def poisson_loss(outputs: Tensor, target: Tensor) -> Tensor:
+    """Poisson loss of counts y: ``μ − y·log μ``."""
+    y, log_mean = _log_mean(outputs, target)
+    return log_mean.exp() - y * log_mean
+
+
+def gamma_loss(outputs: Tensor, target: Tensor) -> Tensor:
+    """Gamma loss of positive amounts y: ``log μ + y/μ``."""
+    y, log_mean = _log_mean(outputs, target)
+    return log_mean + (y.log() - log_mean).exp()
+
+
+def tweedie_loss(power: float) -> Loss:
+    """Make the Tweedie loss of amounts y, none negative, for a power 1 < p < 2.
+
+    ``y·μ^(1−p)/(p−1) + μ^(2−p)/(2−p)``: the loss of a Poisson number of gamma amounts.
+    """
+
+    def loss(outputs: Tensor, target: Tensor) -> Tensor:
+        y, log_mean = _log_mean(outputs, target)
+        # y goes in as a logarithm: 0 times an overflow would not be 0.
+        claims = (y.log() + (1 - power) * log_mean).exp() / (power - 1)
+        return claims + ((2 - power) * log_mean).exp() / (2 - power)
+
+    return loss
+
+
+def _log_mean(outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    y, offset = target.unbind(1)
+    return y, offset + outputs.squeeze(1)
 
 
 @dataclass(frozen=True)
@@ -55,12 +102,12 @@ class Rows:
         return Rows(self.x_cat[rows], self.x_num[rows], self.target[rows], self.weight[rows])
 
 
-class BaseObjective(ABC):
+class Objective:
     """Computes ``L_perf + λ L_CAR`` of a batch, and keeps the two apart for the record.
 
     Parameters
     ----------
-    model : nn.Module
+    model : FCorrTransformer
         The model that is trained.
     loss : Loss
         Performance loss per row.
@@ -68,39 +115,37 @@ class BaseObjective(ABC):
         What the sensitive features are exchanged for.
     car : float, "paper" or None
         λ; the paper's rule, settled on a first batch; or no CAR.
-    """
+    car_form : {"sensitive", "paper", "cda"}
+        Form of CAR, see :mod:`fcorr.nn.car`.
 
-    model: nn.Module
-    collapsed: bool = False
-    car_ratio: float | None = None
-    """``L_perf / L_CAR`` before the first step, if the paper's rule asked for it."""
+    Attributes
+    ----------
+    collapsed : bool
+        Whether the sensitive features are embedded as one number each.
+    car_ratio : float or None
+        ``L_perf / L_CAR`` before the first step, if the paper's rule asked for it.
+    """
 
     def __init__(
         self,
-        model: nn.Module,
+        model: FCorrTransformer,
         loss: Loss,
         *,
         exchanges: Sequence[Exchange] = (),
         car: CarWeight = None,
+        car_form: CarForm = "sensitive",
     ) -> None:
         self.model = model
         self.loss = loss
         self.exchanges = tuple(exchanges)
         self.sensitive = exchanged_features(self.exchanges)
         self.has_car = bool(self.sensitive) and car is not None and car != 0
-        self.car_weight = float(car) if self.has_car and not isinstance(car, str) else None  # type: ignore[arg-type]
-
-    @abstractmethod
-    def _outputs(self, batch: Rows) -> Tensor:
-        """Compute the model's outputs ``(B, n_outputs)``."""
-
-    @abstractmethod
-    def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
-        """Compute the outputs, and CAR of each row, ``(B,)``, or of the first rows alone."""
-
-    def numbers_per_row(self, rows: Rows) -> int:
-        """Size of one row's step, in numbers of a table that FCorrTransformer would read."""
-        return rows.n_features
+        self.car_weight = (
+            float(car) if self.has_car and car is not None and car != "paper" else None
+        )
+        self.car_form = car_form
+        self.car_ratio: float | None = None
+        self.collapsed = False
 
     def __call__(self, batch: Rows) -> tuple[Tensor, Tensor, Tensor]:
         """Return the total, the performance loss and CAR, each a scalar."""
@@ -112,18 +157,9 @@ class BaseObjective(ABC):
         performance, car = self._losses(batch)
         return performance + self.car_weight * car, performance, car
 
-    def collapse(self, rows: Rows) -> None:
-        """Take what the sensitive features say out of the model, for good."""
-        raise NotImplementedError(f"{type(self.model).__name__} cannot be collapsed.")
-
-    def hold_collapsed(self) -> None:
-        """Keep it so after a step of the optimiser."""
-        return
-
-    @property
-    def needs_weight(self) -> bool:
-        """Whether λ is still to be settled by the paper's rule."""
-        return self.has_car and self.car_weight is None
+    def numbers_per_row(self, rows: Rows) -> int:
+        """Size of one row's step, in numbers of a table; it sets the size of slices."""
+        return rows.n_features
 
     @torch.no_grad()
     def settle_weight(self, batch: Rows, n_rows: int | None = None) -> None:
@@ -137,45 +173,9 @@ class BaseObjective(ABC):
         self.car_ratio = performance / car if car > 0 else None
         self.car_weight = paper_weight(performance, car)
 
-    def _losses(self, batch: Rows) -> tuple[Tensor, Tensor]:
-        outputs, losses = self._outputs_and_car(batch)
-        car = (batch.weight[: len(losses)] * losses).mean()
-        return self._performance(outputs, batch), car
-
-    def _performance(self, outputs: Tensor, batch: Rows) -> Tensor:
-        return (batch.weight * self.loss(outputs, batch.target)).mean()
-
-
-class Objective(BaseObjective):
-    """The objective of an FCorrTransformer, with CAR in any form; see :class:`BaseObjective`.
-
-    Parameters
-    ----------
-    model : FCorrTransformer
-        The model that is trained.
-    loss, exchanges, car
-        See :class:`BaseObjective`.
-    car_form : {"sensitive", "paper", "cda"}
-        Form of CAR, see :mod:`fcorr.nn.car`.
-    """
-
-    model: FCorrTransformer
-
-    def __init__(
-        self,
-        model: FCorrTransformer,
-        loss: Loss,
-        *,
-        exchanges: Sequence[Exchange] = (),
-        car: CarWeight = None,
-        car_form: CarForm = "sensitive",
-    ) -> None:
-        super().__init__(model, loss, exchanges=exchanges, car=car)
-        self.car_form = car_form
-
     @torch.no_grad()
     def collapse(self, rows: Rows) -> None:
-        """Embed each sensitive feature as one number, the mean over the rows."""
+        """Embed each sensitive feature as one number, the mean over the rows, for good."""
         chunks = zip(rows.x_cat.split(_CHUNK_ROWS), rows.x_num.split(_CHUNK_ROWS), strict=True)
         sums = [
             self.model.embed_located(*chunk)[:, self.sensitive].double().sum(0) for chunk in chunks
@@ -190,11 +190,21 @@ class Objective(BaseObjective):
         for sigma in self.sensitive if self.collapsed else ():
             self.model.hold_collapsed(sigma)
 
+    def _losses(self, batch: Rows) -> tuple[Tensor, Tensor]:
+        outputs, losses = self._outputs_and_car(batch)
+        car = (batch.weight[: len(losses)] * losses).mean()
+        return self._performance(outputs, batch), car
+
+    def _performance(self, outputs: Tensor, batch: Rows) -> Tensor:
+        return (batch.weight * self.loss(outputs, batch.target)).mean()
+
     def _outputs(self, batch: Rows) -> Tensor:
+        """Compute the model's outputs ``(B, n_outputs)``."""
         e_BF = self.model.embed_located(batch.x_cat, batch.x_num)
         return self.model.decode(self.model.encode(e_BF))
 
     def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
+        """Compute the outputs, and CAR of each row, ``(B,)``."""
         model = self.model
         e_BF = model.embed_located(batch.x_cat, batch.x_num)
         if self.car_form == "paper":
@@ -203,51 +213,3 @@ class Objective(BaseObjective):
             return model.decode(model.encode(e_BF)), car_flips(model, e_BF, self.exchanges)
         h_BF, seen = model.encode_watching(e_BF, self.sensitive)
         return model.decode(h_BF), car_sensitive(model, e_BF, seen, self.exchanges)
-
-
-class BaselineObjective(BaseObjective):
-    """The objective of any other network, with CAR by its definition, :func:`car_cda`.
-
-    Parameters
-    ----------
-    model : nn.Module
-        ``model(x_cat, x_num)`` are its outputs; with CAR, ``model.attention_weights(x_cat, x_num)``
-        its attention. One that has ``queries_and_keys`` is asked for them instead, and CAR is
-        computed by :func:`car_columns`, which is the same but for rounding.
-    loss, exchanges, car
-        See :class:`BaseObjective`.
-    car_rows : float
-        Share of a batch's rows that CAR is computed of in training: the first, as batches are in no
-        order. A validation and the paper's rule take all rows.
-    numbers_per_row : int
-        Size of one row's step, see :meth:`BaseObjective.numbers_per_row`.
-    """
-
-    def __init__(
-        self,
-        model: nn.Module,
-        loss: Loss,
-        *,
-        exchanges: Sequence[Exchange] = (),
-        car: CarWeight = None,
-        car_rows: float = 1.0,
-        numbers_per_row: int,
-    ) -> None:
-        super().__init__(model, loss, exchanges=exchanges, car=car)
-        self.car_rows = car_rows
-        self._numbers_per_row = numbers_per_row
-
-    def numbers_per_row(self, rows: Rows) -> int:
-        """Size of one row's step, as the model's owner says."""
-        return self._numbers_per_row
-
-    def _outputs(self, batch: Rows) -> Tensor:
-        return self.model(batch.x_cat, batch.x_num)
-
-    def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
-        outputs = self._outputs(batch)
-        n_rows = math.ceil(self.car_rows * len(batch)) if self.model.training else len(batch)
-        rows = batch.x_cat[:n_rows], batch.x_num[:n_rows], self.exchanges
-        if isinstance(self.model, TokenwiseModel):
-            return outputs, car_columns(self.model, *rows)
-        return outputs, car_cda(cast(AttentiveModel, self.model), *rows)

@@ -1,0 +1,124 @@
+"""Threads that each take their own rows through a model."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from fcorr.nn.fcorr import FCorrTransformer
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Sizes of work are counted in numbers of the table as FCorrTransformer reads it; what other models
+# do with a row is counted as so many numbers as it takes the memory of.
+_WORTH_A_THREAD = 2**14  # numbers that a thread should have to itself; below, starting costs more
+_CHUNK_NUMBERS = 2**18  # scored at a time by each thread
+_ALIGNED = 16
+
+
+class Workers:
+    """Map a function over pieces of work, in order, on as many threads as torch was given.
+
+    Torch's own threads share out every single operation and meet again after it. Here each thread
+    takes some rows through all operations, and they meet once. What is computed does not depend on
+    the number of threads: the pieces are the same, and each is worked on by one thread.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor | None, n_threads: int = 1) -> None:
+        self._pool = pool
+        self._most_pending = 2 * n_threads
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yield the results in the order of the items.
+
+        Threads run ahead of the caller by a few pieces only: results that nobody has taken yet
+        would otherwise fill the memory.
+        """
+        if self._pool is None:
+            yield from map(function, items)
+            return
+        pending: deque[Future[Result]] = deque()
+        for item in items:
+            pending.append(self._pool.submit(function, item))
+            if len(pending) == self._most_pending:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+@contextmanager
+def start_workers(n_numbers: int) -> Iterator[Workers]:
+    """Start threads for work on ``n_numbers`` numbers at a time; torch itself then uses one.
+
+    Torch's setting is restored on the way out.
+    """
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        if n_threads == 1 or n_numbers < 2 * _WORTH_A_THREAD:
+            yield Workers(None)
+            return
+        # A new thread starts with torch's default number of threads, not with the one set above.
+        pool = ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,))
+        with pool:
+            yield Workers(pool, n_threads)
+    finally:
+        torch.set_num_threads(n_threads)
+
+
+def locate_rows(model: FCorrTransformer, x_num: Tensor, workers: Workers) -> Tensor:
+    """Locate the numbers of all rows among the model's knots, once for the whole training."""
+    located = torch.empty_like(x_num)
+
+    def locate(chunk: tuple[Tensor, Tensor]) -> None:
+        with torch.no_grad():
+            chunk[1].copy_(model.locate(chunk[0]))
+
+    size = chunk_rows(max(1, x_num.shape[1]))
+    list(workers.map(locate, zip(x_num.split(size), located.split(size), strict=True)))
+    return located
+
+
+def map_rows(
+    model: nn.Module,
+    x_cat: Tensor,
+    x_num: Tensor,
+    function: Callable[..., Tensor],
+    workers: Workers,
+    *,
+    numbers_per_row: int | None = None,
+    aligned: bool = True,
+) -> Iterator[Tensor]:
+    """Apply ``function(x_cat, x_num)`` without gradient, in chunks that bound the memory.
+
+    Chunks are filled up to a multiple of 16 rows. Matrix products take other ways for a handful of
+    rows, with other rounding; so filled, a row's score does not depend on the rows beside it. For
+    results that are only averaged, ``aligned=False`` allows for chunks of fewer rows.
+
+    ``numbers_per_row`` is the size of a row's work, by default the number of features.
+    """
+    model.eval()
+
+    def without_gradient(chunk: tuple[Tensor, Tensor]) -> Tensor:
+        n_rows = len(chunk[0])
+        if aligned and n_rows % _ALIGNED:
+            fill = torch.arange(n_rows + _ALIGNED - n_rows % _ALIGNED).clamp(max=n_rows - 1)
+            chunk = (chunk[0][fill.to(x_cat.device)], chunk[1][fill.to(x_cat.device)])
+        with torch.no_grad():  # a setting of each thread
+            return function(*chunk)[:n_rows]
+
+    size = chunk_rows(numbers_per_row or x_cat.shape[1] + x_num.shape[1], aligned=aligned)
+    return workers.map(without_gradient, zip(x_cat.split(size), x_num.split(size), strict=True))
+
+
+def chunk_rows(numbers_per_row: int, *, aligned: bool = True) -> int:
+    """Return how many rows to take at a time, a multiple of 16 if ``aligned``."""
+    rows = _CHUNK_NUMBERS // numbers_per_row
+    if rows >= _ALIGNED:
+        return rows // _ALIGNED * _ALIGNED
+    return _ALIGNED if aligned else max(1, rows)
