@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 
 from fcorr._version import __version__
-from fcorr.cli import _console
+from fcorr.cli import _shared
 from fcorr.cli.demo import demo
 from fcorr.cli.inspect import inspect
 from fcorr.cli.predict import predict
-from fcorr.cli.reproduce import reproduce
 from fcorr.cli.sweep import sweep
 from fcorr.cli.train import train
 
@@ -43,11 +42,11 @@ def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Tabular transformers whose predictions do not depend on a sensitive column."""
-    _console.set_debug(debug)
+    _shared.set_debug(debug)
 
 
-for _command in (demo, train, sweep, predict, inspect, reproduce):
-    app.command()(_console.one_line_errors(_command))
+for _command in (demo, train, sweep, predict, inspect):
+    app.command()(_shared.one_line_errors(_command))
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fcorr.cli._console import print_table
+from fcorr.cli._shared import print_table
 
 
 def demo(

@@ -1,14 +1,13 @@
 """`fcorr inspect`: what is in a model file."""
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fcorr.cli._console import print_table
+from fcorr.cli._shared import print_facts, print_table
 
 if TYPE_CHECKING:
     from fcorr.data.descriptions import Column
@@ -24,7 +23,6 @@ def inspect(
     ] = False,
 ) -> None:
     """Show what is in a model file: kind, training, features, significance."""
-    from fcorr._core import InvalidInputError
     from fcorr.estimators import load, read_header
 
     header = read_header(model)
@@ -48,19 +46,13 @@ def inspect(
             "none"
             if last.car is None
             else f"{last.car:.2e} at the end, weight {history.car_weight:g}, "
-            f"form {getattr(estimator, 'car_form', 'cda')!r}"
+            f"form {estimator._options['car_form']!r}"
         ),
     }
     if schema.sensitive:
         facts["invariance"] = _describe_invariance(estimator)
     facts |= _target_facts(estimator)
-    width = max(len(name) for name in facts)
-    for name, value in facts.items():
-        typer.echo(f"{name:<{width}}  {value}")
-    try:
-        significance = estimator.feature_significance()
-    except InvalidInputError:  # a network without attention
-        significance = dict.fromkeys(schema.feature_names, math.nan)
+    print_facts(facts)
     columns: dict[str, Column] = {
         feature.name: column for column in schema.columns for feature in column.features
     }
@@ -71,23 +63,19 @@ def inspect(
             [
                 name + (" (sensitive)" if name in schema.sensitive else ""),
                 columns[name].kind,
-                "–" if math.isnan(value) else f"{value:.3f}",
+                f"{value:.3f}",
                 str(columns[name].n_missing),
                 _describe(columns[name], name),
             ]
-            for name, value in significance.items()
+            for name, value in estimator.feature_significance().items()
         ],
     )
 
 
 def _describe_invariance(estimator: "Estimator") -> str:
     """Tell how a model came to be exact; ``load`` has proven that it is."""
-    from fcorr.estimators.base import BaseFCorr
-
-    if not isinstance(estimator, BaseFCorr):
-        return "not exact: a baseline, about whose flips nothing is certain"
     if not estimator.exact_:
-        return "not exact: model.certificate(X) bounds what a flip can change"
+        return "not exact: model.certificate(X) tells what a flip can change"
     if estimator.portfolio_ is None:
         return "exact: every sensitive value is embedded as the same number"
     n_values = len(estimator.portfolio_.shares)
@@ -96,12 +84,12 @@ def _describe_invariance(estimator: "Estimator") -> str:
 
 def _target_facts(estimator: "Estimator") -> dict[str, str]:
     """Tell what is particular to classes, or to a number."""
-    from fcorr.estimators.classification import NetworkClassifier
+    from fcorr.estimators import FCorrClassifier
 
     schema = estimator.schema_
     roles = {"weight": schema.weight, "exposure": schema.exposure}
     facts = {role: name for role, name in roles.items() if name}
-    if isinstance(estimator, NetworkClassifier):
+    if isinstance(estimator, FCorrClassifier):
         facts["classes"] = ", ".join(str(label) for label in estimator.classes_)
         if estimator.class_weight is not None:
             weights = ", ".join(f"{weight:.4g}" for weight in estimator.class_weight_)

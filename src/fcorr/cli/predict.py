@@ -1,14 +1,11 @@
 """`fcorr predict`: a model and a table in, a table of predictions out."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from fcorr.cli._console import check_columns, check_output
-
-if TYPE_CHECKING:
-    from fcorr.data.schema import Schema
+from fcorr.cli._shared import check_columns, check_output, lines_of
 
 
 def predict(
@@ -49,8 +46,7 @@ def predict(
     import pyarrow as pa
 
     from fcorr.data.files import WRITABLE, file_ending, read_file, read_verbatim, write_file
-    from fcorr.estimators import load
-    from fcorr.estimators.classification import NetworkClassifier
+    from fcorr.estimators import FCorrClassifier, load
 
     if output is None:
         stem = data.name.split(".")[0]
@@ -64,18 +60,21 @@ def predict(
     table = read_file(data, text=estimator.schema_.text)
     check_columns(keep or [], table.column_names, "--keep")
     columns: dict[str, Any] = {}
-    if isinstance(estimator, NetworkClassifier):
-        if rate:
-            raise typer.BadParameter("the model predicts classes.", param_hint="--rate")
-        probabilities = estimator.predict_proba(table)
-        columns["prediction"] = pa.array(estimator._decide(probabilities))
-        for label, values in zip(estimator.classes_, probabilities.T, strict=True):
-            columns[f"probability_{label}"] = pa.array(values)
-    elif rate:
-        columns["rate"] = pa.array(estimator.predict_rate(table))
-    else:
-        columns["prediction"] = pa.array(estimator.predict(table))
-    kept = keep or _unknown_columns(table.column_names, estimator.schema_)
+    with lines_of(data):
+        if isinstance(estimator, FCorrClassifier):
+            if rate:
+                raise typer.BadParameter("the model predicts classes.", param_hint="--rate")
+            probabilities = estimator.predict_proba(table)
+            columns["prediction"] = pa.array(estimator._decide(probabilities))
+            for label, values in zip(estimator.classes_, probabilities.T, strict=True):
+                columns[f"probability_{label}"] = pa.array(values)
+        elif rate:
+            columns["rate"] = pa.array(estimator.predict_rate(table))
+        else:
+            columns["prediction"] = pa.array(estimator.predict(table))
+    schema = estimator.schema_
+    known = {*schema.names, schema.target, schema.weight, schema.exposure}
+    kept = keep or [name for name in table.column_names if name not in known]
     for name in kept:
         if name in columns:
             raise typer.BadParameter(
@@ -86,9 +85,3 @@ def predict(
     copied = read_verbatim(data, kept) if kept else pa.table({})
     write_file(pa.table({**{name: copied[name] for name in kept}, **columns}), output)
     typer.echo(f"wrote {output}: {table.num_rows} rows")
-
-
-def _unknown_columns(names: list[str], schema: "Schema") -> list[str]:
-    """Return the columns that are neither features nor target, weight or exposure."""
-    known = {*schema.names, schema.target, schema.weight, schema.exposure}
-    return [name for name in names if name not in known]
