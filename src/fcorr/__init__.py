@@ -25,17 +25,9 @@ if TYPE_CHECKING:
         UnseenCategoryWarning,
     )
     from fcorr.audit.sweep import sweep
-    from fcorr.estimators import (
-        BaselineClassifier,
-        BaselineRegressor,
-        FCorrClassifier,
-        FCorrRegressor,
-        load,
-    )
+    from fcorr.estimators import FCorrClassifier, FCorrRegressor, load
 
 __all__ = [
-    "BaselineClassifier",
-    "BaselineRegressor",
     "FCorrClassifier",
     "FCorrRegressor",
     "InvalidInputError",
@@ -54,8 +46,6 @@ __all__ = [
 ]
 
 _HOME = {
-    "BaselineClassifier": "fcorr.estimators",
-    "BaselineRegressor": "fcorr.estimators",
     "FCorrClassifier": "fcorr.estimators",
     "FCorrRegressor": "fcorr.estimators",
     "InvalidInputError": "fcorr._core",

@@ -26,8 +26,8 @@ class InvalidInputError(ValueError):
     data: on the command line that is bad usage.
     """
 
-    def __init__(self, message: str, *, argument: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, *args: object, argument: str | None = None) -> None:
+        super().__init__(*args)
         self.argument = argument
 
 

@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from fcorr.cli import _console, app
+from fcorr.cli import _shared, app
 from fcorr.data.files import write_file
 
-SMALL = ("--epochs", 1, "--head", 4, "--seed", 0, "--quiet")
+SMALL = ("--epochs", 1, "--set", "head=4", "--seed", 0, "--quiet")
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +46,7 @@ def run(folder):
         return result
 
     yield run
-    _console.set_debug(False)
+    _shared.set_debug(False)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 import json
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import fcorr
@@ -144,16 +143,3 @@ def test_invariance(run, train, invariance, fact):
 def test_binned_column(run, train):
     train("--sensitive", "age", "--bins", "age=30,50")
     assert "below 30, 30 to below 50, 50 and above" in run("inspect", "model.fcorr").stdout
-
-
-@pytest.mark.parametrize("network", ["ffn", "ft_transformer"])
-def test_baselines_can_be_inspected_and_used(run, columns, network):
-    table = pd.DataFrame(columns).drop(columns=["key", "amount"])
-    X, y = table.drop(columns="bought"), table["bought"]
-    model = fcorr.BaselineClassifier(network=network, sensitive="sex", epochs=1, random_state=0)
-    model.fit(X, y).save("model.fcorr")
-    facts = read_facts(run)
-    assert facts["kind"] == "BaselineClassifier"
-    assert facts["invariance"] == "not exact: a baseline, about whose flips nothing is certain"
-    run("predict", "model.fcorr", "data.csv", "--output", "out.csv")
-    assert "probability_1" in Path("out.csv").read_text().splitlines()[0]

@@ -101,8 +101,8 @@ def test_other_schema(run, train, files, columns):
     (line,) = predict(run, data="other.parquet", code=1).stderr.splitlines()
     assert line.startswith(
         "error: X must fit the training table: "
-        "Column 'age' must hold numbers, got dates: 2020-01-01 in row 0; "
-        "Column 'job' must hold text, got numbers: 0 in row 0. Convert the column"
+        "Column 'age' must hold numbers, got dates: 2020-01-01 in line 2; "
+        "Column 'job' must hold text, got numbers: 0 in line 2. Convert the column"
     )
     assert files() == {"model.fcorr", "other.parquet"}
 
@@ -114,7 +114,7 @@ BAD_FILES = {
     ),
     "text for a number": (
         "f,1,clerk,1\nm,old,clerk,1",
-        "got text: 'old' in row 1. Convert the col",
+        "got text: 'old' in line 3. Convert the col",
     ),
     "broken line": (
         "f,1,clerk,1\nm,2",

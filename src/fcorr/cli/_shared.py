@@ -117,19 +117,10 @@ _OPTIONS = {
     "eval_set": "--validation",
     "random_state": "--seed",
 }
-_BY_NAME = [
-    "sensitive",
-    "car",
-    "invariance",
-    "bins",
-    "epochs",
-    "early_stopping",
-    "min_category_rows",
-    "objective",
-    "exposure",
-    "class_weight",
-    "threshold",
-]
+_BY_NAME = (
+    *("sensitive", "car", "invariance", "bins", "epochs", "early_stopping", "min_category_rows"),
+    *("objective", "exposure", "class_weight", "threshold"),
+)
 
 
 def collect_arguments(settings: list[str] | None, **options: Any) -> dict[str, Any]:
