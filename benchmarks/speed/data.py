@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from fcorr.training.losses import Loss, binary_log_loss, squared_error
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -14,7 +15,6 @@ from benchmarks.speed.plan import Setting
 from fcorr.data import EncodedTable, Schema, encode, infer_schema, read_table
 from fcorr.data.generators import make_bank_fraud, make_claims
 from fcorr.training.knots import choose_knots
-from fcorr.training.losses import Loss, binary_log_loss, squared_error
 from fcorr.training.objective import Rows
 
 SENSITIVE = {"bank_fraud": "customer_age", "claims": "credit_score"}

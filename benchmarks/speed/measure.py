@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from fcorr.training.workers import start_workers
 from numpy.typing import NDArray
 
 from benchmarks.speed.data import (
@@ -33,7 +34,6 @@ from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr.data import encode, infer_schema, read_table
 from fcorr.training.knots import choose_knots
 from fcorr.training.loop import map_rows
-from fcorr.training.workers import start_workers
 
 Record = dict[str, Any]
 _PACKAGES = (

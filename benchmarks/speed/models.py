@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from fcorr.training.workers import Workers
 from torch import Tensor, nn
 
 import fcorr.nn.fcorr
 from benchmarks.speed.data import Data
 from fcorr.nn import FCorrTransformer
 from fcorr.nn.attention import attention_weights
-from fcorr.nn.counterfactuals import exchange_features
+from fcorr.nn.car import exchange_features
 from fcorr.nn.engine import EngineName, use_engine
 from fcorr.nn.layers import FeedForward
 from fcorr.nn.tab_transformer import TabTransformer
 from fcorr.training.loop import SlicedGradients
 from fcorr.training.objective import Objective, Rows
-from fcorr.training.workers import Workers
 
 HEAD = (128, 128)
 DROPOUT = 0.1  # in the head; these three are the estimators' defaults

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fcorr._core import InvalidInputError, UnseenCategoryWarning
 from fcorr.data import BinnedColumn, Schema, encode, infer_schema, read_table
-from fcorr.data.bins import find_edges, find_groups, parse_bins
+from fcorr.data.infer import find_edges, find_groups, parse_bins
 
 AGES = [float(age) for age in range(18, 78)]
 TABLE = {
@@ -301,7 +301,7 @@ def test_codes(values, others, bins, keep_missing):
         else:
             assert code == sum(value >= edge for edge in column.edges)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fcorr.data.columns.BLOCK", 3)
+        patch.setattr("fcorr.data.tables.BLOCK", 3)
         patch.setattr(warnings, "warn", lambda *args, **options: None)
         np.testing.assert_array_equal(codes_of(pa.array(others, column_type), schema), codes)
     assert Schema.from_json(schema.to_json()) == schema

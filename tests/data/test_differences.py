@@ -280,8 +280,8 @@ def test_encoding_does_not_depend_on_the_library_or_on_blocks(rows):
         np.testing.assert_array_equal(table.codes, reference.codes)
         np.testing.assert_array_equal(table.numbers, reference.numbers)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fcorr.data.columns.BLOCK", 4)
-        patch.setattr("fcorr.data.distinct.BLOCK", 4)
+        patch.setattr("fcorr.data.tables.BLOCK", 4)
+        patch.setattr("fcorr.data.tables.BLOCK", 4)
         table = encode(read_table(chunks), schema)
     np.testing.assert_array_equal(table.codes, reference.codes)
     np.testing.assert_array_equal(table.numbers, reference.numbers)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcorr.data.columns import ColumnError
-from fcorr.data.distinct import find_distinct
+from fcorr.data.tables import ColumnError, find_distinct
 
 VALUES = {
     pa.string(): st.text(max_size=2),

@@ -3,8 +3,8 @@ import pyarrow as pa
 import pytest
 
 from fcorr.data import read_table
-from fcorr.data.columns import ColumnError
-from fcorr.data.exposures import read_exposure
+from fcorr.data.encode import read_exposure
+from fcorr.data.tables import ColumnError
 
 
 @pytest.mark.parametrize("values", [[1, 2, 3], [0.5, 1.0, 1e-9], ["1", "2", "3"]])

@@ -17,7 +17,7 @@ from fcorr.data.generators import (
     make_indirect_bias,
     make_proxy_bias,
 )
-from fcorr.data.generators.proxy_bias import PROXY_SHIFT, TRUE_EFFECTS
+from fcorr.data.generators.bias import PROXY_SHIFT, TRUE_EFFECTS
 
 # By its own name, which messages start with.
 make_proxy_classes = update_wrapper(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fcorr._core import InvalidInputError
 from fcorr.data import Schema, encode, infer_schema, read_table
-from fcorr.data.kinds import MAX_SENSITIVE_CATEGORIES
+from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
 
 
 def schema_of(X, **options):
@@ -98,7 +98,7 @@ def test_few_values_are_categories(values):
     expected = "categorical" if n_distinct <= MAX_SENSITIVE_CATEGORIES else "numeric"
     assert kind_of(pa.array(values, pa.float64())) == expected
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fcorr.data.columns.BLOCK", 4)
+        patch.setattr("fcorr.data.tables.BLOCK", 4)
         assert kind_of(pa.array(values, pa.float64())) == expected
 
 

@@ -9,6 +9,8 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from fcorr.estimators.architectures import ARCHITECTURES
+from fcorr.estimators.places import Places
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
@@ -25,14 +27,11 @@ from fcorr import (
     load,
 )
 from fcorr._core import UnseenCategoryWarning
-from fcorr.data.encoding import encode
+from fcorr.data.encode import encode
 from fcorr.data.tables import read_table
 from fcorr.estimators import read_header
-from fcorr.estimators.architectures import ARCHITECTURES
-from fcorr.estimators.places import Places
 from fcorr.metrics import flip_scores, population_bound
-from fcorr.nn.car import car_cda
-from fcorr.nn.counterfactuals import exchange_features
+from fcorr.nn.car import car_cda, exchange_features
 
 TINY = {
     "ft_transformer": {"d_embedding": 8, "n_layers": 2, "n_heads": 2},

@@ -10,7 +10,7 @@ import torch
 
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError, load
 from fcorr.data import make_proxy_bias
-from fcorr.data.encoding import encode
+from fcorr.data.encode import encode
 from fcorr.data.tables import read_table
 from fcorr.estimators.invariance import Portfolio, number_grid
 

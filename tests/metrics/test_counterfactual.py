@@ -104,7 +104,7 @@ def test_gaps_do_not_depend_on_how_many_categories_are_compared_at_once(
 ) -> None:
     y_true, flips, weight = make_flips(n_categories=5)
     expected = gap(y_true, flips, sample_weight=weight)
-    monkeypatch.setattr("fcorr.metrics._partitions.BLOCK_SIZE", 2 * len(flips) // 5)
+    monkeypatch.setattr("fcorr.metrics.counterfactual.BLOCK_SIZE", 2 * len(flips) // 5)
     assert gap(y_true, flips, sample_weight=weight) == pytest.approx(expected, rel=1e-12)
 
 

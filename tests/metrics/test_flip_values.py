@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcorr._core import InvalidInputError
-from fcorr.metrics._flip_values import choose_values, quantile_groups
-from fcorr.metrics._labels import encode_labels
+from fcorr.metrics._checks import encode_labels
+from fcorr.metrics.flips import choose_values, quantile_groups
 
 
 def choose(column: Any, wanted: Any = None, *, is_categorical: bool = False) -> Any:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcorr._core import InvalidInputError
-from fcorr.metrics._labels import describe_label, encode_groups, encode_labels
+from fcorr.metrics._checks import describe_label, encode_groups, encode_labels
 
 NAN = float("nan")
 MISSING = {

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores
-from fcorr.metrics._labels import is_missing
+from fcorr.metrics._checks import is_missing
 
 NAN = float("nan")
 SEX = ["m", None, "f", None]

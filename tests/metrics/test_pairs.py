@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcorr.metrics._pairs import sum_over_pairs
+from fcorr.metrics.counterfactual import sum_over_pairs
 
 VALUES = st.lists(st.floats(-100, 100, allow_subnormal=False), min_size=1, max_size=12)
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from fcorr.metrics._ranking import areas_under_roc, average_precisions
+from fcorr.metrics.performance import areas_under_roc, average_precisions
 
 ROWS = st.lists(
     st.tuples(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
-from fcorr.metrics._wasserstein import sum_of_distances
+from fcorr.metrics.counterfactual import sum_of_distances
 
 # A few values with ties among them, and a few that no two samples share.
 VALUE = st.one_of(st.integers(-2, 2).map(float), st.floats(-5, 5, allow_subnormal=False))
@@ -47,7 +47,7 @@ def test_the_value_does_not_depend_on_the_blocks(
     rng = np.random.default_rng(1)
     samples, weight = np.round(rng.normal(size=(5, 40)), 1), rng.random(40)
     expected = pair_by_pair(samples, weight)
-    monkeypatch.setattr("fcorr.metrics._wasserstein.BLOCK_SIZE", block_size)
+    monkeypatch.setattr("fcorr.metrics.counterfactual.BLOCK_SIZE", block_size)
     assert sum_of_distances(samples, weight) == pytest.approx(expected)
     same = np.tile(samples[0], (5, 1))
     assert sum_of_distances(same, weight) == 0.0

@@ -11,11 +11,12 @@ from fcorr.nn.car import (
     augmented_forward,
     car_augmented,
     car_flips,
+    exchange_features,
+    exchanged_features,
     paper_weight,
     sen_elementwise_linear,
     sen_layer_norm,
 )
-from fcorr.nn.counterfactuals import exchange_features, exchanged_features
 from fcorr.nn.fcorr import Watched
 
 CARDINALITIES = [3, 2, 4]

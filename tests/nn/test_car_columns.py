@@ -6,8 +6,7 @@ from torch.autograd import gradcheck
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fcorr.nn import FCorrTransformer, FeedForwardNetwork, FTTransformer, TabTransformer
-from fcorr.nn.car import TokenwiseModel, car_cda, car_columns
-from fcorr.nn.counterfactuals import exchange_features
+from fcorr.nn.car import TokenwiseModel, car_cda, car_columns, exchange_features
 
 CARDINALITIES = (3, 2, 4)
 N_NUMERIC = 2

@@ -3,8 +3,8 @@ import threading
 import pytest
 import torch
 
-from fcorr.nn.dropout import Dropout, dropout_from, hash_places
 from fcorr.nn.engine import use_engine
+from fcorr.nn.layers import Dropout, dropout_from, hash_places
 
 
 def seeded(seed=0):

@@ -4,7 +4,7 @@ from torch.autograd import gradcheck
 from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
 
 from fcorr.nn import FeedForwardNetwork
-from fcorr.nn.dropout import dropout_from
+from fcorr.nn.layers import dropout_from
 
 BAF = [9, 5, 7, 7, 2, 5, 2, 2, 2, 2, 2, 2, 8, 4, 1]
 X_CAT = torch.tensor([[0, 3, 1], [1, 0, 2], [1, 1, 0], [0, 2, 2]])

@@ -6,9 +6,9 @@ from torch.autograd import gradcheck
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from fcorr.nn import FTTransformer, car_cda
-from fcorr.nn.counterfactuals import exchange_features
-from fcorr.nn.dropout import Dropout, dropout_from
+from fcorr.nn.car import exchange_features
 from fcorr.nn.ft_transformer import FTTransformerLayer, default_sizes
+from fcorr.nn.layers import Dropout, dropout_from
 
 X_CAT = torch.tensor([[0, 3, 1], [1, 0, 2], [1, 1, 0], [0, 2, 2]])
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from fcorr.nn.dropout import Dropout, dropout_from
+from fcorr.nn.layers import Dropout, dropout_from
 from fcorr.nn.multihead_attention import MultiheadSelfAttention, attention_received
 
 

@@ -3,9 +3,8 @@ import torch
 from torch import nn
 from torch.autograd import gradcheck
 
-from fcorr.nn.car import car_cda
-from fcorr.nn.counterfactuals import exchange_features
-from fcorr.nn.dropout import dropout_from
+from fcorr.nn.car import car_cda, exchange_features
+from fcorr.nn.layers import dropout_from
 from fcorr.nn.multihead_attention import MultiheadSelfAttention
 from fcorr.nn.tab_transformer import ColumnEmbedding, TabTransformer, TransformerLayer
 

@@ -1,8 +1,8 @@
 """Verdicts on claims about amounts and frequencies, from records made up for both sides."""
 
 import pytest
-
 from fcorr.estimators.network import EQUAL_PREDICTIONS
+
 from fcorr.reproduce.report.claims import Verdict
 
 LEARNT = [0.30, 0.25, 0.35, 0.28, 0.31]

@@ -10,9 +10,9 @@ import fairlearn.postprocessing
 import fairlearn.reductions
 import lightgbm
 import pytest
+from fcorr.estimators.architectures import ARCHITECTURES
 
 from fcorr._core import InvalidInputError
-from fcorr.estimators.architectures import ARCHITECTURES
 from fcorr.estimators.options import check_options
 from fcorr.reproduce.models import make_network
 from fcorr.reproduce.settings import EXPERIMENTS, KINDS, CostRun, list_runs, read_config

@@ -1,9 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import log_loss as sklearn_log_loss
-from sklearn.metrics import mean_tweedie_deviance
-
 from fcorr.training.losses import (
     binary_log_loss,
     gamma_loss,
@@ -12,6 +9,8 @@ from fcorr.training.losses import (
     squared_error,
     tweedie_loss,
 )
+from sklearn.metrics import log_loss as sklearn_log_loss
+from sklearn.metrics import mean_tweedie_deviance
 
 
 def test_binary_log_loss():

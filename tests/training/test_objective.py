@@ -2,12 +2,11 @@ import math
 
 import pytest
 import torch
+from fcorr.training.losses import binary_log_loss
 
 from fcorr import FCorrClassifier
 from fcorr.nn import FCorrTransformer, FeedForwardNetwork, FTTransformer, TabTransformer
-from fcorr.nn.car import car_cda, paper_weight
-from fcorr.nn.counterfactuals import exchange_features
-from fcorr.training.losses import binary_log_loss
+from fcorr.nn.car import car_cda, exchange_features, paper_weight
 from fcorr.training.objective import BaselineObjective, Objective, Rows
 
 SMALL = {"sensitive": "sex", "head": (4,), "epochs": 2, "random_state": 0}

@@ -3,8 +3,6 @@ import re
 import sys
 
 import pytest
-
-from fcorr import FCorrClassifier
 from fcorr.training.history import EpochRecord
 from fcorr.training.progress import (
     BarProgress,
@@ -13,6 +11,8 @@ from fcorr.training.progress import (
     describe,
     make_progress,
 )
+
+from fcorr import FCorrClassifier
 
 SMALL = {"sensitive": "sex", "head": (4,), "epochs": 2, "random_state": 0}
 

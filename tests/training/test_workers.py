@@ -2,9 +2,9 @@ import threading
 
 import pytest
 import torch
+from fcorr.training.workers import start_workers
 
 from fcorr import FCorrClassifier
-from fcorr.training.workers import start_workers
 
 
 @pytest.fixture

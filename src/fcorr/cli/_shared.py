@@ -352,7 +352,7 @@ def _guess_task(y: "pa.ChunkedArray") -> Task:
 
 def _read_orders(kinds: dict[str, Any], table: "pa.Table") -> None:
     """Read the categories of columns of numbers as numbers, in place."""
-    from fcorr.data.columns import is_number
+    from fcorr.data.tables import is_number
 
     for name, kind in kinds.items():
         if isinstance(kind, list) and is_number(table[name].type):

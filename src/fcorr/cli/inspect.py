@@ -10,7 +10,7 @@ import typer
 from fcorr.cli._shared import print_facts, print_table
 
 if TYPE_CHECKING:
-    from fcorr.data.descriptions import Column
+    from fcorr.data.schema import Column
     from fcorr.estimators.model_file import Estimator
 
 _SHOWN_CATEGORIES = 6
@@ -118,7 +118,7 @@ def _rule(threshold: Any) -> str:
 
 
 def _describe(column: "Column", feature: str) -> str:
-    from fcorr.data.descriptions import CodedColumn, OrdinalColumn
+    from fcorr.data.schema import CodedColumn, OrdinalColumn
 
     if isinstance(column, CodedColumn):
         return _enumerate(column.labels, ", ")

@@ -11,23 +11,22 @@ from fcorr.data.datasets import (
     load_bemtpl97,
     load_fremtpl2,
 )
-from fcorr.data.descriptions import (
-    BinnedColumn,
-    CategoricalColumn,
-    DatetimeColumn,
-    NumericColumn,
-    OrdinalColumn,
-)
-from fcorr.data.differences import Difference, SchemaDiff
-from fcorr.data.encoding import EncodedTable, encode
+from fcorr.data.encode import Difference, EncodedTable, SchemaDiff, encode
 from fcorr.data.generators import (
     make_bank_fraud,
     make_claims,
     make_indirect_bias,
     make_proxy_bias,
 )
-from fcorr.data.inference import infer_schema
-from fcorr.data.schema import Schema
+from fcorr.data.infer import infer_schema
+from fcorr.data.schema import (
+    BinnedColumn,
+    CategoricalColumn,
+    DatetimeColumn,
+    NumericColumn,
+    OrdinalColumn,
+    Schema,
+)
 from fcorr.data.tables import Table, read_table
 
 __all__ = [

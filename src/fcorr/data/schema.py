@@ -1,21 +1,483 @@
 """What a table looks like to the model: column kinds, categories, ranges. JSON in and out."""
 
+import datetime
 import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from fcorr._core import InvalidInputError
-from fcorr.data.descriptions import (
-    CodedColumn,
-    Column,
-    NumericColumn,
-    are_counts,
-    column_from_dict,
+import pyarrow.types as pat
+
+from fcorr._core import InvalidInputError, near_match
+from fcorr.data.tables import (
+    DATE_PARTS,
+    Category,
+    Table,
+    can_be_category,
+    has_more_values,
+    is_date,
+    is_number,
+    resolve_columns,
+    value_type,
 )
 
+# ------------------------------ kinds
+# Kinds of columns: what the user says they are, and what their types say where the user is silent.
+#
+# A kind is ``"numeric"``, ``"categorical"``, ``"ordinal"``, ``"boolean"`` or ``"datetime"``; a
+# sequence of categories instead is an ordinal column with its order.
+
+KindName = Literal["numeric", "categorical", "ordinal", "boolean", "datetime"]
+KINDS: tuple[KindName, ...] = get_args(KindName)
+ColumnKind = Literal[KindName, "binned"]
+"""What a described column can be: a kind, or numbers in bins."""
+
+MAX_SENSITIVE_CATEGORIES = 20
+"""A sensitive column of numbers with more distinct values is a measurement, not categories."""
+
+Kinds = Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]
+"""Columns, by name or position, and what they are: a :data:`KindName` or categories in order."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A column's kind and, where the user gave it, the order of its categories."""
+
+    name: KindName
+    order: tuple[Category, ...] | None = None
+
+
+def parse_kinds(kinds: Kinds | None) -> dict[str | int, Kind]:
+    """Read the argument ``kinds``, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> parse_kinds({"zip": "categorical", "grade": ["A", "B"]})["grade"]
+    Kind(name='ordinal', order=('A', 'B'))
+    >>> parse_kinds({"zip": "categorial"})
+    Traceback (most recent call last):
+        ...
+    fcorr._core.InvalidInputError: kinds must say 'numeric', 'categorical', 'ordinal', \
+'boolean', 'datetime' or the categories in order, got 'categorial' for 'zip'. \
+Did you mean 'categorical'?
+    """
+    if kinds is None:
+        return {}
+    if not isinstance(kinds, Mapping):
+        raise InvalidInputError(
+            f"kinds must be a dict of columns and what they are, got {kinds!r}. "
+            "Pass for example kinds={'zip': 'categorical'}."
+        )
+    return {column: _parse_kind(column, kind) for column, kind in kinds.items()}
+
+
+def _parse_kind(column: str | int, kind: Any) -> Kind:
+    if isinstance(kind, str) and kind in KINDS:
+        return Kind(kind)
+    if isinstance(kind, str) or not isinstance(kind, Iterable):
+        raise InvalidInputError(
+            f"kinds must say {', '.join(map(repr, KINDS))} or the categories in order, "
+            f"got {kind!r} for {column!r}.{near_match(str(kind), KINDS)}"
+        )
+    order = tuple(value.item() if hasattr(value, "item") else value for value in kind)
+    wrong = [value for value in order if not isinstance(value, str | int | float)]
+    if len(order) < 2 or wrong or len(set(order)) < len(order):
+        raise InvalidInputError(
+            f"kinds must list at least two categories in order, text or numbers and each once, "
+            f"got {list(order)!r} for {column!r}. Leave out missing values and repetitions."
+        )
+    return Kind("ordinal", order)
+
+
+def find_kinds(table: Table, kinds: Kinds | None, sensitive: Sequence[str] = ()) -> dict[str, Kind]:
+    """Return the kind of every column: as told, else by its type.
+
+    Sensitive columns are categorical where both a category and a number would do: ordered
+    categories, and numbers that take few values, such as 0 and 1 for two sexes.
+    """
+    stated = resolve_kinds(table, kinds)
+    found = {}
+    for name in table.names:
+        if name in stated:
+            found[name] = stated[name]
+        elif name in sensitive:
+            found[name] = Kind(_sensitive_kind(table, name))
+        else:
+            found[name] = Kind(_kind_by_type(table, name))
+    return found
+
+
+def resolve_kinds(table: Table, kinds: Kinds | None) -> dict[str, Kind]:
+    """Return what the user says of columns, by name also where the table has none of its own."""
+    told = parse_kinds(kinds)
+    names = resolve_columns(table, list(told), "kinds")
+    return dict(zip(names, told.values(), strict=True))
+
+
+def _sensitive_kind(table: Table, name: str) -> KindName:
+    kind = _kind_by_type(table, name)
+    if kind == "numeric":
+        is_measured = has_more_values(table.columns[name], MAX_SENSITIVE_CATEGORIES)
+        return "numeric" if is_measured else "categorical"
+    return "categorical" if kind == "ordinal" else kind
+
+
+def _kind_by_type(table: Table, name: str) -> KindName:
+    dtype = table.columns[name].type
+    if name in table.ordinal:
+        return "ordinal"
+    if is_number(dtype):
+        return "numeric"
+    if is_date(value_type(dtype)):
+        return "datetime"
+    if can_be_category(dtype):
+        return "boolean" if pat.is_boolean(value_type(dtype)) else "categorical"
+    raise InvalidInputError(
+        f"Column {name!r} must hold numbers, text, booleans or dates, got {value_type(dtype)}. "
+        "Convert it to text or numbers first, or drop it."
+    )
+
+
+def as_boolean(value: Category) -> bool | None:
+    """Read a boolean, 0, 1 or the text true or false as a boolean; anything else as None.
+
+    Examples
+    --------
+    >>> as_boolean(1), as_boolean("False"), as_boolean("maybe")
+    (True, False, None)
+    """
+    words = {"true": True, "false": False}
+    if isinstance(value, str):
+        return words.get(value.lower())
+    return bool(value) if value in (0, 1) else None
+
+
+# ------------------------------ descriptions
+# What a column of each kind looked like in training, as plain data.
+
+
+@dataclass(frozen=True)
+class CategoricalColumn:
+    """A column of categories. Code i stands for ``categories[i]``; ``None`` is "missing".
+
+    Categories that training saw in too few rows are pooled: they share one code, the last, and
+    are not listed.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    categories : tuple
+        Numbers by value, text in alphabetical order, "missing" last.
+    counts : tuple of int
+        Training rows of each category.
+    n_missing : int
+        Training rows without a value.
+    mode : int
+        Code of the most frequent category that is neither "missing" nor the pool: what a missing
+        value with no category of its own is taken for and, where there is no pool, an unseen
+        category.
+    n_pooled, n_pooled_rows : int
+        How many categories were pooled, and the training rows that hold them.
+    """
+
+    name: str
+    categories: tuple[Category, ...]
+    counts: tuple[int, ...]
+    n_missing: int
+    mode: int
+    n_pooled: int = 0
+    n_pooled_rows: int = 0
+
+    @property
+    def kind(self) -> ColumnKind:
+        """``"boolean"`` or ``"categorical"``."""
+        seen = [category for category in self.categories if category is not None]
+        return "boolean" if all(isinstance(c, bool) for c in seen) else "categorical"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the categories are text."""
+        return any(isinstance(category, str) for category in self.categories)
+
+    @property
+    def pool(self) -> int | None:
+        """Code of the pool, or None where nothing was pooled."""
+        return len(self.categories) if self.n_pooled else None
+
+    @property
+    def n_codes(self) -> int:
+        """Number of codes: the categories and, if there is one, the pool."""
+        return len(self.categories) + (self.n_pooled > 0)
+
+    @property
+    def features(self) -> tuple["CategoricalColumn", ...]:
+        """The features it gives: itself."""
+        return (self,)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each code stands for, in words."""
+        labels = ["missing" if c is None else str(c) for c in self.categories]
+        return (*labels, *([f"other ({self.n_pooled} rare)"] if self.n_pooled else []))
+
+    def is_possible(self) -> bool:
+        """Tell whether some table could look like this."""
+        seen = [category for category in self.categories if category is not None]
+        return (
+            all(isinstance(category, Category) for category in self.categories)
+            and all(isinstance(category, str) for category in seen) == self.is_text
+            and len(set(self.categories)) == len(self.categories) == len(self.counts)
+            and are_counts(*self.counts, self.n_missing, self.n_pooled)
+            and are_counts(self.mode, self.n_pooled_rows - self.n_pooled)
+            and self.mode < len(seen)  # "missing" comes last
+        )
+
+
+@dataclass(frozen=True)
+class BinnedColumn:
+    """A column of numbers that are cut into groups. Code i stands for the i-th group from below.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    edges : tuple of float
+        Where one group ends and the next begins, which the edge itself belongs to.
+    counts : tuple of int
+        Training rows of each group and, where "missing" is a category, of the missing, last.
+    n_missing : int
+        Training rows without a value.
+    mode : int
+        Code of the most frequent group: what a missing value is taken for that has no category
+        of its own.
+    low, high : float
+        The smallest and the largest training value.
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    n_missing: int
+    mode: int
+    low: float
+    high: float
+
+    kind: ClassVar[ColumnKind] = "binned"
+
+    @property
+    def n_codes(self) -> int:
+        """Number of codes: the groups and, if it is a category, "missing"."""
+        return len(self.counts)
+
+    @property
+    def missing(self) -> int | None:
+        """Code of "missing", or None where it is no category."""
+        n_groups = len(self.edges) + 1
+        return n_groups if len(self.counts) > n_groups else None
+
+    @property
+    def features(self) -> tuple["BinnedColumn", ...]:
+        """The features it gives: itself."""
+        return (self,)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each code stands for, in words."""
+        # In all their digits: different groups must not share a label.
+        edges = [str(edge).removesuffix(".0") for edge in self.edges]
+        inner = [f"{low} to below {high}" for low, high in pairwise(edges)]
+        labels = (f"below {edges[0]}", *inner, f"{edges[-1]} and above")
+        return labels if self.missing is None else (*labels, "missing")
+
+    def is_possible(self) -> bool:
+        """Tell whether some table could look like this."""
+        n_groups = len(self.edges) + 1
+        limits = (self.low, *self.edges, self.high)
+        return (
+            n_groups > 1
+            and self.low < self.edges[0]
+            and all(low <= high for low, high in pairwise(limits))
+            and len(set(self.edges)) == len(self.edges)
+            and len(self.counts) in (n_groups, n_groups + 1)
+            and are_counts(*self.counts, self.n_missing, self.mode)
+            and self.mode < n_groups
+        )
+
+
+@dataclass(frozen=True)
+class NumericColumn:
+    """A column of numbers; ``mean`` and ``scale`` standardise it, ``low`` and ``high`` bound it."""
+
+    name: str
+    mean: float
+    scale: float
+    low: float
+    high: float
+    n_missing: int
+    keep_missing: bool
+
+    kind: ClassVar[ColumnKind] = "numeric"
+
+    @property
+    def features(self) -> tuple["NumericColumn", ...]:
+        """The features it gives: itself."""
+        return (self,)
+
+    def is_possible(self) -> bool:
+        """Tell whether some table could look like this."""
+        return (
+            self.low <= self.mean <= self.high
+            and 0 < self.scale < math.inf
+            and are_counts(self.n_missing)
+        )
+
+
+@dataclass(frozen=True)
+class OrdinalColumn:
+    """A column of ordered categories, which the model sees as a number: the place in the order.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    categories : tuple
+        All categories in their order, also those that no training row has.
+    counts : tuple of int
+        Training rows of each.
+    position : NumericColumn
+        The place in the order, 0 for the first category.
+    """
+
+    name: str
+    categories: tuple[Category, ...]
+    counts: tuple[int, ...]
+    position: NumericColumn
+
+    kind: ClassVar[ColumnKind] = "ordinal"
+
+    @property
+    def n_missing(self) -> int:
+        """Training rows without a value."""
+        return self.position.n_missing
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the categories are text."""
+        return any(isinstance(category, str) for category in self.categories)
+
+    @property
+    def features(self) -> tuple[NumericColumn, ...]:
+        """The feature it gives: the place in the order."""
+        return (self.position,)
+
+    def is_possible(self) -> bool:
+        """Tell whether some table could look like this."""
+        return (
+            all(isinstance(category, str | int | float) for category in self.categories)
+            and len(set(self.categories)) == len(self.categories) == len(self.counts)
+            and are_counts(*self.counts)
+            and self.position.name == self.name
+            and self.position.is_possible()
+        )
+
+
+@dataclass(frozen=True)
+class DatetimeColumn:
+    """A column of dates, which the model sees as some numbers each.
+
+    A column ``d`` gives the features ``d.year``, ``d.month`` (1 to 12), ``d.day_of_week`` (0 is
+    Monday), ``d.hour`` and ``d.days`` (whole days since the first training date), but only those
+    that vary in the training table: dates without a time of day have no hour. Times are those of
+    the column's time zone.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    first, last : str
+        The first and the last training date, in ISO 8601.
+    n_missing : int
+        Training rows without a date.
+    features : tuple of NumericColumn
+        The parts that vary.
+    """
+
+    name: str
+    first: str
+    last: str
+    n_missing: int
+    features: tuple[NumericColumn, ...]
+
+    kind: ClassVar[ColumnKind] = "datetime"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts that vary, as in ``"hour"``."""
+        return tuple(feature.name.removeprefix(f"{self.name}.") for feature in self.features)
+
+    @property
+    def origin(self) -> datetime.date:
+        """The day from which days are counted."""
+        return datetime.datetime.fromisoformat(self.first).date()
+
+    def is_possible(self) -> bool:
+        """Tell whether some table could look like this."""
+        first, last = map(datetime.datetime.fromisoformat, (self.first, self.last))
+        return (
+            first <= last
+            and len(self.features) > 0
+            and all(feature.name in self._possible_names() for feature in self.features)
+            and all(feature.is_possible() for feature in self.features)
+            and are_counts(self.n_missing)
+        )
+
+    def _possible_names(self) -> list[str]:
+        return [f"{self.name}.{part}" for part in DATE_PARTS]
+
+
+CodedColumn = CategoricalColumn | BinnedColumn
+"""A column whose feature is a code."""
+
+Column = CodedColumn | NumericColumn | OrdinalColumn | DatetimeColumn
+
+_COLUMNS: dict[str, type[Column]] = {
+    "categorical": CategoricalColumn,
+    "boolean": CategoricalColumn,
+    "binned": BinnedColumn,
+    "numeric": NumericColumn,
+    "ordinal": OrdinalColumn,
+    "datetime": DatetimeColumn,
+}
+
+
+def column_from_dict(data: dict[str, Any]) -> Column:
+    """Make a column's description from plain data, as its fields and its ``kind``."""
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in data.items()
+        if name != "kind"
+    }
+    if "position" in fields:
+        fields["position"] = NumericColumn(**fields["position"])
+    if "features" in fields:
+        fields["features"] = tuple(NumericColumn(**feature) for feature in fields["features"])
+    return _COLUMNS[data["kind"]](**fields)
+
+
+def are_counts(*values: int) -> bool:
+    """Tell whether all values are whole numbers of at least 0."""
+    return all(isinstance(value, int) and value >= 0 for value in values)
+
+
+# ------------------------------ schema
+# What a table looks like to the model: column kinds, categories, ranges. JSON in and out.
+
 if TYPE_CHECKING:
-    from fcorr.data.differences import SchemaDiff
+    from fcorr.data.encode import SchemaDiff
 
 
 @dataclass(frozen=True)
@@ -130,7 +592,7 @@ class Schema:
         - Column 'age' has 1 row(s) outside the training range, 1 to 2: up to 3
         - Column 'job' has 1 row(s) of categories not seen in training: 'c' (1)
         """
-        from fcorr.data.differences import compare
+        from fcorr.data.encode import compare
 
         return compare(self, X, read_sensitive=read_sensitive)
 

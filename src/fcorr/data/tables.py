@@ -1,17 +1,332 @@
 """A table in: pandas, polars, pyarrow, numpy or nested lists, seen as named Arrow columns."""
 
+import datetime
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from fcorr._core import InvalidInputError, enumerate_some, near_match
+
+# ------------------------------ columns
+# One Arrow column at a time: what its values are, numbers as float64, and what to say if not.
+#
+# Columns are read in blocks, so that what a column becomes on its way takes little memory beside
+# the array it ends in.
+
+Category = str | int | float | bool | None
+"""A category's value; ``None`` stands for "missing"."""
+
+LARGEST = float(np.finfo(np.float32).max)
+BLOCK = 65_536
+"""Rows that are converted at a time."""
+
+
+class ColumnError(InvalidInputError):
+    """A column holds what it must not: ``problem`` says what, ``remedy`` what to do about it."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem, remedy)
+        self.problem = problem
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.remedy}"
+
+
+def value_type(dtype: pa.DataType) -> pa.DataType:
+    """Return the type of a column's values, also where a dictionary holds them."""
+    return dtype.value_type if pat.is_dictionary(dtype) else dtype
+
+
+def is_number(dtype: pa.DataType) -> bool:
+    """Tell whether a column's values are numbers."""
+    return any(is_kind(dtype) for is_kind in (pat.is_integer, pat.is_floating, pat.is_decimal))
+
+
+def is_text(dtype: pa.DataType) -> bool:
+    """Tell whether a column's values are text."""
+    texts = (pat.is_string, pat.is_large_string, pat.is_string_view)
+    return any(is_kind(dtype) for is_kind in texts)
+
+
+def is_date(dtype: pa.DataType) -> bool:
+    """Tell whether a column's values are dates, with or without the time of day."""
+    return bool(pat.is_date(dtype) or pat.is_timestamp(dtype))
+
+
+def can_be_category(dtype: pa.DataType) -> bool:
+    """Tell whether a column's values can be categories."""
+    kind = value_type(dtype)
+    return is_number(kind) or is_text(kind) or pat.is_boolean(kind) or pat.is_null(kind)
+
+
+def name_values(dtype: pa.DataType) -> str:
+    """Say in a word what a column holds."""
+    kind = value_type(dtype)
+    words = {"numbers": is_number, "text": is_text, "dates": is_date, "booleans": pat.is_boolean}
+    return next((word for word, is_kind in words.items() if is_kind(kind)), str(kind))
+
+
+def blocks(column: pa.ChunkedArray) -> Iterator[tuple[int, pa.ChunkedArray]]:
+    """Cut a column into blocks, each with the number of its first row."""
+    for start in range(0, len(column), BLOCK):
+        yield start, column.slice(start, BLOCK)
+
+
+def to_numbers(name: str, column: pa.ChunkedArray, first_row: int = 0) -> NDArray[np.float64]:
+    """Return a column of numbers as float64, missing ones as NaN; refuse infinite ones.
+
+    Text that spells numbers is read as numbers. ``first_row`` is where in the table the column
+    begins, for messages.
+    """
+    remedy = f"Convert the column, or train with kinds={{{name!r}: 'categorical'}}"
+    if not can_be_category(column.type):
+        refuse_values(name, "numbers", column, remedy, first_row)
+    try:
+        # Not a safe cast, which would refuse integers that float64 has to round.
+        values: NDArray[np.float64] = decode(column).cast(pa.float64(), safe=False).to_numpy()
+    except pa.ArrowException:
+        refuse_values(name, "numbers", column, remedy, first_row, readable_as=pa.float64())
+    # NaN compares false, so only what is truly out of range is found.
+    too_large = np.abs(values) > LARGEST
+    if too_large.any():
+        row = int(np.argmax(too_large))
+        raise ColumnError(
+            f"Column {name!r} must hold finite numbers within ±{LARGEST:.1e}, got {values[row]} in "
+            f"row {first_row + row} (inf or too large for float32)",
+            "Replace it, or make it missing.",
+        )
+    return values
+
+
+def decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column's values without a dictionary, text in a type that every kernel reads."""
+    if pat.is_dictionary(column.type):
+        kind = column.type.value_type
+        return column.cast(pa.large_string() if pat.is_string_view(kind) else kind)
+    return plain_text(column)
+
+
+def plain_text(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return views of text as text: few kernels read views."""
+    return values.cast(pa.large_string()) if pat.is_string_view(values.type) else values
+
+
+def refuse_values(
+    name: str,
+    expected: str,
+    column: pa.ChunkedArray,
+    remedy: str,
+    first_row: int = 0,
+    readable_as: pa.DataType | None = None,
+) -> NoReturn:
+    """Raise the error that names the first value, or the first that cannot be read as a type."""
+    row, value = _first_bad(column, readable_as)
+    raise ColumnError(
+        f"Column {name!r} must hold {expected}, got {name_values(column.type)}: "
+        f"{value!r} in row {first_row + row}",
+        f"{remedy}.",
+    )
+
+
+def _first_bad(column: pa.ChunkedArray, dtype: pa.DataType | None) -> tuple[int, object]:
+    for row, scalar in enumerate(column):
+        if not scalar.is_valid:
+            continue
+        value = scalar.as_py()
+        if dtype is None:
+            return row, _shown(value)
+        try:
+            pa.scalar(value).cast(dtype)
+        except (pa.ArrowException, TypeError):
+            return row, _shown(value)
+    return 0, None
+
+
+class _Verbatim(str):
+    """Text that messages show without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _shown(value: object) -> object:
+    is_plain = isinstance(value, str | int | float | bool)
+    return value if is_plain else _Verbatim(value)
+
+
+# ------------------------------ distinct
+# Categories: a column as its distinct values, and each row's position among them.
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """A column as its distinct values and, in chunks, the position of each row's value in them."""
+
+    dictionary: pa.Array
+    chunks: list[pa.Array]
+
+    @property
+    def values(self) -> list[Category]:
+        """The distinct values."""
+        return self.dictionary.to_pylist()
+
+    def positions(self) -> Iterator[tuple[int, NDArray[np.integer[Any]]]]:
+        """Give the rows' positions in blocks, with the number of the first row of each.
+
+        A missing value has the position after the last.
+        """
+        first_row = 0
+        for chunk in self.chunks:
+            for start in range(0, len(chunk), BLOCK):
+                block = chunk.slice(start, BLOCK)
+                if block.null_count:
+                    block = block.cast(pa.int64()).fill_null(len(self.dictionary))
+                yield first_row, block.to_numpy(zero_copy_only=False)
+                first_row += len(block)
+
+    def count(self) -> NDArray[np.int64]:
+        """Count the rows of each value and, last, of the missing one."""
+        counts = np.zeros(len(self.dictionary) + 1, dtype=np.int64)
+        for _, positions in self.positions():
+            counts += np.bincount(positions, minlength=len(counts))
+        return counts
+
+    def first_row(self, position: int) -> int:
+        """Return the first row that holds a value."""
+        return next(
+            first + int(np.argmax(positions == position))
+            for first, positions in self.positions()
+            if (positions == position).any()
+        )
+
+
+def find_distinct(name: str, column: pa.ChunkedArray) -> Distinct:
+    """Split a column of categories into its distinct values and the rows' positions in them.
+
+    A dictionary may hold values that no row has. NaN is a missing value; decimals are read as
+    floats, which JSON can write and which equal the same numbers in a column of floats.
+    """
+    kind = value_type(column.type)
+    if not can_be_category(column.type):
+        raise ColumnError(
+            f"Column {name!r} must hold numbers, text or booleans to be categorical, got {kind}",
+            "Convert it to text first.",
+        )
+    if pat.is_null(kind):
+        return Distinct(pa.nulls(0), [pa.nulls(len(column), pa.int8())])
+    try:
+        if not _is_clean_dictionary(column):
+            column = pc.dictionary_encode(_as_categories(column))
+        column = column.unify_dictionaries()
+    except pa.ArrowException as error:
+        raise ColumnError(
+            f"Column {name!r} cannot be read as categories, got {column.type} ({error})",
+            "Convert it to text first.",
+        ) from error
+    dictionary = column.chunk(0).dictionary if column.num_chunks else pa.nulls(0)
+    return Distinct(plain_text(dictionary), [chunk.indices for chunk in column.chunks])
+
+
+def has_more_values(column: pa.ChunkedArray, limit: int) -> bool:
+    """Tell whether a column of categories has more distinct values than a limit.
+
+    Missing ones do not count. Only as much is read as the answer takes: of measurements, little.
+    """
+    found: set[Category] = set()
+    for _, block in blocks(column):
+        found.update(pc.unique(_as_categories(block)).drop_null().to_pylist())
+        if len(found) > limit:
+            return True
+    return False
+
+
+def declared_order(column: pa.ChunkedArray) -> list[Category] | None:
+    """Return the categories in the order that the column's type declares, if it does."""
+    if not (pat.is_dictionary(column.type) and column.type.ordered and column.num_chunks):
+        return None
+    order: list[Category] = column.unify_dictionaries().chunk(0).dictionary.to_pylist()
+    return order
+
+
+def _is_clean_dictionary(column: pa.ChunkedArray) -> bool:
+    """Tell whether a dictionary's values are distinct, and none of them is missing."""
+    if not pat.is_dictionary(column.type):
+        return False
+    kind = column.type.value_type
+    if pat.is_floating(kind) or pat.is_decimal(kind):
+        return False
+    dictionaries = [chunk.dictionary for chunk in column.chunks]
+    return all(d.null_count == 0 and len(pc.unique(d)) == len(d) for d in dictionaries)
+
+
+def _as_categories(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    column = decode(column) if pat.is_dictionary(column.type) else column
+    if not (pat.is_floating(column.type) or pat.is_decimal(column.type)):
+        return column
+    numbers = pc.add(column.cast(pa.float64()), 0.0)  # −0 is 0
+    return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
+
+
+# ------------------------------ dates
+# Dates: any Arrow type of them as local time, and the numbers they are taken apart into.
+
+DATE_PARTS = ("year", "month", "day_of_week", "hour", "days")
+"""What a date is taken apart into: ``days`` counts whole days, the week begins on Monday (0)."""
+
+
+def to_timestamps(name: str, column: pa.ChunkedArray, first_row: int = 0) -> pa.ChunkedArray:
+    """Return a column of dates as local time in microseconds; ISO 8601 text is read as dates."""
+    remedy = "Convert the column to dates"
+    kind = value_type(column.type)
+    if not (is_date(kind) or is_text(kind) or pat.is_null(kind)):
+        refuse_values(name, "dates", column, remedy, first_row)
+    local = pa.timestamp("us")
+    try:
+        decoded = decode(column)
+        if pat.is_timestamp(kind) and kind.tz is not None:
+            # Hours and days are those of the clock on the wall, not those of Greenwich.
+            decoded = pc.local_timestamp(decoded)
+        return decoded.cast(local, safe=False)
+    except pa.ArrowException:
+        refuse_values(name, "dates", column, remedy, first_row, readable_as=local)
+
+
+def date_range(
+    name: str, timestamps: pa.ChunkedArray
+) -> tuple[datetime.datetime, datetime.datetime]:
+    """Return the first and the last date of a column that has some."""
+    found = pc.min_max(timestamps)
+    try:
+        return found["min"].as_py(), found["max"].as_py()
+    except (ValueError, OverflowError) as error:
+        raise ColumnError(
+            f"Column {name!r} must hold dates of the years 1 to 9999 ({error})",
+            "Correct these dates, or make them missing.",
+        ) from error
+
+
+def date_part(part: str, timestamps: pa.ChunkedArray, origin: datetime.date) -> NDArray[np.float64]:
+    """Return one of :data:`DATE_PARTS` of each date, NaN where it is missing."""
+    if part == "days":
+        start = pa.scalar(datetime.datetime.combine(origin, datetime.time()), timestamps.type)
+        values = pc.days_between(start, timestamps)
+    else:
+        values = getattr(pc, part)(timestamps)
+    return values.cast(pa.float64()).to_numpy()
+
+
+# ------------------------------ tables
+# A table in: pandas, polars, pyarrow, numpy or nested lists, seen as named Arrow columns.
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fcorr._core import InvalidInputError, RandomState, draw_seed, show_progress
-from fcorr.data.bins import Bins
-from fcorr.data.differences import compare
-from fcorr.data.encoding import EncodedTable, encode
-from fcorr.data.exposures import read_exposure
-from fcorr.data.inference import MinCategoryRows, infer_schema
-from fcorr.data.kinds import Kinds
-from fcorr.data.schema import Schema
+from fcorr.data.encode import EncodedTable, compare, encode, read_exposure
+from fcorr.data.infer import Bins, MinCategoryRows, infer_schema
+from fcorr.data.schema import Kinds, Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
 from fcorr.data.targets import Outcomes, column_name, read_outcomes
 from fcorr.estimators.invariance import Invariance, Portfolio, number_grid
@@ -36,7 +32,7 @@ from fcorr.estimators.options import (
     is_integer,
 )
 from fcorr.nn.attention import mean_attention_scores
-from fcorr.nn.counterfactuals import Exchange, exchange_features
+from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.engine import prepare_engine, resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.knots import choose_knots

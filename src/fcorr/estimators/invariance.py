@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.nn.functional import log_softmax, logsigmoid
 
 from fcorr._core import InvalidInputError
-from fcorr.data.encoding import EncodedTable
+from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import Schema
-from fcorr.nn.counterfactuals import Exchange
+from fcorr.nn.car import Exchange
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.objective import LinkName
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, TypedDict, cast
 import torch
 
 from fcorr._core import InvalidInputError, enumerate_some, near_match
-from fcorr.data.bins import parse_bins
-from fcorr.data.kinds import parse_kinds
+from fcorr.data.infer import parse_bins
+from fcorr.data.schema import parse_kinds
 from fcorr.metrics.thresholds import RULES, is_threshold_rule
 from fcorr.nn.engine import EngineName
 from fcorr.nn.fcorr import NumericEmbeddingName

@@ -21,18 +21,16 @@ from fcorr.metrics.calibration import (
     expected_calibration_error,
 )
 from fcorr.metrics.counterfactual import (
-    FlippedScores,
     auprc_gap,
     auroc_gap,
     average_individual_fairness,
     decisions_flipped,
     f1_gap,
     flip_changes,
-    flip_scores,
     mae_gap,
     rmse_gap,
 )
-from fcorr.metrics.deviance import gamma_deviance, poisson_deviance, tweedie_deviance
+from fcorr.metrics.flips import FlippedScores, flip_scores
 from fcorr.metrics.group import (
     GroupRates,
     demographic_parity_difference,
@@ -40,16 +38,21 @@ from fcorr.metrics.group import (
     equalized_odds_difference,
     group_rates,
 )
-from fcorr.metrics.intervals import Interval, bootstrap_interval
-from fcorr.metrics.lift import (
+from fcorr.metrics.insurance import (
     DoubleLiftBin,
     DoubleLiftTable,
     LiftBin,
     LiftTable,
+    LorenzCurve,
     double_lift_table,
+    gamma_deviance,
     lift_table,
+    lorenz_curve,
+    normalized_gini_score,
+    poisson_deviance,
+    tweedie_deviance,
 )
-from fcorr.metrics.lorenz import LorenzCurve, lorenz_curve, normalized_gini_score
+from fcorr.metrics.intervals import Interval, bootstrap_interval
 from fcorr.metrics.performance import (
     accuracy_score,
     average_precision_score,

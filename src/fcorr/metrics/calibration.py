@@ -9,17 +9,17 @@ import numpy.typing as npt
 from scipy.special import gammaincinv
 
 from fcorr._core import InvalidInputError, RandomState, draw_seed
-from fcorr.metrics._labels import encode_groups
-from fcorr.metrics._validation import (
+from fcorr.metrics._checks import (
     TO_CLASSES,
     FloatArray,
     as_amounts,
     as_binary,
     check_option,
     check_same_length,
+    encode_groups,
 )
+from fcorr.metrics.insurance import lift_table
 from fcorr.metrics.intervals import bootstrap_interval, check_confidence
-from fcorr.metrics.lift import lift_table
 
 __all__ = [
     "ActualExpected",

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcorr._core import NotEstimableWarning, enumerate_some
-from fcorr.metrics._labels import describe_label, encode_groups
-from fcorr.metrics._validation import (
+from fcorr.metrics._checks import (
     TO_CLASSES,
     TO_DECISIONS,
     FloatArray,
@@ -27,6 +26,8 @@ from fcorr.metrics._validation import (
     as_floats,
     as_weights,
     check_same_length,
+    describe_label,
+    encode_groups,
     is_binary,
 )
 

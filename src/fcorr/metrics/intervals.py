@@ -12,9 +12,8 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from fcorr._core import InvalidInputError, NotEstimableWarning, RandomState, draw_seed
-from fcorr.metrics._flipped_scores import FlippedScores
-from fcorr.metrics._labels import encode_groups
-from fcorr.metrics._validation import FloatArray, IntArray, check_same_length
+from fcorr.metrics._checks import FloatArray, IntArray, check_same_length, encode_groups
+from fcorr.metrics.flips import FlippedScores
 
 __all__ = ["Interval", "bootstrap_interval"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import betainc, betaincinv
 
 from fcorr._core import InvalidInputError
-from fcorr.metrics._validation import as_floats
+from fcorr.metrics._checks import as_floats
 from fcorr.metrics.intervals import check_confidence
 
 __all__ = ["PopulationBound", "population_bound"]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcorr._core import InvalidInputError
-from fcorr.metrics._validation import (
+from fcorr.metrics._checks import (
     TO_CLASSES,
     FloatArray,
     as_binary,

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, relu
 
-from fcorr.nn.dropout import Dropout
-from fcorr.nn.layers import FeedForward, linear
+from fcorr.nn.layers import Dropout, FeedForward, linear
 from fcorr.nn.multihead_attention import MultiheadSelfAttention
 
 # By number of layers, as the authors publish them with their code: size of a token, dropout of the

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from fcorr.nn.dropout import Dropout
-from fcorr.nn.layers import linear
+from fcorr.nn.layers import Dropout, linear
 
 
 class MultiheadSelfAttention(nn.Module):

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from fcorr.data import make_bank_fraud, make_claims
-from fcorr.data.encoding import encode
-from fcorr.data.inference import infer_schema
+from fcorr.data.encode import encode
+from fcorr.data.infer import infer_schema
 from fcorr.data.schema import Schema
 from fcorr.data.tables import read_table
 from fcorr.estimators.architectures import ARCHITECTURES
-from fcorr.nn.counterfactuals import Exchange, exchange_features
+from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.reproduce.memory import watch_kept
 from fcorr.reproduce.settings import CostRun

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fcorr._core import InvalidInputError, Progress, html_table
-from fcorr.nn.dropout import dropout_from
+from fcorr.nn.layers import dropout_from
 from fcorr.training.objective import Objective, Rows
 from fcorr.training.threads import Workers, chunk_rows
 

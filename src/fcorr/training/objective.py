@@ -14,8 +14,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
-from fcorr.nn.car import augmented_forward, car_flips, car_sensitive, paper_weight
-from fcorr.nn.counterfactuals import Exchange, exchanged_features
+from fcorr.nn.car import (
+    Exchange,
+    augmented_forward,
+    car_flips,
+    car_sensitive,
+    exchanged_features,
+    paper_weight,
+)
 from fcorr.nn.fcorr import FCorrTransformer
 
 CarForm = Literal["sensitive", "paper", "cda"]

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from fcorr.data.datasets._download import DownloadError, download, save
+from fcorr.data.datasets._dataset import DownloadError, download, save
 
 CONTENT = os.urandom(200_000)
 

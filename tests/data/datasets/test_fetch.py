@@ -17,7 +17,7 @@ from fcorr.data import (
     load_fremtpl2,
 )
 from fcorr.data.datasets import adult, bemtpl97, fremtpl2
-from fcorr.data.datasets._download import DownloadError
+from fcorr.data.datasets._dataset import DownloadError
 
 
 def as_parquet(table):

@@ -14,7 +14,7 @@ from fcorr.data import (
     load_bemtpl97,
     load_fremtpl2,
 )
-from fcorr.data.datasets._folder import data_folder
+from fcorr.data.datasets._dataset import data_folder
 
 FIRST_FILES = {
     load_adult: ("adult/adult.data.gz", "Call fetch_adult() to download it."),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fcorr.audit.measuring.results import Measured, Metrics
 from fcorr.audit.measuring.rows import AuditRows, View
-from fcorr.data.exposures import read_exposure
+from fcorr.data.encode import read_exposure
 from fcorr.data.tables import read_table, resolve_columns
 from fcorr.estimators import FCorrRegressor
 from fcorr.estimators.regression import ObjectiveName

@@ -8,10 +8,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from fcorr.data.datasets._dataset import Dataset, select, split
-from fcorr.data.datasets._download import download, save
-from fcorr.data.datasets._folder import DataHome, check_table, data_folder, find_file
-from fcorr.data.generators._frames import FrameName, check_frame
+from fcorr.data.datasets._dataset import (
+    DataHome,
+    Dataset,
+    check_table,
+    data_folder,
+    download,
+    find_file,
+    save,
+    select,
+    split,
+)
+from fcorr.data.generators._draws import FrameName, check_frame
 
 _URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult"
 _SHA256 = {

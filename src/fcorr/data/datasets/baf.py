@@ -5,10 +5,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow.types as pat
 
-from fcorr.data.datasets._dataset import Dataset, column_to_numpy, select, split
-from fcorr.data.datasets._folder import DataHome, check_table, data_folder, find_file
+from fcorr.data.datasets._dataset import (
+    DataHome,
+    Dataset,
+    check_table,
+    column_to_numpy,
+    data_folder,
+    find_file,
+    select,
+    split,
+)
 from fcorr.data.files import read_file
-from fcorr.data.generators._frames import FrameName, check_frame
+from fcorr.data.generators._draws import FrameName, check_frame
 from fcorr.data.generators.bank_fraud import make_bank_fraud
 
 _PAGE = "https://www.kaggle.com/datasets/sgpjesus/bank-account-fraud-dataset-neurips-2022"

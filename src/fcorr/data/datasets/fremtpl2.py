@@ -10,11 +10,22 @@ import pyarrow.parquet as pa_parquet
 from numpy.typing import NDArray
 
 from fcorr._core import InvalidInputError
-from fcorr.data.datasets._dataset import Dataset, column_to_numpy, encode_categories, select, split
-from fcorr.data.datasets._download import DownloadError, download, save
-from fcorr.data.datasets._folder import DataHome, check_table, data_folder, find_file
+from fcorr.data.datasets._dataset import (
+    DataHome,
+    Dataset,
+    DownloadError,
+    check_table,
+    column_to_numpy,
+    data_folder,
+    download,
+    encode_categories,
+    find_file,
+    save,
+    select,
+    split,
+)
 from fcorr.data.files import read_file
-from fcorr.data.generators._frames import FrameName, check_frame
+from fcorr.data.generators._draws import FrameName, check_frame
 
 _URLS = {
     "freMTPL2freq": "https://data.openml.org/datasets/0004/41214/dataset_41214.pq",

@@ -7,19 +7,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from fcorr._core import RandomState, draw_seed
 from fcorr.data.generators._draws import (
+    CategoryColumn,
+    Columns,
+    FrameName,
+    build_frame,
+    check_frame,
     check_n_rows,
     check_rate,
     draw_categories,
     draw_flag,
     sigmoid,
     solve_intercept,
-)
-from fcorr.data.generators._frames import (
-    CategoryColumn,
-    Columns,
-    FrameName,
-    build_frame,
-    check_frame,
 )
 
 # Older customers are rarer, as in the public data, but the rarest group is not as rare as there:

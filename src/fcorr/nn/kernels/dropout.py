@@ -9,7 +9,7 @@ from fcorr.nn.kernels.compiling import compiled
 def drop(x, seed, threshold, scale, out):
     """Zero the entries whose hash is below the threshold and scale the others; arrays are flat.
 
-    The hash is that of :func:`fcorr.nn.dropout.hash_places`.
+    The hash is that of :func:`fcorr.nn.layers.hash_places`.
     """
     for i in range(len(x)):
         # Each step is cut back to 32 bits: numba would go on with 64.

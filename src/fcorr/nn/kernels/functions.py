@@ -252,7 +252,7 @@ def locate_numbers(x_BM: Tensor, knots: Tensor, starts: Tensor) -> Tensor:
 
 
 def drop_entries(x: Tensor, seed: int, threshold: int, scale: float) -> Tensor:
-    """Apply the dropout mask of a seed, see :mod:`fcorr.nn.dropout`."""
+    """Apply the dropout mask of a seed, see :mod:`fcorr.nn.layers`."""
     x = x.contiguous()
     out = torch.empty_like(x)
     drop(x.numpy().reshape(-1), seed, threshold, np.float32(scale), out.numpy().reshape(-1))

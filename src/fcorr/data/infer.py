@@ -1,0 +1,638 @@
+"""From a training table to its schema."""
+
+import datetime
+import decimal
+import numbers
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+from numpy.typing import NDArray
+
+from fcorr._core import InvalidInputError, enumerate_some
+from fcorr.data.schema import (
+    BinnedColumn,
+    CategoricalColumn,
+    Column,
+    DatetimeColumn,
+    Kind,
+    Kinds,
+    NumericColumn,
+    OrdinalColumn,
+    Schema,
+    as_boolean,
+    find_kinds,
+    resolve_kinds,
+)
+from fcorr.data.tables import (
+    DATE_PARTS,
+    LARGEST,
+    Category,
+    ColumnError,
+    Table,
+    date_part,
+    date_range,
+    declared_order,
+    find_distinct,
+    is_number,
+    name_values,
+    resolve_columns,
+    to_numbers,
+    to_timestamps,
+    value_type,
+)
+
+# ------------------------------ bins
+# Bins: groups that sensitive numbers are cut into, so that they become categories.
+#
+# Edges are those between the groups, and belong to the group above: with edges 25 and 35 the groups
+# are "below 25", "25 to below 35" and "35 and above".
+
+Cut = int | tuple[float, ...]
+"""Into how many groups of about equal size a column is cut, or at which edges."""
+
+Bins = int | Sequence[float] | Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]
+"""One cut for all continuous sensitive columns, or one for each that is named."""
+
+
+def parse_bins(bins: Bins | None) -> Cut | dict[str | int, Cut]:
+    """Read the argument ``bins``, or say what is wrong with it.
+
+    Examples
+    --------
+    >>> parse_bins({"age": [25, 35], "income": 4})
+    {'age': (25.0, 35.0), 'income': 4}
+    >>> parse_bins(1)
+    Traceback (most recent call last):
+        ...
+    fcorr._core.InvalidInputError: bins must be a number of groups of at least 2, or the \
+edges between groups in increasing order, got 1. Pass for example bins=4 or bins=[25, 40, 65].
+    """
+    if bins is None:
+        return {}
+    if isinstance(bins, Mapping):
+        return {column: _parse_cut(cut, f" for {column!r}") for column, cut in bins.items()}
+    return _parse_cut(bins, "")
+
+
+def _parse_cut(cut: Any, whose: str) -> Cut:
+    if _is_real(cut) and isinstance(cut, numbers.Integral) and int(cut) >= 2:
+        return int(cut)
+    if isinstance(cut, Iterable) and not isinstance(cut, str | bytes | Mapping):
+        edges = tuple(cut)
+        if edges and all(_is_real(edge) and abs(edge) <= LARGEST for edge in edges):
+            edges = tuple(float(edge) for edge in edges)
+            if all(low < high for low, high in pairwise(edges)):
+                return edges
+    raise InvalidInputError(
+        "bins must be a number of groups of at least 2, or the edges between groups in increasing "
+        f"order, got {cut!r}{whose}. Pass for example bins=4 or bins=[25, 40, 65]."
+    )
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
+def find_cuts(
+    table: Table,
+    bins: Bins | None,
+    kinds: Kinds | None,
+    *,
+    sensitive: Sequence[str],
+    found: Mapping[str, Kind],
+) -> dict[str, Cut]:
+    """Return how each column is cut that is.
+
+    Parameters
+    ----------
+    table : Table
+        The training table.
+    bins : int, sequence of float or dict, optional
+        As the user gave it. A cut that names no column is for every sensitive column that is
+        numeric without it; one that does is also for numbers that take few values.
+    kinds : dict, optional
+        As the user gave it: what it calls categorical cannot be cut.
+    sensitive : sequence of str
+        The sensitive columns.
+    found : dict
+        The kind of every column, without bins.
+    """
+    told = parse_bins(bins)
+    if isinstance(told, dict):
+        names = resolve_columns(table, list(told), "bins")
+        stated = resolve_kinds(table, kinds)
+        for name in names:
+            _check_can_be_cut(table, name, sensitive, stated.get(name))
+        return dict(zip(names, told.values(), strict=True))
+    continuous = [name for name in sensitive if found[name].name == "numeric"]
+    if not continuous:
+        raise InvalidInputError(
+            f"bins must have a continuous sensitive column to cut, got {bins!r} and "
+            f"{enumerate_some(sensitive) or 'no column'} as sensitive. Leave bins out, or name "
+            "the column to cut: bins={'age': 4}."
+        )
+    return dict.fromkeys(continuous, told)
+
+
+def _check_can_be_cut(
+    table: Table, name: str, sensitive: Sequence[str], stated: Kind | None
+) -> None:
+    if name not in sensitive:
+        raise InvalidInputError(
+            f"bins must name sensitive columns, got {name!r}. Add it to `sensitive`, or leave it "
+            "out of bins."
+        )
+    if stated is not None and stated.name != "numeric":
+        raise InvalidInputError(
+            f"bins must name columns of numbers, got {name!r}, which is {stated.name!r} by kinds. "
+            "Leave it out of bins, or out of kinds."
+        )
+    dtype = table.columns[name].type
+    # Text that spells numbers is one of numbers only if kinds says so.
+    if stated is None and not is_number(value_type(dtype)):
+        raise InvalidInputError(
+            f"bins must name columns of numbers, got {name!r}, which holds {name_values(dtype)}. "
+            "Leave it out of bins, or convert the column to numbers."
+        )
+
+
+def find_edges(values: NDArray[np.float64], cut: Cut) -> tuple[float, ...]:
+    """Return the edges that cut some numbers, none of which is missing, into groups with rows.
+
+    For a number of groups the edges are quantiles: of the places between two neighbouring values,
+    those that come nearest to equal numbers of rows, in as few digits as tell the two apart. Where
+    many rows share a value, there may be fewer groups. Of the edges that are given those stay that
+    have rows on either side: a group without any is joined with the one above it, the last with
+    the one below.
+
+    Examples
+    --------
+    >>> find_edges(np.array([21.0, 22, 35, 36, 47, 60]), 3)
+    (30.0, 40.0)
+    >>> find_edges(np.array([0.0, 0, 0, 0, 0, 7]), 3)
+    (7.0,)
+    >>> find_edges(np.array([1 / 3, 2 / 3]), 2)
+    (0.6,)
+    >>> find_edges(np.array([30.0, 50]), (18.0, 40.0, 65.0))
+    (40.0,)
+    """
+    distinct, counts = np.unique(values, return_counts=True)
+    if isinstance(cut, int):
+        return _quantiles(distinct, counts, cut)
+    edges: list[float] = []
+    n_below = 0  # distinct values below the last edge that stays
+    for edge, n in zip(cut, np.searchsorted(distinct, cut).tolist(), strict=True):
+        if n_below < n < len(distinct):
+            edges.append(edge)
+            n_below = n
+    return tuple(edges)
+
+
+def _quantiles(
+    distinct: NDArray[np.float64], counts: NDArray[np.intp], n_groups: int
+) -> tuple[float, ...]:
+    if len(distinct) == 1:
+        return ()
+    cumulative = np.cumsum(counts)
+    n_rows = int(cumulative[-1])
+    n_groups = min(n_groups, n_rows)
+    wanted = n_rows * np.arange(1, n_groups) / n_groups
+    # An edge at the second value, the third, … has so many rows below it.
+    n_below = cumulative[:-1]
+    above = np.searchsorted(n_below, wanted).clip(max=len(n_below) - 1)
+    below = (above - 1).clip(min=0)
+    is_nearer = wanted - n_below[below] <= n_below[above] - wanted
+    places = np.unique(np.where(is_nearer, below, above))
+    return tuple(map(_round_down, distinct[places + 1].tolist(), distinct[places].tolist()))
+
+
+def _round_down(value: float, neighbour: float) -> float:
+    """Round a value down to as few digits as keep it above its lower neighbour."""
+    for n_digits in range(1, 17):
+        context = decimal.Context(prec=n_digits, rounding=decimal.ROUND_FLOOR)
+        rounded = float(context.create_decimal(value))
+        if rounded > neighbour:
+            return rounded
+    return value
+
+
+def find_groups(values: NDArray[np.float64], edges: Sequence[float]) -> NDArray[np.intp]:
+    """Return the group of each number; of a missing one, the group after the last.
+
+    Examples
+    --------
+    >>> find_groups(np.array([24.9, 25.0, 99.0, np.nan]), (25.0, 35.0))
+    array([0, 1, 2, 3])
+    """
+    groups = np.searchsorted(edges, values, side="right")
+    groups[np.isnan(values)] = len(edges) + 1
+    return groups
+
+
+# ------------------------------ describing
+# From a column of the training table to its description, one function per kind.
+
+CategoricalMissing = Literal["category", "mode"]
+NumericMissing = Literal["mean", "category"]
+
+
+def describe_categories(
+    name: str, values: pa.ChunkedArray, missing: CategoricalMissing, rare_below: float
+) -> CategoricalColumn:
+    """Describe a column of categories; those in fewer than ``rare_below`` rows are pooled.
+
+    NOTE[DIFF]: the paper imputes the mode; "missing" is a category of its own unless asked for.
+    """
+    distinct = find_distinct(name, values)
+    counts = distinct.count()
+    counts, n_missing = counts[:-1], int(counts[-1])
+    n_seen = int(np.count_nonzero(counts))
+    _refuse_all_missing(name, n_seen, n_missing)
+    is_kept = counts >= max(rare_below, 1)
+    categories = distinct.dictionary.filter(pa.array(is_kept)).to_pylist()
+    if not categories:
+        raise InvalidInputError(
+            f"Column {name!r} must have categories that repeat, got {n_seen} of them and each "
+            f"in fewer than {rare_below:g} rows: it is a key, or nearly empty. Drop it, or pass "
+            "min_category_rows=1 to keep every category."
+        )
+    return _categorical_column(
+        name,
+        dict(zip(categories, counts[is_kept].tolist(), strict=True)),
+        n_missing,
+        missing,
+        n_pooled=n_seen - len(categories),
+        n_pooled_rows=int(counts[~is_kept].sum()),
+    )
+
+
+def describe_booleans(
+    name: str, values: pa.ChunkedArray, missing: CategoricalMissing
+) -> CategoricalColumn:
+    """Describe a column of booleans, 0 and 1, or true and false."""
+    distinct = find_distinct(name, values)
+    *counts, n_missing = distinct.count().tolist()
+    seen: dict[Category, int] = {}
+    for position, (value, n) in enumerate(zip(distinct.values, counts, strict=True)):
+        boolean = as_boolean(value)
+        if n and boolean is None:
+            raise ColumnError(
+                f"Column {name!r} must hold booleans, 0 and 1, or true and false, got {value!r} "
+                f"in row {distinct.first_row(position)}",
+                f"Correct it, or train with kinds={{{name!r}: 'categorical'}}.",
+            )
+        if n:
+            seen[boolean] = seen.get(boolean, 0) + n
+    _refuse_all_missing(name, len(seen), n_missing)
+    return _categorical_column(name, seen, n_missing, missing)
+
+
+def _categorical_column(
+    name: str,
+    counts: dict[Category, int],
+    n_missing: int,
+    missing: CategoricalMissing,
+    n_pooled: int = 0,
+    n_pooled_rows: int = 0,
+) -> CategoricalColumn:
+    categories = sorted(counts, key=_category_order)
+    mode = max(range(len(categories)), key=lambda code: counts[categories[code]])
+    if n_missing and missing == "category":
+        counts[None] = n_missing
+        categories.append(None)
+    return CategoricalColumn(
+        name=name,
+        categories=tuple(categories),
+        counts=tuple(counts[category] for category in categories),
+        n_missing=n_missing,
+        mode=mode,
+        n_pooled=n_pooled,
+        n_pooled_rows=n_pooled_rows,
+    )
+
+
+def _category_order(category: Category) -> tuple[bool, float, str]:
+    """Sort numbers by value and before text, so that the codes do not depend on row order."""
+    is_text = isinstance(category, str)
+    return (is_text, 0.0 if is_text else float(category or 0), str(category))
+
+
+def describe_ordinal(
+    name: str, values: pa.ChunkedArray, order: Sequence[Category] | None, missing: NumericMissing
+) -> OrdinalColumn:
+    """Describe a column of ordered categories; without an ``order`` its type must tell one."""
+    distinct = find_distinct(name, values)
+    *counts, n_missing = distinct.count().tolist()
+    if order is None:
+        order = _find_order(name, values, distinct.values)
+    place = {category: i for i, category in enumerate(order)}
+    rows = [0] * len(order)
+    for position, (value, n) in enumerate(zip(distinct.values, counts, strict=True)):
+        if n and value not in place:
+            raise ColumnError(
+                f"Column {name!r} must hold the categories of its order, {enumerate_some(order)}, "
+                f"got {value!r} in row {distinct.first_row(position)}",
+                f"Correct it, or add {value!r} to the order in kinds.",
+            )
+        if n:
+            rows[place[value]] += n
+    _refuse_all_missing(name, sum(rows), n_missing)
+    places = np.repeat(np.arange(len(order), dtype=np.float64), rows)
+    return OrdinalColumn(
+        name=name,
+        categories=tuple(order),
+        counts=tuple(rows),
+        position=_numeric_column(name, places, n_missing, missing),
+    )
+
+
+def _find_order(
+    name: str, values: pa.ChunkedArray, distinct: Sequence[Category]
+) -> Sequence[Category]:
+    order = declared_order(values)
+    if order is not None:
+        return order
+    kind = value_type(values.type)
+    if is_number(kind) or pat.is_boolean(kind):
+        return sorted(distinct, key=_category_order)
+    raise InvalidInputError(
+        f"Column {name!r} must have an order to be ordinal, got {kind} without one. "
+        f"State it: kinds={{{name!r}: ['low', 'middle', 'high']}} with its own categories."
+    )
+
+
+def describe_numbers(
+    name: str, values: NDArray[np.float64], missing: NumericMissing
+) -> NumericColumn:
+    """Describe numbers, of which NaN are missing."""
+    is_missing = np.isnan(values)
+    n_missing = int(np.count_nonzero(is_missing))
+    seen = values[~is_missing] if n_missing else values
+    _refuse_all_missing(name, len(seen), n_missing)
+    return _numeric_column(name, seen, n_missing, missing)
+
+
+def _numeric_column(
+    name: str, seen: NDArray[np.float64], n_missing: int, missing: NumericMissing
+) -> NumericColumn:
+    low, high = float(seen.min()), float(seen.max())
+    # Centre before squaring: with a large mean, E[x²] − E[x]² would lose every digit.
+    mean = float(np.clip(seen.mean(), low, high))
+    scale = float(np.sqrt(np.mean((seen - mean) ** 2))) if high > low else 1.0
+    return NumericColumn(
+        name=name,
+        mean=mean,
+        scale=scale if scale > 0 else 1.0,
+        low=low,
+        high=high,
+        n_missing=n_missing,
+        keep_missing=missing == "category" and n_missing > 0,
+    )
+
+
+def describe_bins(
+    name: str, values: NDArray[np.float64], cut: Cut, missing: CategoricalMissing
+) -> BinnedColumn:
+    """Describe numbers, of which NaN are missing, that are cut into groups."""
+    seen = values[~np.isnan(values)]
+    n_missing = len(values) - len(seen)
+    _refuse_all_missing(name, len(seen), n_missing)
+    low, high = float(seen.min()), float(seen.max())
+    edges = find_edges(seen, cut)
+    if not edges:
+        asked = f"{cut} groups" if isinstance(cut, int) else f"the edges {list(cut)}"
+        raise InvalidInputError(
+            f"bins must cut column {name!r} into at least two groups with training rows, got "
+            f"{asked} and values from {low:.10g} to {high:.10g}. Choose edges between these, or "
+            "leave the column out of `sensitive`."
+        )
+    counts = np.bincount(find_groups(seen, edges), minlength=len(edges) + 1).tolist()
+    return BinnedColumn(
+        name=name,
+        edges=edges,
+        counts=(*counts, n_missing) if n_missing and missing == "category" else tuple(counts),
+        n_missing=n_missing,
+        mode=int(np.argmax(counts)),
+        low=low,
+        high=high,
+    )
+
+
+def describe_dates(name: str, values: pa.ChunkedArray, missing: NumericMissing) -> DatetimeColumn:
+    """Describe a column of dates by those of its parts that vary."""
+    timestamps = to_timestamps(name, values)
+    n_missing = timestamps.null_count
+    _refuse_all_missing(name, len(timestamps) - n_missing, n_missing)
+    first, last = date_range(name, timestamps)
+    parts = {part: _describe_part(name, part, timestamps, first, missing) for part in DATE_PARTS}
+    # What is the same in every row says nothing, such as the hour of dates without one.
+    varying = tuple(part for part in parts.values() if part.low < part.high)
+    return DatetimeColumn(
+        name=name,
+        first=first.isoformat(),
+        last=last.isoformat(),
+        n_missing=n_missing,
+        features=varying or (parts["days"],),
+    )
+
+
+def _describe_part(
+    name: str,
+    part: str,
+    timestamps: pa.ChunkedArray,
+    first: datetime.datetime,
+    missing: NumericMissing,
+) -> NumericColumn:
+    numbers = date_part(part, timestamps, first.date())
+    return describe_numbers(f"{name}.{part}", numbers, missing)
+
+
+def _refuse_all_missing(name: str, n_seen: int, n_missing: int) -> None:
+    if n_seen == 0:
+        raise InvalidInputError(
+            f"Column {name!r} must hold at least one value, got {n_missing} missing ones and "
+            "nothing else. Drop the column."
+        )
+
+
+# ------------------------------ inference
+# From a training table to its schema.
+
+ConstantColumns = Literal["error", "keep"]
+MinCategoryRows = int | Literal["auto"]
+
+
+def infer_schema(
+    table: Table,
+    *,
+    sensitive: Sequence[str | int] = (),
+    kinds: Kinds | None = None,
+    bins: Bins | None = None,
+    missing_categorical: CategoricalMissing = "category",
+    missing_numeric: NumericMissing = "mean",
+    min_category_rows: MinCategoryRows = "auto",
+    constant_columns: ConstantColumns = "error",
+    target: str | None = None,
+    weight: str | None = None,
+    exposure: str | None = None,
+) -> Schema:
+    """Describe a training table.
+
+    Parameters
+    ----------
+    table : Table
+        The training table.
+    sensitive : sequence of str or int
+        Sensitive columns, of any kind. Numbers of at most 20 distinct values are categories
+        there, and so are ordered dictionaries, unless ``kinds`` says otherwise. Where the columns
+        have no names, here, in ``kinds`` and in ``bins``, their positions serve.
+    kinds : dict, optional
+        What columns are: ``"numeric"``, ``"categorical"``, ``"ordinal"``, ``"boolean"``,
+        ``"datetime"``, or a sequence of categories, which is an ordinal column's order. By
+        default numbers are numeric, text and dictionaries categorical, ordered dictionaries
+        ordinal, booleans boolean and dates datetime.
+    bins : int, sequence of float or dict, optional
+        Groups to cut sensitive numbers into, which are categories then: a number of groups with
+        about equal numbers of rows, or the edges between groups in increasing order. Without a
+        column it is for all sensitive columns that are numeric; ``{"age": 4}`` names columns,
+        also such as have few distinct values. An edge belongs to the group above it. A group
+        without training rows is joined with a neighbour.
+    missing_categorical : {"category", "mode"}
+        A missing category is a category of its own, or is taken for the most frequent one.
+    missing_numeric : {"mean", "category"}
+        A missing number is taken for the mean, or is kept.
+    min_category_rows : int or "auto"
+        Categories seen in fewer rows are pooled into one, but never those of sensitive and of
+        boolean columns. ``"auto"`` is the smaller of 10 and a thousandth of the rows.
+    constant_columns : {"error", "keep"}
+        What to do about a column that takes one value only.
+    target, weight, exposure : str, optional
+        Names of the columns with these roles, to keep with the schema. The exposure may be a
+        column of the table; it is no feature.
+
+    Returns
+    -------
+    Schema
+        The description.
+
+    Raises
+    ------
+    InvalidInputError
+        A column cannot be what it is said to be; the message names it.
+
+    Examples
+    --------
+    >>> from fcorr.data import read_table
+    >>> table = read_table([["B", 3], ["A", 1], ["B", 2]]).renamed(["grade", "rooms"])
+    >>> schema = infer_schema(table, kinds={"grade": ["C", "B", "A"]})
+    >>> schema["grade"].counts, schema["rooms"].high
+    ((0, 2, 1), 3.0)
+    """
+    sensitive_names = resolve_columns(table, sensitive, "sensitive")
+    found = find_kinds(table, kinds, sensitive_names)
+    if exposure is not None and exposure in found:
+        _check_exposure(exposure, found, sensitive_names)
+        del found[exposure]
+    cuts = find_cuts(table, bins, kinds, sensitive=sensitive_names, found=found)
+    rare_below = min(10, table.n_rows / 1000) if min_category_rows == "auto" else min_category_rows
+
+    def describe(name: str, kind: Kind) -> Column:
+        values = table.columns[name]
+        if name in cuts:
+            numbers = to_numbers(name, values)
+            return describe_bins(name, numbers, cuts[name], missing_categorical)
+        if kind.name == "numeric":
+            return describe_numbers(name, to_numbers(name, values), missing_numeric)
+        if kind.name == "ordinal":
+            return describe_ordinal(name, values, kind.order, missing_numeric)
+        if kind.name == "datetime":
+            return describe_dates(name, values, missing_numeric)
+        if kind.name == "boolean":
+            return describe_booleans(name, values, missing_categorical)
+        rare = 0 if name in sensitive_names else rare_below
+        return describe_categories(name, values, missing_categorical, rare)
+
+    schema = Schema(
+        columns=tuple(describe(name, kind) for name, kind in found.items()),
+        sensitive=tuple(sensitive_names),
+        n_rows=table.n_rows,
+        target=target,
+        weight=weight,
+        exposure=exposure,
+    )
+    _check_feature_names(schema)
+    _check_sensitive(schema)
+    if constant_columns == "error":
+        _refuse_constant(schema)
+    return schema
+
+
+def _check_exposure(exposure: str, columns: Collection[str], sensitive: Collection[str]) -> None:
+    if exposure in sensitive:
+        raise InvalidInputError(
+            f"The exposure must be no feature, got {exposure!r} as exposure and as sensitive "
+            "column. Leave it out of `sensitive`."
+        )
+    if len(columns) == 1:
+        raise InvalidInputError(
+            f"X must have a feature beside the exposure, got the column {exposure!r} alone. "
+            "Add the features."
+        )
+
+
+def _check_feature_names(schema: Schema) -> None:
+    for column in schema.columns:
+        if not isinstance(column, DatetimeColumn):
+            continue
+        for feature in column.features:
+            if feature.name in schema.names:
+                raise InvalidInputError(
+                    f"Feature names must differ, got {feature.name!r} as a column and as a part of "
+                    f"the dates in {column.name!r}. Rename the column, or drop it."
+                )
+
+
+def _check_sensitive(schema: Schema) -> None:
+    """Refuse a constant sensitive column: there is nothing that fairness could be about."""
+    for name in schema.sensitive:
+        column = schema[name]
+        if _is_constant(column):
+            what = "have at least two categories"
+            if not isinstance(column, CategoricalColumn):
+                what = "take at least two values"
+            raise InvalidInputError(
+                f"Sensitive column {name!r} must {what}, got only {_only_value(column)!r}. "
+                "Leave it out of `sensitive`, or check X."
+            )
+
+
+def _refuse_constant(schema: Schema) -> None:
+    constant = {c.name: _only_value(c) for c in schema.columns if _is_constant(c)}
+    if constant and schema.n_rows > 1:
+        name, value = next(iter(constant.items()))
+        others = f" (and {len(constant) - 1} more such columns)" if len(constant) > 1 else ""
+        raise InvalidInputError(
+            f"Column {name!r} must take at least two values, got {value!r} wherever there is a "
+            f"value{others}. "
+            "Drop it, or pass constant_columns='keep' to carry it along without effect."
+        )
+
+
+def _is_constant(column: Column) -> bool:
+    if isinstance(column, BinnedColumn):
+        return False  # else there would be nothing to cut
+    if isinstance(column, CategoricalColumn):
+        return column.n_codes == 1
+    return all(part.low == part.high and not part.keep_missing for part in column.features)
+
+
+def _only_value(column: Column) -> object:
+    if isinstance(column, CategoricalColumn):
+        return column.categories[0]
+    if isinstance(column, OrdinalColumn):
+        return column.categories[int(column.position.low)]
+    return column.first if isinstance(column, DatetimeColumn) else column.low

@@ -1,0 +1,523 @@
+"""Lift tables: predicted beside actual, for policies put into bins by what a model says of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fcorr._core import InvalidInputError
+from fcorr.metrics._checks import (
+    FloatArray,
+    IntArray,
+    as_amounts,
+    as_floats,
+    check_same_length,
+    not_estimable,
+)
+
+# ------------------------------ deviance
+# Deviances: how far predictions are from claim counts, severities and pure premiums.
+#
+# All are means over rows, as in scikit-learn's ``mean_*_deviance``. Where policies have an exposure
+# there are two ways to ask, and they differ by a factor only, the mean exposure:
+#
+# - per policy, as publications on claim frequency do: ``poisson_deviance(claims, exposure * rate)``;
+# - per year at risk: ``poisson_deviance(claims / exposure, rate, sample_weight=exposure)``.
+
+
+def poisson_deviance(
+    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
+) -> float:
+    """Mean Poisson deviance: ``mean of 2·(y·log(y/μ) − y + μ)``.
+
+    The distance for claim counts and frequencies. 0 means that every prediction is the observed
+    value; lower is better.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The observed counts or frequencies, none negative.
+    y_pred : array-like of shape (n,)
+        The predicted ones, all positive.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (the exposure, for frequencies); once when left out.
+
+    Returns
+    -------
+    float
+        The deviance. Publications often print it times 100.
+
+    See Also
+    --------
+    sklearn.metrics.mean_poisson_deviance : The same number.
+
+    Examples
+    --------
+    >>> round(poisson_deviance([0, 0, 1], [0.1, 0.2, 0.7]), 4)
+    0.2378
+    """
+    return _mean_deviance(y_true, y_pred, sample_weight, power=1.0)
+
+
+def gamma_deviance(
+    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
+) -> float:
+    """Mean gamma deviance: ``mean of 2·(log(μ/y) + y/μ − 1)``.
+
+    The distance for claim severities: only ratios matter, so that it is the same in any currency.
+    0 means that every prediction is the observed value; lower is better.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The observed severities, all positive: policies without a claim have none.
+    y_pred : array-like of shape (n,)
+        The predicted ones, all positive.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (the number of claims, for mean severities); once when left out.
+
+    Returns
+    -------
+    float
+        The deviance.
+
+    See Also
+    --------
+    sklearn.metrics.mean_gamma_deviance : The same number.
+
+    Examples
+    --------
+    >>> round(gamma_deviance([1_000, 3_000], [2_000, 2_000]), 4)
+    0.2877
+    """
+    return _mean_deviance(y_true, y_pred, sample_weight, power=2.0)
+
+
+def tweedie_deviance(
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    *,
+    power: float = 1.5,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Mean Tweedie deviance, for pure premiums: many zeros, and amounts where there is a claim.
+
+    ``mean of 2·(y^(2−p)/((1−p)(2−p)) − y·μ^(1−p)/(1−p) + μ^(2−p)/(2−p))``. 0 means that every
+    prediction is the observed value; lower is better.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The observed amounts: none negative, and none zero where the power is 2 or more.
+    y_pred : array-like of shape (n,)
+        The predicted ones, all positive.
+    power : float, default=1.5
+        How the variance grows with the mean, as ``μ^power``, at least 1: 1 is Poisson, 2 gamma, 3
+        inverse Gaussian; between 1 and 2 lies a Poisson number of gamma amounts.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (the exposure, for amounts per year); once when left out.
+
+    Returns
+    -------
+    float
+        The deviance.
+
+    See Also
+    --------
+    sklearn.metrics.mean_tweedie_deviance : The same number.
+
+    Examples
+    --------
+    >>> tweedie_deviance([0, 100], [25, 25], power=1.5)
+    20.0
+    """
+    if not (np.isfinite(power) and power >= 1):
+        raise InvalidInputError(
+            f"power must be a number of at least 1, got {power!r}. "
+            "1 is Poisson, 2 is gamma; 1.5 is usual for pure premiums."
+        )
+    return _mean_deviance(y_true, y_pred, sample_weight, power=float(power))
+
+
+def _mean_deviance(
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+    *,
+    power: float,
+) -> float:
+    observed, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
+    _check_range(observed, predicted, power)
+    deviance = predicted ** (2 - power) * _of_ratio(observed / predicted, power)
+    # Rounding may leave a trace below zero where the prediction is right.
+    return float(np.sum(weight * np.maximum(deviance, 0.0)) / weight.sum())
+
+
+def _of_ratio(ratio: FloatArray, power: float) -> FloatArray:
+    """Deviance of an observed value at a predicted one of 1; by scaling it gives all others."""
+    if power == 1:
+        log = np.log(ratio, out=np.zeros_like(ratio), where=ratio > 0)  # 0·log 0 is 0
+        return 2 * (ratio * log - ratio + 1)
+    if power == 2:
+        return 2 * (ratio - 1 - np.log(ratio))
+    p = power
+    return 2 * (ratio ** (2 - p) / ((1 - p) * (2 - p)) - ratio / (1 - p) + 1 / (2 - p))
+
+
+def _check_range(observed: FloatArray, predicted: FloatArray, power: float) -> None:
+    if power >= 2 and observed.min() <= 0:
+        row = int(np.argmax(observed <= 0))
+        raise InvalidInputError(
+            f"y_true must be positive for a deviance of power {power:g}, got {observed[row]:g} in "
+            f"row {row}. Leave out the rows without a claim, or use a power below 2."
+        )
+    if observed.min() < 0:
+        row = int(np.argmax(observed < 0))
+        raise InvalidInputError(
+            f"y_true must not be negative for a deviance, got {observed[row]:g} in row {row}. "
+            "Check the sign, and claims that were recovered."
+        )
+    if predicted.min() <= 0:
+        row = int(np.argmax(predicted <= 0))
+        raise InvalidInputError(
+            f"y_pred must be positive for a deviance, got {predicted[row]:g} in row {row}. "
+            "Predict on a log scale, or raise small predictions to a floor."
+        )
+
+
+# ------------------------------ lorenz
+# Lorenz curves as in insurance: policies by predicted risk, and the claims they bring.
+#
+# `gini_score` is the area between the curve and the diagonal, times two; the metrics here add the
+# curve itself, and the share of the best possible area that a model gets.
+
+
+@dataclass(frozen=True, eq=False)
+class LorenzCurve:
+    """Which share of the claims the policies of lowest predicted risk bring.
+
+    Attributes
+    ----------
+    exposure_share : ndarray of shape (k,)
+        Share of the total weight, from 0 to 1, in the order of the predictions.
+    claim_share : ndarray of shape (k,)
+        Share of the total amount that falls on it, from 0 to 1.
+    gini : float
+        1 minus twice the area under the curve: 0 on the diagonal, where the order says nothing.
+    """
+
+    exposure_share: FloatArray
+    claim_share: FloatArray
+    gini: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the curve as plain data, ready for JSON."""
+        return {
+            "exposure_share": self.exposure_share.tolist(),
+            "claim_share": self.claim_share.tolist(),
+            "gini": self.gini,
+        }
+
+
+def lorenz_curve(
+    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
+) -> LorenzCurve:
+    """Order the rows by prediction, and add up their weights and their observed amounts.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The observed amounts, per unit of weight: for policies with an exposure, ``claims /
+        exposure``. Their sum must be positive.
+    y_pred : array-like of shape (n,)
+        The predicted ones, or any score that rises with them.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (the exposure); once when left out.
+
+    Returns
+    -------
+    LorenzCurve
+        One point per distinct prediction, and the origin. Rows with equal predictions are joined by
+        a straight line, so that the order of the file cannot matter.
+
+    See Also
+    --------
+    gini_score : The index for N rows, ``N / (N − 1)`` times that of the curve.
+
+    Examples
+    --------
+    >>> curve = lorenz_curve([0, 1, 1, 2], [0.1, 0.2, 0.2, 0.3])
+    >>> curve.exposure_share.tolist(), curve.claim_share.tolist()
+    ([0.0, 0.25, 0.75, 1.0], [0.0, 0.0, 0.5, 1.0])
+    >>> curve.gini
+    0.375
+    """
+    amount, prediction, weight = _counted(y_true, y_pred, sample_weight)
+    if np.sum(weight * amount) <= 0:
+        raise InvalidInputError(
+            "lorenz_curve needs observed amounts with a positive sum, got "
+            f"{np.sum(weight * amount):g} in {len(amount)} rows. Choose rows that have claims."
+        )
+    return _curve(amount, prediction, weight)
+
+
+def normalized_gini_score(
+    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
+) -> float:
+    """Gini index as a share of the best one that these amounts allow.
+
+    ``gini(y, ŷ) / gini(y, y)``. 1 means that the predictions put the amounts in their right order,
+    0 that the order says nothing about them, negative values that it is upside down; higher is
+    better. Unlike `gini_score` it can be compared between portfolios, and weights may be shares.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The observed amounts, per unit of weight: for policies with an exposure, ``claims /
+        exposure``.
+    y_pred : array-like of shape (n,)
+        The predicted ones, or any score that rises with them.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (the exposure); once when left out.
+
+    Returns
+    -------
+    float
+        The index; nan, with a `NotEstimableWarning`, when the amounts sum to zero or less or are
+        all equal.
+
+    Examples
+    --------
+    >>> normalized_gini_score([0, 0, 50, 100], [1, 2, 3, 4])
+    1.0
+    >>> round(normalized_gini_score([0, 0, 50, 100], [1, 3, 2, 4]), 4)
+    0.7143
+    """
+    amount, prediction, weight = _counted(y_true, y_pred, sample_weight)
+    total = float(np.sum(weight * amount))
+    best = _curve(amount, amount, weight).gini if total > 0 else 0.0
+    if best <= 0:
+        return not_estimable(
+            "normalized_gini_score is not estimable: it needs amounts that differ and have a "
+            f"positive sum, got {total:g} in {len(amount)} rows."
+        )
+    return _curve(amount, prediction, weight).gini / best
+
+
+def _counted(
+    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, sample_weight: npt.ArrayLike | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    amount, prediction, weight = as_amounts(y_true, y_pred, sample_weight)
+    counted = weight > 0  # a row that does not count gets no point on the curve
+    return amount[counted], prediction[counted], weight[counted]
+
+
+def _curve(amount: FloatArray, prediction: FloatArray, weight: FloatArray) -> LorenzCurve:
+    block = np.unique(prediction, return_inverse=True)[1]
+    exposure = np.concatenate([[0.0], np.cumsum(np.bincount(block, weights=weight))])
+    claims = np.concatenate([[0.0], np.cumsum(np.bincount(block, weights=weight * amount))])
+    exposure_share, claim_share = exposure / exposure[-1], claims / claims[-1]
+    area = np.sum(np.diff(exposure_share) * (claim_share[1:] + claim_share[:-1]) / 2)
+    return LorenzCurve(exposure_share, claim_share, float(1 - 2 * area))
+
+
+# ------------------------------ lift
+# Lift tables: predicted beside actual, for policies put into bins by what a model says of them.
+#
+# Where policies have an exposure, pass ``claims / exposure`` as `y_true`, predicted frequencies as
+# `y_pred` and the exposure as `sample_weight`.
+
+
+@dataclass(frozen=True)
+class LiftBin:
+    """Rows of similar prediction.
+
+    Attributes
+    ----------
+    n : int
+        Their number, without those of weight 0.
+    weight : float
+        Their total weight (exposure).
+    low, high : float
+        The smallest and the largest prediction among them.
+    predicted, actual : float
+        Weighted means of the predictions and of the observed amounts.
+    """
+
+    n: int
+    weight: float
+    low: float
+    high: float
+    predicted: float
+    actual: float
+
+
+@dataclass(frozen=True)
+class DoubleLiftBin:
+    """Rows on which two models disagree in a similar way.
+
+    Attributes
+    ----------
+    n : int
+        Their number, without those of weight 0.
+    weight : float
+        Their total weight (exposure).
+    low, high : float
+        The smallest and the largest ratio among them, prediction over incumbent.
+    predicted, incumbent, actual : float
+        Weighted means of the two predictions and of the observed amounts.
+    """
+
+    n: int
+    weight: float
+    low: float
+    high: float
+    predicted: float
+    incumbent: float
+    actual: float
+
+
+@dataclass(frozen=True)
+class LiftTable:
+    """Bins of about equal weight, from the lowest predictions to the highest."""
+
+    rows: tuple[LiftBin, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain data, ready for JSON."""
+        return {"rows": [asdict(row) for row in self.rows]}
+
+
+@dataclass(frozen=True)
+class DoubleLiftTable:
+    """Bins of about equal weight, from where the model is far below the incumbent to far above."""
+
+    rows: tuple[DoubleLiftBin, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain data, ready for JSON."""
+        return {"rows": [asdict(row) for row in self.rows]}
+
+
+def lift_table(
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    *,
+    n_bins: int = 10,
+    sample_weight: npt.ArrayLike | None = None,
+) -> LiftTable:
+    """Compare predicted and actual in bins of about equal weight, ordered by prediction.
+
+    A good model has predicted near actual in every bin, and actual far apart between the first and
+    the last.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The observed amounts, per unit of weight.
+    y_pred : array-like of shape (n,)
+        The predicted ones.
+    n_bins : int, default=10
+        How many bins to make.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (the exposure); once when left out.
+
+    Returns
+    -------
+    LiftTable
+        At most `n_bins` bins. Rows with equal predictions stay together, so that the order of the
+        file cannot matter; with few distinct predictions there are fewer bins.
+
+    Examples
+    --------
+    >>> table = lift_table([0, 1, 1, 3], [0.5, 0.5, 1.0, 2.0], n_bins=2)
+    >>> [(row.predicted, row.actual) for row in table.rows]
+    [(0.5, 0.5), (1.5, 2.0)]
+    """
+    actual, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
+    columns = _bin_columns(predicted, weight, n_bins, means_of=(predicted, actual))
+    return LiftTable(tuple(LiftBin(int(n), *map(float, rest)) for n, *rest in columns))
+
+
+def double_lift_table(
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    y_incumbent: npt.ArrayLike,
+    *,
+    n_bins: int = 10,
+    sample_weight: npt.ArrayLike | None = None,
+) -> DoubleLiftTable:
+    """Compare two models where they disagree: bins by the ratio of their predictions.
+
+    In the first and the last bins the models say different things: the better one is the one whose
+    line follows the actual there.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The observed amounts, per unit of weight.
+    y_pred : array-like of shape (n,)
+        The predictions of the new model.
+    y_incumbent : array-like of shape (n,)
+        Those of the model in use, all positive.
+    n_bins : int, default=10
+        How many bins to make.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (the exposure); once when left out.
+
+    Returns
+    -------
+    DoubleLiftTable
+        At most `n_bins` bins of about equal weight. Rows with equal ratios stay together.
+
+    Examples
+    --------
+    >>> table = double_lift_table([1, 1, 3, 3], [1, 1, 3, 3], [2, 2, 2, 2], n_bins=2)
+    >>> [(row.predicted, row.incumbent, row.actual) for row in table.rows]
+    [(1.0, 2.0, 1.0), (3.0, 2.0, 3.0)]
+    """
+    actual, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
+    incumbent = as_floats(y_incumbent, "y_incumbent")
+    check_same_length(y_true=len(actual), y_incumbent=len(incumbent))
+    if incumbent.min() <= 0:
+        row = int(np.argmax(incumbent <= 0))
+        raise InvalidInputError(
+            f"y_incumbent must be positive to divide by, got {incumbent[row]:g} in row {row}. "
+            "Raise small predictions to a floor, or leave out those rows."
+        )
+    means_of = (predicted, incumbent, actual)
+    columns = _bin_columns(predicted / incumbent, weight, n_bins, means_of=means_of)
+    return DoubleLiftTable(tuple(DoubleLiftBin(int(n), *map(float, rest)) for n, *rest in columns))
+
+
+def _bin_columns(
+    key: FloatArray, weight: FloatArray, n_bins: int, *, means_of: Sequence[FloatArray]
+) -> Iterable[tuple[float, ...]]:
+    """Put rows into bins by a key; give each bin's size, weight, range of the key, and means."""
+    counted = weight > 0
+    means_of = [column[counted] for column in means_of]
+    key, weight = key[counted], weight[counted]
+    bins = _bins(key, weight, n_bins)
+    mass = np.bincount(bins, weights=weight)
+    low, high = np.full(len(mass), np.inf), np.full(len(mass), -np.inf)
+    np.minimum.at(low, bins, key)
+    np.maximum.at(high, bins, key)
+    means = [np.bincount(bins, weights=weight * column) / mass for column in means_of]
+    return zip(np.bincount(bins), mass, low, high, *means, strict=True)
+
+
+def _bins(key: FloatArray, weight: FloatArray, n_bins: int) -> IntArray:
+    """Tell each row's bin, numbered from 0 without gaps.
+
+    A block of equal keys goes where its middle lies on the scale of cumulated weight.
+    """
+    if not isinstance(n_bins, int | np.integer) or n_bins < 1:
+        raise InvalidInputError(f"n_bins must be a positive integer, got {n_bins!r}. 10 is usual.")
+    block = np.unique(key, return_inverse=True)[1]
+    block_weight = np.bincount(block, weights=weight)
+    middle = (np.cumsum(block_weight) - block_weight / 2) / block_weight.sum()
+    # The tolerance keeps a middle that is a bin's edge but for rounding on one side of it.
+    of_block = np.minimum(np.floor(middle * n_bins + 1e-9), n_bins - 1)
+    return np.unique(of_block, return_inverse=True)[1][block]
