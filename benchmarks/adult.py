@@ -3,7 +3,7 @@
 For race, sex, both and age as sensitive columns: the model with the columns at work, with them
 held constant, and exactly invariant in two ways; for race also CAR alone, in our form and, without
 the residual, in the paper's; numbers have splines throughout. The paper's model is fitted by
-``fcorr reproduce adult``. Run with ``make bench-adult``; the data is what
+``python -m paper adult``. Run with ``make bench-adult``; the data is what
 ``fcorr.data.fetch_adult()`` downloads, or lies in the folder that FCORR_DATA names. Writes
 benchmarks/results/adult.jsonl and the tables docs/tables/adult.md and guarantee.md.
 """
@@ -41,7 +41,7 @@ AT_WORK, REMOVED, ADAPT, MARGINAL = "at work", "held constant", "exact: adapt", 
 CAR_ALONE, PAPERS = "CAR alone", "CAR alone, no residual, the paper's form and weight"
 FORMS: dict[str, dict[str, Any]] = {
     AT_WORK: {"invariance": None, "car": None},
-    REMOVED: {"constant_columns": "keep"},
+    REMOVED: {},
     ADAPT: {"invariance": "adapt"},
     MARGINAL: {"invariance": "marginal"},
 }
@@ -50,8 +50,7 @@ FOR_RACE_ALONE: dict[str, dict[str, Any]] = {
     PAPERS: {
         "invariance": None,
         "car": "paper",
-        "car_form": "paper",
-        "residual": False,
+        "advanced": {"car_form": "paper", "residual": False},
     },
 }
 AGE_GROUPS = [-np.inf, 25, 35, 45, 55, np.inf]

@@ -34,7 +34,7 @@ def make_direct_bias(seed: int) -> tuple[pa.Table, np.ndarray]:
 
 
 def run(form: str, weight: float | str | None, seed: int) -> dict:
-    options = {"car": weight, "car_form": form, "invariance": None}
+    options = {"car": weight, "advanced": {"car_form": form}, "invariance": None}
     model = FCorrClassifier(sensitive="group", random_state=seed, **options)
     model.fit(*make_direct_bias(seed))
     X, y = make_direct_bias(1_000 + seed)

@@ -29,7 +29,7 @@ SEEDS = range(5)
 N_ROWS = 20_000
 MODELS: dict[str, dict[str, Any]] = {
     "aware: the column at work": {"sensitive": "S", "invariance": None, "car": None},
-    "removed: the column held constant": {"constant_columns": "keep"},
+    "removed: the column held constant": {},
     "adapt": {"sensitive": "S", "invariance": "adapt"},
     "marginal": {"sensitive": "S", "invariance": "marginal"},
 }
