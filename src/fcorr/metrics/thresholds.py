@@ -10,15 +10,12 @@ import numpy.typing as npt
 
 from fcorr._core import InvalidInputError
 from fcorr.metrics._checks import (
-    TO_CLASSES,
     FloatArray,
-    as_binary,
+    as_classes,
     as_floats,
     as_weights,
     check_same_length,
 )
-
-__all__ = ["ThresholdRule", "choose_threshold", "is_threshold_rule"]
 
 ThresholdRule = Literal["f1"] | Mapping[str, Any]
 """``"f1"``, ``{"fpr": 0.05}`` or ``{"cost": (c_fp, c_fn)}``."""
@@ -67,7 +64,7 @@ def choose_threshold(
     """
     if not is_threshold_rule(rule):
         raise InvalidInputError(f"rule must be {RULES}, got {rule!r}.")
-    truth = as_binary(y_true, "y_true", TO_CLASSES)
+    truth = as_classes(y_true)
     score = as_floats(y_score, "y_score")
     check_same_length(y_true=len(truth), y_score=len(score))
     weight = as_weights(sample_weight, len(truth))
