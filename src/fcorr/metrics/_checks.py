@@ -18,6 +18,10 @@ from fcorr._core import InvalidInputError, NotEstimableWarning, html_table, near
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
+Column = npt.ArrayLike
+"""A column of numbers: a list or a numpy, pandas, polars or pyarrow column."""
+Weights = npt.ArrayLike | None
+"""How often each row counts; None counts each once."""
 
 # ------------------------------------------------------------------------------ numbers
 

@@ -5,11 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from fcorr._core import RandomState, draw_seed
 from fcorr.metrics._checks import (
+    Column,
     FloatArray,
+    Weights,
     as_amounts,
     as_classes,
     check_confidence,
@@ -70,11 +71,11 @@ class ActualExpectedTable:
 
 
 def actual_over_expected(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
+    y_true: Column,
+    y_pred: Column,
     *,
     sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
     interval: Literal["poisson", "bootstrap"] = "poisson",
     confidence: float = 0.95,
     n_resamples: int = 500,
@@ -152,11 +153,7 @@ def actual_over_expected(
 
 
 def expected_calibration_error(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
-    *,
-    n_bins: int = 10,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column, y_prob: Column, *, n_bins: int = 10, sample_weight: Weights = None
 ) -> float:
     """Mean distance between predicted probability and observed share, over bins of equal weight.
 

@@ -17,12 +17,13 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from fcorr._core import InvalidInputError, NotEstimableWarning, enumerate_some
 from fcorr.metrics._checks import (
+    Column,
     FloatArray,
     IntArray,
+    Weights,
     as_classes,
     as_floats,
     as_weights,
@@ -42,10 +43,7 @@ _QUANTILES = {"q50": 0.50, "q90": 0.90, "q95": 0.95, "q99": 0.99}
 
 
 def average_individual_fairness(
-    flips: FlippedScores,
-    *,
-    normalize: Normalize = "paper",
-    sample_weight: npt.ArrayLike | None = None,
+    flips: FlippedScores, *, normalize: Normalize = "paper", sample_weight: Weights = None
 ) -> float:
     """AvgIF: how far a flip moves the distribution of the scores.
 
@@ -85,12 +83,12 @@ def average_individual_fairness(
 
 
 def f1_gap(
-    y_true: npt.ArrayLike,
+    y_true: Column,
     flips: FlippedScores,
     *,
     threshold: float = 0.5,
     normalize: Normalize = "paper",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """How far a flip moves the F1 score of the decisions ``score >= threshold``.
 
@@ -101,14 +99,10 @@ def f1_gap(
     ----------
     y_true : array-like of shape (n,)
         The classes, 0 or 1.
-    flips : FlippedScores
-        The scores under all categories.
     threshold : float
         The score from which on a decision is positive.
-    normalize : {"paper", "mean"}
-        The sum over original categories, or the average over the estimable ones.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    flips, normalize, sample_weight
+        As in `average_individual_fairness`.
 
     Returns
     -------
@@ -118,10 +112,8 @@ def f1_gap(
 
     Examples
     --------
-    >>> flips = FlippedScores(
-    ...     ("f", "m"), [0, 0, 1, 1], [[0.9, 0.1], [0.2, 0.2], [0.8, 0.8], [0.3, 0.3]]
-    ... )
-    >>> f1_gap([1, 0, 1, 0], flips)
+    >>> flips = FlippedScores(("f", "m"), [0, 0, 1, 1], [[9, 1], [2, 2], [8, 8], [3, 3]])
+    >>> f1_gap([1, 0, 1, 0], flips, threshold=5)
     1.0
     """
     _check_threshold(threshold)
@@ -137,11 +129,11 @@ def f1_gap(
 
 
 def auroc_gap(
-    y_true: npt.ArrayLike,
+    y_true: Column,
     flips: FlippedScores,
     *,
     normalize: Normalize = "paper",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """How far a flip moves the area under the ROC curve.
 
@@ -152,12 +144,8 @@ def auroc_gap(
     ----------
     y_true : array-like of shape (n,)
         The classes, 0 or 1.
-    flips : FlippedScores
-        The scores under all categories.
-    normalize : {"paper", "mean"}
-        The sum over original categories, or the average over the estimable ones.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    flips, normalize, sample_weight
+        As in `average_individual_fairness`.
 
     Returns
     -------
@@ -167,9 +155,7 @@ def auroc_gap(
 
     Examples
     --------
-    >>> flips = FlippedScores(
-    ...     ("f", "m"), [0, 0, 1, 1], [[0.9, 0.1], [0.2, 0.2], [0.8, 0.8], [0.3, 0.3]]
-    ... )
+    >>> flips = FlippedScores(("f", "m"), [0, 0, 1, 1], [[9, 1], [2, 2], [8, 8], [3, 3]])
     >>> auroc_gap([1, 0, 1, 0], flips)
     1.0
     """
@@ -178,11 +164,11 @@ def auroc_gap(
 
 
 def auprc_gap(
-    y_true: npt.ArrayLike,
+    y_true: Column,
     flips: FlippedScores,
     *,
     normalize: Normalize = "paper",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """How far a flip moves the area under the precision-recall curve.
 
@@ -194,12 +180,8 @@ def auprc_gap(
     ----------
     y_true : array-like of shape (n,)
         The classes, 0 or 1.
-    flips : FlippedScores
-        The scores under all categories.
-    normalize : {"paper", "mean"}
-        The sum over original categories, or the average over the estimable ones.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    flips, normalize, sample_weight
+        As in `average_individual_fairness`.
 
     Returns
     -------
@@ -209,9 +191,7 @@ def auprc_gap(
 
     Examples
     --------
-    >>> flips = FlippedScores(
-    ...     ("f", "m"), [0, 0, 1, 1], [[0.9, 0.1], [0.2, 0.2], [0.8, 0.8], [0.3, 0.3]]
-    ... )
+    >>> flips = FlippedScores(("f", "m"), [0, 0, 1, 1], [[9, 1], [2, 2], [8, 8], [3, 3]])
     >>> auprc_gap([1, 0, 1, 0], flips)
     0.5
     """
@@ -220,11 +200,11 @@ def auprc_gap(
 
 
 def rmse_gap(
-    y_true: npt.ArrayLike,
+    y_true: Column,
     flips: FlippedScores,
     *,
     normalize: Normalize = "paper",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """How far a flip moves the root mean squared error.
 
@@ -235,12 +215,8 @@ def rmse_gap(
     ----------
     y_true : array-like of shape (n,)
         The observed amounts.
-    flips : FlippedScores
-        The predicted amounts under all categories.
-    normalize : {"paper", "mean"}
-        The sum over original categories, or the average over the estimable ones.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    flips, normalize, sample_weight
+        As in `average_individual_fairness`.
 
     Returns
     -------
@@ -262,11 +238,11 @@ def rmse_gap(
 
 
 def mae_gap(
-    y_true: npt.ArrayLike,
+    y_true: Column,
     flips: FlippedScores,
     *,
     normalize: Normalize = "paper",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """How far a flip moves the mean absolute error.
 
@@ -277,12 +253,8 @@ def mae_gap(
     ----------
     y_true : array-like of shape (n,)
         The observed amounts.
-    flips : FlippedScores
-        The predicted amounts under all categories.
-    normalize : {"paper", "mean"}
-        The sum over original categories, or the average over the estimable ones.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    flips, normalize, sample_weight
+        As in `average_individual_fairness`.
 
     Returns
     -------
@@ -304,9 +276,7 @@ def mae_gap(
     return _gap("mae_gap", mae, amounts, flips, sample_weight, normalize, classes=False)
 
 
-def flip_changes(
-    flips: FlippedScores, *, sample_weight: npt.ArrayLike | None = None
-) -> dict[str, float]:
+def flip_changes(flips: FlippedScores, *, sample_weight: Weights = None) -> dict[str, float]:
     """Summarise each row's largest change of score, ``max_{s,s'} |f(x,s) − f(x,s')|``.
 
     0 means that no flip changes the row's score; lower is better. A row's real score counts among
@@ -345,7 +315,7 @@ def flip_changes(
 
 
 def decisions_flipped(
-    flips: FlippedScores, threshold: float = 0.5, *, sample_weight: npt.ArrayLike | None = None
+    flips: FlippedScores, threshold: float = 0.5, *, sample_weight: Weights = None
 ) -> float:
     """Share of the rows whose decision differs between some two categories.
 
@@ -387,7 +357,7 @@ def _gap(
     metric: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
     truth: FloatArray,
     flips: FlippedScores,
-    sample_weight: npt.ArrayLike | None,
+    sample_weight: Weights,
     normalize: Normalize,
     *,
     classes: bool = True,
@@ -486,11 +456,6 @@ def sum_over_pairs(values_NC: FloatArray) -> FloatArray:
 
     Of C sorted values, j lie below the j-th gap between neighbours and C − j above it, so that
     it is part of j·(C − j) differences. Equal values give exactly zero.
-
-    Examples
-    --------
-    >>> sum_over_pairs(np.array([[1.0, 4.0, 2.0]]))  # 2 × (3 + 1 + 2)
-    array([12.])
     """
     n_below = np.arange(1, values_NC.shape[1])
     n_pairs = n_below * (values_NC.shape[1] - n_below)
@@ -504,11 +469,6 @@ def sum_of_distances(scores_CN: FloatArray, weight: FloatArray) -> float:
 
     All samples have the same row weights. Each is sorted once, not once per pair; equal samples are
     at a distance of exactly zero.
-
-    Examples
-    --------
-    >>> sum_of_distances(np.array([[0.0, 1.0], [3.0, 1.0]]), np.ones(2))  # 2 × (1 + 2) / 2
-    3.0
     """
     if (weight == weight[0]).all():
         # W1 is the mean difference between values of equal rank.

@@ -289,7 +289,7 @@ def _as_scores(output: Any, n_rows: int) -> FloatArray:
 # ------------------------------------------------------------------------------ tables
 
 
-class _Column(NamedTuple):
+class _SensitiveColumn(NamedTuple):
     """A column to flip, and whether its dtype says that its values are categories."""
 
     name: Any
@@ -303,7 +303,7 @@ class _Column(NamedTuple):
 class _FlipTable(NamedTuple):
     """A table in the caller's library, as it is or with each sensitive column set to one value."""
 
-    columns: list[_Column]
+    columns: list[_SensitiveColumn]
     as_it_is: Callable[[], Any]
     with_values: Callable[[Sequence[Any]], Any]
 
@@ -375,11 +375,11 @@ def _open_frame(X: Any, names: Sequence[Any]) -> _FlipTable:
     return _FlipTable(columns, lambda: table.with_columns(*native).to_native(), with_values)
 
 
-def _read_column(name: Any, column: Any, is_categorical: bool = False) -> _Column:
+def _read_column(name: Any, column: Any, is_categorical: bool = False) -> _SensitiveColumn:
     labels = encode_labels(column, f"the sensitive column {name!r}")
     rows = np.unique(labels.codes, return_index=True)[1]
     row_with = dict(zip(labels.categories, rows.tolist(), strict=True))
-    return _Column(name, labels, is_categorical, row_with)
+    return _SensitiveColumn(name, labels, is_categorical, row_with)
 
 
 def _check_repetition(columns: Sequence[Any]) -> None:
@@ -442,14 +442,7 @@ class FlipValues(NamedTuple):
 def choose_values(
     labels: Labels, wanted: Values | None, what: str, *, is_categorical: bool
 ) -> FlipValues:
-    """Choose the values that a column, `what` in messages, is flipped to.
-
-    Examples
-    --------
-    >>> ages = encode_labels(list(range(20, 80)), "age")
-    >>> choose_values(ages, 3, "age", is_categorical=False).values
-    (29, 49, 69)
-    """
+    """Choose the values that a column, `what` in messages, is flipped to."""
     # The tables' room brings pyarrow with it: only those who flip wait for that.
     from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
 

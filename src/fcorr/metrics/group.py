@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from fcorr._core import enumerate_some
 from fcorr.metrics._checks import (
+    Column,
     FloatArray,
+    Weights,
     as_decisions,
     as_floats,
     as_weights,
@@ -68,11 +69,7 @@ class _GroupTable(list[GroupRates]):
 
 
 def group_rates(
-    y_true: npt.ArrayLike | None,
-    y_pred: npt.ArrayLike,
-    *,
-    sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column | None, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> list[GroupRates]:
     """Count each group and average the predictions in it; equal lines mean equal treatment.
 
@@ -113,11 +110,7 @@ def group_rates(
 
 
 def demographic_parity_difference(
-    y_true: Any,
-    y_pred: npt.ArrayLike,
-    *,
-    sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Any, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
     """Largest difference between two groups' mean predictions.
 
@@ -132,10 +125,8 @@ def demographic_parity_difference(
         alike.
     y_pred : array-like of shape (n,)
         Decisions (0 or 1) or amounts.
-    sensitive_features : column of n labels, or several
-        Each row's group, as in `group_rates`.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    sensitive_features, sample_weight
+        As in `group_rates`.
 
     Returns
     -------
@@ -154,11 +145,7 @@ def demographic_parity_difference(
 
 
 def equal_opportunity_difference(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    *,
-    sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
     """Largest difference between two groups' true positive rates.
 
@@ -169,10 +156,8 @@ def equal_opportunity_difference(
     ----------
     y_true, y_pred : array-like of shape (n,)
         The classes and the decisions, 0 or 1.
-    sensitive_features : column of n labels, or several
-        Each row's group, as in `group_rates`.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    sensitive_features, sample_weight
+        As in `group_rates`.
 
     Returns
     -------
@@ -191,11 +176,7 @@ def equal_opportunity_difference(
 
 
 def equalized_odds_difference(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    *,
-    sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
     """Larger of the differences in true and in false positive rates between two groups.
 
@@ -206,10 +187,8 @@ def equalized_odds_difference(
     ----------
     y_true, y_pred : array-like of shape (n,)
         The classes and the decisions, 0 or 1.
-    sensitive_features : column of n labels, or several
-        Each row's group, as in `group_rates`.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    sensitive_features, sample_weight
+        As in `group_rates`.
 
     Returns
     -------
@@ -234,7 +213,7 @@ def _tabulate(
     truth: FloatArray | None,
     prediction: FloatArray,
     sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None,
+    sample_weight: Weights,
 ) -> _GroupTable:
     groups, codes = encode_groups(sensitive_features, "sensitive_features")
     check_same_length(y_pred=len(prediction), sensitive_features=len(codes))

@@ -18,11 +18,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fcorr._core import InvalidInputError
 from fcorr.metrics._checks import (
+    Column,
     FloatArray,
+    Weights,
     as_amounts,
     as_floats,
     check_same_length,
@@ -34,9 +35,7 @@ from fcorr.metrics._checks import (
 # ------------------------------------------------------------------------------ deviances
 
 
-def poisson_deviance(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
+def poisson_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Mean Poisson deviance: ``mean of 2·(y·log(y/μ) − y + μ)``.
 
     The distance for claim counts and frequencies. 0 means that every prediction is the observed
@@ -54,11 +53,8 @@ def poisson_deviance(
     Returns
     -------
     float
-        The deviance. Publications often print it times 100.
-
-    See Also
-    --------
-    sklearn.metrics.mean_poisson_deviance : The same number.
+        The deviance, ``sklearn.metrics.mean_poisson_deviance``. Publications often print it times
+        100.
 
     Examples
     --------
@@ -68,9 +64,7 @@ def poisson_deviance(
     return tweedie_deviance(y_true, y_pred, power=1, sample_weight=sample_weight)
 
 
-def gamma_deviance(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
+def gamma_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Mean gamma deviance: ``mean of 2·(log(μ/y) + y/μ − 1)``.
 
     The distance for claim severities: only ratios matter, so that it is the same in any currency.
@@ -88,11 +82,7 @@ def gamma_deviance(
     Returns
     -------
     float
-        The deviance.
-
-    See Also
-    --------
-    sklearn.metrics.mean_gamma_deviance : The same number.
+        The deviance, ``sklearn.metrics.mean_gamma_deviance``.
 
     Examples
     --------
@@ -103,11 +93,7 @@ def gamma_deviance(
 
 
 def tweedie_deviance(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    *,
-    power: float = 1.5,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column, y_pred: Column, *, power: float = 1.5, sample_weight: Weights = None
 ) -> float:
     """Mean Tweedie deviance, for pure premiums: many zeros, and amounts where there is a claim.
 
@@ -129,11 +115,7 @@ def tweedie_deviance(
     Returns
     -------
     float
-        The deviance.
-
-    See Also
-    --------
-    sklearn.metrics.mean_tweedie_deviance : The same number.
+        The deviance, ``sklearn.metrics.mean_tweedie_deviance``.
 
     Examples
     --------
@@ -192,9 +174,7 @@ class LorenzCurve:
         return {name: share.tolist() for name, share in shares.items()} | {"gini": self.gini}
 
 
-def lorenz_curve(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> LorenzCurve:
+def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> LorenzCurve:
     """Order the rows by prediction, and add up their weights and their observed amounts.
 
     Parameters
@@ -235,7 +215,7 @@ def lorenz_curve(
 
 
 def normalized_gini_score(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
+    y_true: Column, y_pred: Column, *, sample_weight: Weights = None
 ) -> float:
     """Gini index as a share of the best one that these amounts allow.
 
@@ -278,7 +258,7 @@ def normalized_gini_score(
 
 
 def _counted(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, sample_weight: npt.ArrayLike | None
+    y_true: Column, y_pred: Column, sample_weight: Weights
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     amount, prediction, weight = as_amounts(y_true, y_pred, sample_weight)
     counted = weight > 0  # a row that does not count gets no point on the curve
@@ -379,11 +359,7 @@ class DoubleLiftTable:
 
 
 def lift_table(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    *,
-    n_bins: int = 10,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column, y_pred: Column, *, n_bins: int = 10, sample_weight: Weights = None
 ) -> LiftTable:
     """Compare predicted and actual in bins of about equal weight, ordered by prediction.
 
@@ -417,12 +393,12 @@ def lift_table(
 
 
 def double_lift_table(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    y_incumbent: npt.ArrayLike,
+    y_true: Column,
+    y_pred: Column,
+    y_incumbent: Column,
     *,
     n_bins: int = 10,
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> DoubleLiftTable:
     """Compare two models where they disagree: bins by the ratio of their predictions.
 

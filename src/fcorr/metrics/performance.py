@@ -9,12 +9,18 @@ counts it one half, so that a constant score gets 0.5 and not 0.
 import numpy as np
 import numpy.typing as npt
 
-from fcorr.metrics._checks import FloatArray, as_amounts, as_decisions, as_weights, not_estimable
+from fcorr.metrics._checks import (
+    Column,
+    FloatArray,
+    Weights,
+    as_amounts,
+    as_decisions,
+    as_weights,
+    not_estimable,
+)
 
 
-def false_positive_rate(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
+def false_positive_rate(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Share of the negatives that are decided positive: ``FP / (FP + TN)``.
 
     0 means that no negative is decided positive; lower is better.
@@ -41,9 +47,7 @@ def false_positive_rate(
     return _share(decision, weight, "false_positive_rate", "y_true = 0")
 
 
-def false_negative_rate(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
+def false_negative_rate(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Share of the positives that are decided negative: ``FN / (FN + TP)``.
 
     0 means that every positive is found; lower is better.
@@ -82,9 +86,7 @@ def _share(event: FloatArray, weight: FloatArray, name: str, condition: str) -> 
     return float(np.sum(weight * event) / total)
 
 
-def gini_score(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
+def gini_score(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Gini index: how well the predictions put the observed amounts in order.
 
     ``1 − 2/(N−1)·(N − Σ n·y_[n] / Σ y_[n])``, where ``y_[n]`` is the amount with the n-th smallest
@@ -138,9 +140,7 @@ def gini_score(
     return float(1 - 2 / (n_rows - 1) * (n_rows - amount_rank))
 
 
-def percentage_error(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
+def percentage_error(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Error of the predicted total, as a share of the observed one: ``Σ (ŷ − y) / Σ y``.
 
     0 means that the totals agree (the portfolio is in balance); 0.1 that the prediction is 10 % too
@@ -182,12 +182,6 @@ def areas_under_roc(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray
     """Area under the ROC curve for each line of scores; ties count one half.
 
     Both classes and positive weights are needed.
-
-    Examples
-    --------
-    >>> scores = np.array([[0.1, 0.5, 0.5], [0.9, 0.1, 0.2]])
-    >>> areas_under_roc(np.array([0.0, 0.0, 1.0]), scores, np.ones(3))
-    array([0.75, 0.5 ])
     """
     positive, negative = weight * truth, weight * (1 - truth)
     order_CN, is_new_CN = _from_highest(scores_CN)
@@ -201,12 +195,6 @@ def average_precisions(truth: FloatArray, scores_CN: FloatArray, weight: FloatAr
     """Average precision, scikit-learn's area under the precision-recall curve, for each line.
 
     A positive and positive weights are needed.
-
-    Examples
-    --------
-    >>> scores = np.array([[0.1, 0.5, 0.5], [0.1, 0.2, 0.9]])
-    >>> average_precisions(np.array([0.0, 0.0, 1.0]), scores, np.ones(3))
-    array([0.5, 1. ])
     """
     order_CN, is_new_CN = _from_highest(scores_CN)
     positive_CN = (weight * truth)[order_CN]

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from fcorr._core import InvalidInputError
 from fcorr.metrics._checks import (
+    Column,
     FloatArray,
+    Weights,
     as_classes,
     as_floats,
     as_weights,
@@ -24,11 +25,7 @@ RULES = "'f1', {'fpr': a rate in [0, 1]} or {'cost': (of a false positive, of a 
 
 
 def choose_threshold(
-    y_true: npt.ArrayLike,
-    y_score: npt.ArrayLike,
-    *,
-    rule: ThresholdRule = "f1",
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column, y_score: Column, *, rule: ThresholdRule = "f1", sample_weight: Weights = None
 ) -> float:
     """Choose the score from which on a row is decided positive: ``y_score >= threshold``.
 
