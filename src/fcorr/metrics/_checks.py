@@ -258,7 +258,7 @@ def rows_to_html(caption: str, rows: Sequence[Any], note: str = "") -> str:
     def cell(value: Any) -> str:
         return f"{value:.4g}" if isinstance(value, float) else describe_label(value)
 
-    names = [field.name for field in fields(rows[0])]
+    names = [field.name for row in rows[:1] for field in fields(row)]
     lines = ([cell(getattr(row, name)) for name in names] for row in rows)
     return html_table(caption, [name.replace("_", " ") for name in names], lines, note)
 

@@ -43,10 +43,8 @@ def poisson_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights =
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        The observed counts or frequencies, none negative.
-    y_pred : array-like of shape (n,)
-        The predicted ones, all positive.
+    y_true, y_pred : array-like of shape (n,)
+        The observed counts or frequencies, none negative, and the predicted ones, all positive.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (the exposure, for frequencies); once when left out.
 
@@ -72,10 +70,8 @@ def gamma_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = N
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        The observed severities, all positive: policies without a claim have none.
-    y_pred : array-like of shape (n,)
-        The predicted ones, all positive.
+    y_true, y_pred : array-like of shape (n,)
+        The observed and the predicted severities, all positive: policies without a claim have none.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (the number of claims, for mean severities); once when left out.
 
@@ -225,13 +221,8 @@ def normalized_gini_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        The observed amounts, per unit of weight: for policies with an exposure, ``claims /
-        exposure``.
-    y_pred : array-like of shape (n,)
-        The predicted ones, or any score that rises with them.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (the exposure); once when left out.
+    y_true, y_pred, sample_weight : array-like of shape (n,)
+        As in `lorenz_curve`.
 
     Returns
     -------
@@ -407,16 +398,11 @@ def double_lift_table(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        The observed amounts, per unit of weight.
-    y_pred : array-like of shape (n,)
-        The predictions of the new model.
-    y_incumbent : array-like of shape (n,)
-        Those of the model in use, all positive.
-    n_bins : int, default=10
-        How many bins to make.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (the exposure); once when left out.
+    y_true, y_pred, y_incumbent : array-like of shape (n,)
+        The observed amounts, per unit of weight, the predictions of the new model, and those of the
+        model in use, all positive.
+    n_bins, sample_weight
+        As in `lift_table`.
 
     Returns
     -------
