@@ -178,6 +178,7 @@ def test_resamples_without_a_value_are_counted_and_quiet():
         equal_opportunity_difference, y, y, sensitive_features=groups, n_resamples=200
     )
     assert 80 < interval.n_not_estimable < 150
+    assert interval.n_partial == 0  # it counts resamples with a value only
     assert (interval.estimate, interval.low, interval.high) == (0.0, 0.0, 0.0)
 
 

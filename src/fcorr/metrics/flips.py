@@ -330,10 +330,8 @@ def _open_array(X: npt.NDArray[Any], positions: Sequence[Any]) -> _FlipTable:
             if value in column.row_with:
                 flipped[:, column.name] = X[column.row_with[value], column.name]
                 continue
-            # A missing value is NaN among floats; objects have None of their own.
-            is_nan = value is None and X.dtype.kind in "fc"
             try:
-                flipped[:, column.name] = np.nan if is_nan else value
+                flipped[:, column.name] = value  # numpy writes None as NaN among floats
             except (TypeError, ValueError, OverflowError) as error:
                 raise _misfit(value, column.name, X.dtype) from error
             if not _is_same(flipped[0, column.name], value):  # cut off or rounded by the dtype
