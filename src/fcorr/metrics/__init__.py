@@ -1,4 +1,4 @@
-"""Metrics: numpy in, numbers out. No torch is imported, and scikit-learn only when it is needed.
+"""Metrics: numpy in, numbers out. No torch; scikit-learn and scipy only where they are needed.
 
 How good the predictions are (`performance`, `insurance`), whether groups fare alike (`group`),
 whether groups and probabilities bring what was expected of them (`calibration`), from which score

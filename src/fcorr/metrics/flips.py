@@ -441,7 +441,7 @@ def choose_values(
     labels: Labels, wanted: Values | None, what: str, *, is_categorical: bool
 ) -> FlipValues:
     """Choose the values that a column, `what` in messages, is flipped to."""
-    # The tables' room brings pyarrow with it: only those who flip wait for that.
+    # fcorr.data imports pyarrow and more: only those who flip wait for it.
     from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
 
     known = [label for label in labels.categories if label is not None]

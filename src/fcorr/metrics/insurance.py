@@ -202,10 +202,11 @@ def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = Non
     0.375
     """
     amount, prediction, weight = _counted(y_true, y_pred, sample_weight)
-    if np.sum(weight * amount) <= 0:
+    total = np.sum(weight * amount)
+    if total <= 0:
         raise InvalidInputError(
-            "lorenz_curve needs observed amounts with a positive sum, got "
-            f"{np.sum(weight * amount):g} in {len(amount)} rows. Choose rows that have claims."
+            f"lorenz_curve needs observed amounts with a positive sum, got {total:g} in "
+            f"{len(amount)} rows. Choose rows that have claims."
         )
     return _curve(amount, prediction, weight)
 
@@ -274,10 +275,8 @@ class LiftBin:
 
     Attributes
     ----------
-    n : int
-        Their number, without those of weight 0.
-    weight : float
-        Their total weight (exposure).
+    n, weight : int, float
+        Their number, without those of weight 0, and their total weight (exposure).
     low, high : float
         The smallest and the largest prediction among them.
     predicted, actual : float
@@ -298,10 +297,8 @@ class DoubleLiftBin:
 
     Attributes
     ----------
-    n : int
-        Their number, without those of weight 0.
-    weight : float
-        Their total weight (exposure).
+    n, weight : int, float
+        Their number, without those of weight 0, and their total weight (exposure).
     low, high : float
         The smallest and the largest ratio among them, prediction over incumbent.
     predicted, incumbent, actual : float
