@@ -140,7 +140,7 @@ def tweedie_deviance(
     from sklearn.metrics import mean_tweedie_deviance  # slow to import, like all of scikit-learn
 
     deviance = mean_tweedie_deviance(observed, predicted, power=power, sample_weight=weight)
-    return float(deviance)  # the trace may lie below zero
+    return max(float(deviance), 0.0)  # the trace may lie below zero
 
 
 # ------------------------------------------------------------------------------ Lorenz curves
