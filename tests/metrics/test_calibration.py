@@ -5,22 +5,7 @@ import pytest
 from scipy import stats
 
 from fcorr._core import InvalidInputError
-from fcorr.metrics import (
-    actual_over_expected,
-    expected_calibration_error,
-    percentage_error,
-)
-
-
-def test_totals_and_ratio():
-    table = actual_over_expected(
-        [0, 2, 1, 1], [0.5, 0.5, 2, 2], sensitive_features=["b", "b", "a", "a"]
-    )
-    assert [(r.group, r.n, r.actual, r.expected, r.ratio) for r in table.rows] == [
-        ("a", 2, 2, 4, 0.5),
-        ("b", 2, 2, 1, 2.0),
-    ]
-    assert table.confidence == 0.95
+from fcorr.metrics import actual_over_expected, expected_calibration_error, percentage_error
 
 
 def test_one_group_is_the_percentage_error():
@@ -102,18 +87,17 @@ def test_not_estimable_is_nan(interval):
     assert b.ratio == 1
 
 
-def test_amounts_are_refused_where_counts_are_asked_for():
-    with pytest.raises(InvalidInputError) as caught:
-        actual_over_expected([2, 12.5], [1, 1], sensitive_features=["a", "b"])
-    assert str(caught.value) == (
-        "interval='poisson' needs claim counts, got 12.5 in row 1. "
-        "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
-    )
+GROUPS = {"sensitive_features": ["a", "b"]}
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
+        (
+            {"y_true": [2, 12.5]},
+            "interval='poisson' needs claim counts, got 12.5 in row 1. Use interval='bootstrap' "
+            "for amounts, or pass the exposure as sample_weight.",
+        ),
         ({"interval": "bootstap"}, "must be 'poisson' or 'bootstrap', got 'bootstap'. Did you"),
         ({"confidence": 95}, "confidence must lie between 0 and 1, got 95. Write 95 % as 0.95."),
         ({"sensitive_features": ["a"]}, "got y_true 2, sensitive_features 1. Take them"),
@@ -122,18 +106,22 @@ def test_amounts_are_refused_where_counts_are_asked_for():
 )
 def test_bad_input(options, text):
     with pytest.raises(InvalidInputError, match=text):
-        actual_over_expected([1, 2], [1, 2], **{"sensitive_features": ["a", "b"], **options})
+        actual_over_expected(**{"y_true": [1, 2], "y_pred": [1, 2], **GROUPS, **options})
 
 
-def test_missing_groups_and_intersections():
+def test_totals_and_ratios_of_missing_groups_and_intersections():
     groups = {"sex": ["f", "m", "m", None], "race": ["a", "a", "a", "b"]}
     table = actual_over_expected([1, 2, 4, 3], [1, 1, 1, 2], sensitive_features=groups)
-    assert [(r.group, r.n, r.actual, r.expected) for r in table.rows] == [
-        (("f", "a"), 1, 1, 1),
-        (("m", "a"), 2, 6, 2),
-        ((None, "b"), 1, 3, 2),
+    assert [(r.group, r.n, r.actual, r.expected, r.ratio) for r in table.rows] == [
+        (("f", "a"), 1, 1, 1, 1.0),
+        (("m", "a"), 2, 6, 2, 3.0),
+        ((None, "b"), 1, 3, 2, 1.5),
     ]
+    assert table.confidence == 0.95
     assert table.to_dict()["rows"][2]["group"] == (None, "b")
+    shown = table._repr_html_()
+    assert "<td>missing, b</td><td>1</td><td>1</td><td>3</td><td>2</td><td>1.5</td>" in shown
+    assert "with 0.95 confidence" in shown
 
 
 # Probabilities
@@ -157,8 +145,13 @@ def test_calibration_error_of_the_truth_is_chance_alone():
     assert expected_calibration_error(y, probability / 2) > 0.1
 
 
-def test_calibration_error_wants_probabilities():
-    with pytest.raises(InvalidInputError, match=r"in \[0, 1\], got 1\.5 in row 1\. Pass predict_"):
-        expected_calibration_error([0, 1], [0.2, 1.5])
-    with pytest.raises(InvalidInputError, match="y_true must hold 0 and 1 only, got 3"):
-        expected_calibration_error([0, 3], [0.2, 0.5])
+@pytest.mark.parametrize(
+    ("y_true", "y_prob", "text"),
+    [
+        ([0, 1], [0.2, 1.5], r"in \[0, 1\], got 1\.5 in row 1\. Pass predict_"),
+        ([0, 3], [0.2, 0.5], "y_true must hold 0 and 1 only, got 3"),
+    ],
+)
+def test_calibration_error_wants_probabilities(y_true, y_prob, text):
+    with pytest.raises(InvalidInputError, match=text):
+        expected_calibration_error(y_true, y_prob)

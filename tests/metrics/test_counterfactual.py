@@ -1,9 +1,12 @@
+"""Flip metrics against the paper's sums, written as loops over scipy's and scikit-learn's."""
+
 import time
-from collections.abc import Callable
-from typing import Any
+from itertools import permutations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 from sklearn.metrics import (
     average_precision_score,
@@ -25,13 +28,17 @@ from fcorr.metrics import (
     mae_gap,
     rmse_gap,
 )
+from fcorr.metrics.counterfactual import sum_of_distances, sum_over_pairs
 
 CLASS_GAPS = [f1_gap, auroc_gap, auprc_gap]
-AMOUNT_GAPS = [rmse_gap, mae_gap]
 
 
-def f1_at_half(y_true: Any, scores: Any, sample_weight: Any) -> float:
-    return float(f1_score(y_true, scores >= 0.5, sample_weight=sample_weight))
+def f1_at_half(y_true, scores, sample_weight):
+    return f1_score(y_true, scores >= 0.5, sample_weight=sample_weight)
+
+
+def avgif(y_true, flips, **options):
+    return average_individual_fairness(flips, **options)
 
 
 ORACLES = {
@@ -43,90 +50,54 @@ ORACLES = {
 }
 
 
-def make_flips(
-    seed: int = 0, n: int = 120, n_categories: int = 3
-) -> tuple[Any, FlippedScores, Any]:
-    rng = np.random.default_rng(seed)
-    flips = FlippedScores(
-        tuple(range(n_categories)),
-        rng.integers(0, n_categories, n),
-        np.round(rng.random((n, n_categories)), 2),
-    )
+def make_flips(n=120, n_categories=3):
+    rng = np.random.default_rng(0)
+    original, scores = rng.integers(0, n_categories, n), rng.random((n, n_categories))
+    flips = FlippedScores(tuple(range(n_categories)), original, np.round(scores, 2))
     return rng.integers(0, 2, n), flips, rng.random(n)
-
-
-def triple_loop(flips: FlippedScores, compare: Callable[[Any, int, int], float]) -> float:
-    """Transcribe the paper's sum: over s_i, and over s_j and s_k that differ."""
-    n_categories = len(flips.categories)
-    total = 0.0
-    for i in range(n_categories):
-        rows = flips.original == i
-        for j in range(n_categories):
-            for k in range(n_categories):
-                if j != k:
-                    total += compare(rows, j, k)
-    return total / (n_categories * (n_categories - 1))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_categories", [2, 3, 5])
-def test_avgif_agrees_with_a_triple_loop(n_categories: int, weighted: bool) -> None:
-    _, flips, weight = make_flips(n_categories=n_categories)
+@pytest.mark.parametrize("metric", [avgif, *ORACLES])
+def test_the_papers_sum_over_the_original_and_pairs_of_categories(metric, n_categories, weighted):
+    y_true, flips, weight = make_flips(n_categories=n_categories)
     weight = weight if weighted else np.ones(len(flips))
 
-    def compare(rows: Any, j: int, k: int) -> float:
-        scores, w = flips.scores[rows], weight[rows]
-        return float(wasserstein_distance(scores[:, j], scores[:, k], w, w))
+    def compare(rows, a, b):
+        w = weight[rows]
+        if metric is avgif:
+            return wasserstein_distance(a, b, w, w)
+        of_a, of_b = (ORACLES[metric](y_true[rows], c, sample_weight=w) for c in (a, b))
+        return abs(of_a - of_b)
 
-    value = average_individual_fairness(flips, sample_weight=weight if weighted else None)
-    assert value == pytest.approx(triple_loop(flips, compare))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("gap", ORACLES)
-def test_gaps_agree_with_a_triple_loop(gap: Any, weighted: bool) -> None:
-    y_true, flips, weight = make_flips()
-    weight = weight if weighted else None
-
-    def compare(rows: Any, j: int, k: int) -> float:
-        w = None if weight is None else weight[rows]
-        under_j, under_k = (
-            ORACLES[gap](y_true[rows], flips.scores[rows, c], sample_weight=w) for c in (j, k)
-        )
-        return float(abs(under_j - under_k))
-
-    assert gap(y_true, flips, sample_weight=weight) == pytest.approx(triple_loop(flips, compare))
+    total = 0.0
+    for i in range(n_categories):
+        rows = flips.original == i
+        total += sum(compare(rows, a, b) for a, b in permutations(flips.scores[rows].T, 2))
+    expected = total / (n_categories * (n_categories - 1))
+    options = {"sample_weight": weight if weighted else None}
+    assert metric(y_true, flips, **options) == pytest.approx(expected)
+    mean = metric(y_true, flips, normalize="mean", **options)
+    assert mean == pytest.approx(expected / n_categories)
 
 
 @pytest.mark.parametrize("gap", ORACLES)
-def test_gaps_do_not_depend_on_how_many_categories_are_compared_at_once(
-    gap: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gaps_do_not_depend_on_how_many_categories_are_compared_at_once(gap, monkeypatch):
     y_true, flips, weight = make_flips(n_categories=5)
     expected = gap(y_true, flips, sample_weight=weight)
     monkeypatch.setattr("fcorr.metrics.counterfactual.BLOCK_SIZE", 2 * len(flips) // 5)
     assert gap(y_true, flips, sample_weight=weight) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("gap", ORACLES)
-def test_mean_is_the_papers_sum_over_the_number_of_categories(gap: Any) -> None:
-    y_true, flips, _ = make_flips()
-    assert gap(y_true, flips, normalize="mean") == pytest.approx(gap(y_true, flips) / 3)
-    assert average_individual_fairness(flips, normalize="mean") == pytest.approx(
-        average_individual_fairness(flips) / 3
-    )
-
-
-def test_f1_gap_decides_at_the_threshold() -> None:
+def test_f1_gap_decides_at_the_threshold():
     flips = FlippedScores(("f", "m"), [0, 0, 1, 1], [[0.3, 0.2], [0, 0], [0.3, 0.3], [0, 0]])
-    y_true = [1, 0, 1, 0]
-    assert f1_gap(y_true, flips) == 0.0
-    assert f1_gap(y_true, flips, threshold=0.3) == 1.0
-    assert f1_gap(y_true, flips, threshold=0.31) == 0.0
+    gaps = [f1_gap([1, 0, 1, 0], flips, threshold=threshold) for threshold in (0.5, 0.3, 0.31)]
+    assert gaps == [0.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize("gap", CLASS_GAPS)
-def test_a_category_with_one_class_is_left_out_by_name_and_count(gap: Any) -> None:
+def test_a_category_with_one_class_is_left_out_by_name_and_count(gap):
     y_true = [1, 0, 1, 1, 1]
     flips = FlippedScores(
         ("a", "b", "c"),
@@ -142,100 +113,143 @@ def test_a_category_with_one_class_is_left_out_by_name_and_count(gap: Any) -> No
     assert caught[0].filename == __file__
     with pytest.warns(NotEstimableWarning):
         assert value == gap(y_true, flips) > 0  # one category remains: its sum is its mean
+    with pytest.warns(NotEstimableWarning, match="3 of 3"):
+        assert np.isnan(gap([1, 1, 1, 1, 1], flips))
 
 
-@pytest.mark.parametrize("gap", AMOUNT_GAPS)
-def test_a_category_without_rows_is_left_out(gap: Any) -> None:
-    flips = FlippedScores(("a", "b", "c"), [0, 2], [[0.0, 1, 2], [0, 1, 2]])
-    with pytest.warns(NotEstimableWarning, match=r"1 of 3 .* which have no rows .* 'b \(n=0\)'"):
-        assert gap([0, 0], flips, normalize="mean") == pytest.approx(8 / 6)
-    with pytest.warns(NotEstimableWarning, match=r"1 of 3 .* which have no rows .* 'b \(n=0\)'"):
-        assert average_individual_fairness(flips, normalize="mean") == pytest.approx(8 / 6)
+@pytest.mark.parametrize("weight", [None, [2, 2, 0]], ids=["no rows", "no weight"])
+@pytest.mark.parametrize("metric", [rmse_gap, mae_gap, average_individual_fairness])
+def test_a_category_without_rows_is_left_out(metric, weight):
+    flips = FlippedScores(("a", "b", "c"), [0, 2, 1], [[0.0, 1, 2], [0, 1, 2], [0, 1, 9]])
+    flips = flips if weight else flips.take([0, 1])
+    arguments = (flips,) if metric is average_individual_fairness else ([0] * len(flips), flips)
+    with pytest.warns(
+        NotEstimableWarning, match=r"1 of 3 .* have no rows .* 'b \(n=0\)'"
+    ) as caught:
+        value = metric(*arguments, normalize="mean", sample_weight=weight)
+    assert value == pytest.approx(8 / 6)
+    assert caught[0].filename == __file__
 
 
-def test_a_category_whose_rows_weigh_nothing_has_no_rows() -> None:
-    flips = FlippedScores(("a", "b"), [0, 1], [[0.0, 1.0], [0.0, 9.0]])
-    with pytest.warns(NotEstimableWarning, match=r"1 of 2 .* 'b \(n=0\)'"):
-        assert average_individual_fairness(flips, sample_weight=[2, 0]) == 1.0
-
-
-@pytest.mark.parametrize("gap", CLASS_GAPS)
-def test_nan_when_no_category_is_estimable(gap: Any) -> None:
-    flips = FlippedScores(("a", "b"), [0, 1], [[0.0, 1.0], [0.0, 1.0]])
-    with pytest.warns(NotEstimableWarning, match="2 of 2"):
-        assert np.isnan(gap([0, 1], flips))
-
-
-def test_a_swap_that_the_distribution_hides_is_a_change_of_rows() -> None:
+def test_a_swap_that_the_distribution_hides_is_a_change_of_rows():
     flips = FlippedScores(("f", "m"), [0, 0, 1, 1], [[0.2, 0.8], [0.8, 0.2]] * 2)
     assert average_individual_fairness(flips) == 0.0
     assert flip_changes(flips)["mean"] == pytest.approx(0.6)
     assert decisions_flipped(flips) == 1.0
 
 
-def test_quantiles_of_changes_are_changes_of_rows() -> None:
+def test_quantiles_of_changes_are_changes_of_rows():
     change = np.arange(1, 101) / 4
     flips = FlippedScores(("f", "m"), np.arange(100) % 2, np.column_stack([0 * change, change]))
-    assert flip_changes(flips) == {
-        "mean": 50.5 / 4,
-        "max": 100 / 4,
-        "q50": 50 / 4,
-        "q90": 90 / 4,
-        "q95": 95 / 4,
-        "q99": 99 / 4,
-    }
+    expected = {"mean": 50.5, "max": 100, "q50": 50, "q90": 90, "q95": 95, "q99": 99}
+    assert flip_changes(flips) == {name: value / 4 for name, value in expected.items()}
 
 
-def test_decisions_flipped_counts_weight() -> None:
+def test_decisions_flipped_counts_weight():
     flips = FlippedScores(("f", "m"), [0, 1], [[0.1, 0.6], [0.1, 0.2]])
     assert decisions_flipped(flips, sample_weight=[1, 3]) == 0.25
     assert decisions_flipped(flips, 0.15, sample_weight=[1, 3]) == 1.0
     assert decisions_flipped(flips, 0.6) == 0.5  # a score at the threshold is a positive decision
 
 
+Y, FLIPS, _ = make_flips()
+
+
 @pytest.mark.parametrize("gap", ORACLES)
-def test_bad_input(gap: Any) -> None:
-    y_true, flips, _ = make_flips()
-    with pytest.raises(
-        InvalidInputError, match=r"'paper' or 'mean', got 'means'. Did you mean 'mean'"
-    ):
-        gap(y_true, flips, normalize="means")
-    with pytest.raises(InvalidInputError, match="same number of rows, got y_true 119, flips 120"):
-        gap(y_true[1:], flips)
-    with pytest.raises(InvalidInputError, match="one value per row, got 2 for 120 rows"):
-        gap(y_true, flips, sample_weight=[1, 1])
+@pytest.mark.parametrize(
+    ("y_true", "options", "text"),
+    [
+        (Y, {"normalize": "means"}, r"'paper' or 'mean', got 'means'. Did you mean 'mean'"),
+        (Y[1:], {}, "same number of rows, got y_true 119, flips 120"),
+        (Y, {"sample_weight": [1, 1]}, "one value per row, got 2 for 120 rows"),
+    ],
+)
+def test_bad_input_of_gaps(gap, y_true, options, text):
+    with pytest.raises(InvalidInputError, match=text):
+        gap(y_true, FLIPS, **options)
 
 
-@pytest.mark.parametrize("metric", [average_individual_fairness, flip_changes, decisions_flipped])
-def test_a_bare_array_does_not_say_which_category_is_which(metric: Any) -> None:
-    with pytest.raises(
-        InvalidInputError, match=r"FlippedScores, got ndarray\. Make them with flip_"
-    ):
-        metric(np.zeros((3, 2)))
-
-
-@pytest.mark.parametrize("gap", CLASS_GAPS)
-def test_class_gaps_ask_for_classes(gap: Any) -> None:
-    _, flips, _ = make_flips()
-    with pytest.raises(
-        InvalidInputError, match=r"0 and 1 only, got 0.5 in row 0. Code the classes"
-    ):
-        gap(np.full(len(flips), 0.5), flips)
+HALF, NAN = np.full(len(FLIPS), 0.5), float("nan")
 
 
 @pytest.mark.parametrize(
-    "metric", [decisions_flipped, lambda flips, t: f1_gap([0], flips, threshold=t)]
+    ("metric", "arguments", "text"),
+    [
+        *((gap, (HALF, FLIPS), r"only, got 0.5 in row 0. Code the classes") for gap in CLASS_GAPS),
+        *(
+            (metric, (np.zeros((3, 2)),), r"FlippedScores, got ndarray\. Make them with flip_")
+            for metric in (average_individual_fairness, flip_changes, decisions_flipped)
+        ),
+        (decisions_flipped, (FLIPS, NAN), r"threshold must be a finite number, got nan. Choose"),
+    ],
 )
-def test_a_threshold_must_be_a_number_that_scores_can_reach(metric: Any) -> None:
-    _, flips, _ = make_flips()
-    with pytest.raises(
-        InvalidInputError, match=r"threshold must be a finite number, got nan. Choose"
-    ):
-        metric(flips, float("nan"))
+def test_bad_input(metric, arguments, text):
+    with pytest.raises(InvalidInputError, match=text):
+        metric(*arguments)
+
+
+def test_bad_threshold_of_f1():
+    with pytest.raises(InvalidInputError, match=r"threshold must be a finite number, got nan. Cho"):
+        f1_gap(Y, FLIPS, threshold=NAN)
+
+
+# The sums over pairs themselves
+
+# A few values with ties among them, and a few that no two samples share.
+VALUE = st.one_of(st.integers(-2, 2).map(float), st.floats(-5, 5, allow_subnormal=False))
+SAMPLES = st.integers(1, 8).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.lists(VALUE, min_size=n, max_size=n), min_size=2, max_size=4),
+        st.lists(st.sampled_from([0.25, 1.0, 3.0]), min_size=n, max_size=n),
+    )
+)
+
+
+def pair_by_pair(samples, weight):
+    return sum(wasserstein_distance(a, b, weight, weight) for a, b in permutations(samples, 2))
+
+
+@given(st.lists(VALUE, min_size=1, max_size=12))
+def test_sum_over_pairs_agrees_with_all_pairs(values):
+    expected = sum(abs(a - b) for a in values for b in values)
+    found = sum_over_pairs(np.array([values, np.zeros(len(values))]))
+    assert found.tolist() == pytest.approx([expected, 0.0], abs=1e-9)  # each line has its own
+
+
+@given(SAMPLES)
+@settings(max_examples=150, deadline=None)
+def test_distances_agree_with_scipy(samples_and_weight):
+    samples, weight = (np.array(values) for values in samples_and_weight)
+    before = samples.copy()
+    expected = pair_by_pair(samples, weight)
+    assert sum_of_distances(samples, weight) == pytest.approx(expected, abs=1e-12)
+    np.testing.assert_array_equal(samples, before)  # not sorted in place
+
+
+def test_equal_weights_take_the_short_way_to_the_same_value():
+    samples = np.random.default_rng(0).normal(size=(3, 101))
+    equal, nearly_equal = np.full((2, 101), 2.0)
+    nearly_equal[0] += 1e-12
+    short, long = sum_of_distances(samples, equal), sum_of_distances(samples, nearly_equal)
+    assert short == pytest.approx(long)
+
+
+@pytest.mark.parametrize("block_size", [1, 7, 64])
+def test_distances_do_not_depend_on_the_blocks(block_size, monkeypatch):
+    rng = np.random.default_rng(1)
+    samples, weight = np.round(rng.normal(size=(5, 40)), 1), rng.random(40)
+    expected = pair_by_pair(samples, weight)
+    monkeypatch.setattr("fcorr.metrics.counterfactual.BLOCK_SIZE", block_size)
+    assert sum_of_distances(samples, weight) == pytest.approx(expected)
+    assert sum_of_distances(np.tile(samples[0], (5, 1)), weight) == 0.0
+
+
+def test_equal_values_give_exactly_zero():
+    assert sum_over_pairs(np.full((3, 1001), 0.1)).tolist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.slow
-def test_a_million_rows_and_nine_categories_take_seconds() -> None:
+def test_a_million_rows_and_nine_categories_take_seconds():
     _, flips, weight = make_flips(n=1_000_000, n_categories=9)
     start = time.perf_counter()
     average_individual_fairness(flips)

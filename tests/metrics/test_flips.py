@@ -1,117 +1,190 @@
-from typing import Any
+"""Every row is scored under every value of its sensitive columns, in any library's table."""
+
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import wasserstein_distance
+from sklearn.metrics import roc_auc_score, root_mean_squared_error
 
 from fcorr._core import InvalidInputError
-from fcorr.metrics import FlippedScores, flip_scores
+from fcorr.metrics import (
+    FlippedScores,
+    auprc_gap,
+    auroc_gap,
+    average_individual_fairness,
+    decisions_flipped,
+    f1_gap,
+    flip_changes,
+    flip_scores,
+    group_rates,
+    mae_gap,
+    rmse_gap,
+)
+from fcorr.metrics._checks import encode_labels, is_missing
+from fcorr.metrics.flips import choose_values, quantile_groups
 
-SEX = ["m", "f", "f"]
-AGE = [30, 40, 50]
-EFFECT = {"f": 0, "m": 1, "x": 5}
-FLIPPED = [[30, 31], [40, 41], [50, 51]]
+NAN = float("nan")
+AGE = [30, 40, 50, 60]
+EFFECT = {"f": 1, "m": 2, "x": 5, 1: 1, 2: 2, 3: 5}
+SEX, SOME = ["m", "f", "f", "m"], ["m", None, "f", None]
 
 
-def pandas(labels: Any = None) -> pd.DataFrame:
-    sex = SEX if labels is None else labels
-    return pd.DataFrame({"sex": sex, "age": AGE}, index=[5, 5, 9])
+def objects(missing):
+    return pd.Series(["m", missing, "f", missing], dtype=object)
 
 
-TABLES: dict[str, Any] = {
-    "pandas": pandas(),
-    "pandas categorical": pandas(pd.Categorical(SEX, categories=["x", "m", "f"])),
-    "pandas ordered": pandas(pd.Categorical(SEX, categories=["x", "m", "f"], ordered=True)),
-    "polars": pl.DataFrame({"sex": SEX, "age": AGE}),
-    "polars categorical": pl.DataFrame({"sex": pl.Series(SEX, dtype=pl.Categorical), "age": AGE}),
-    "polars enum": pl.DataFrame(
-        {"sex": pl.Series(SEX, dtype=pl.Enum(["x", "m", "f"])), "age": AGE}
-    ),
-    "pyarrow": pa.table({"sex": SEX, "age": AGE}),
-    "pyarrow dictionary": pa.table({"sex": pa.array(SEX).dictionary_encode(), "age": AGE}),
+KNOWN = {
+    "pandas text": pd.Series(SEX),
+    "pandas categorical": pd.Series(pd.Categorical(SEX, ["x", "m", "f"])),
+    "pandas ordered": pd.Series(pd.Categorical(SEX, ["x", "m", "f"], ordered=True)),
+    "pandas floats": pd.Series([2.0, 1, 1, 2]),
+    "pandas integers": pd.Series([2, 1, 1, 2], dtype="Int64"),
+    "polars text": pl.Series(SEX),
+    "polars categorical": pl.Series(SEX, dtype=pl.Categorical),
+    "polars enum": pl.Series(SEX, dtype=pl.Enum(["x", "m", "f"])),
+    "polars integers": pl.Series([2, 1, 1, 2]),
+    "pyarrow text": pa.array(SEX),
+    "pyarrow integers": pa.array([2, 1, 1, 2]),
+    "pyarrow dictionary": pa.array(SEX).dictionary_encode(),
+    "numpy objects": np.array(SEX, dtype=object),
+    "numpy floats": np.array([2.0, 1, 1, 2]),
+}
+MISSING = {
+    "pandas text": pd.Series(SOME),
+    "pandas None": objects(None),
+    "pandas NaN among text": objects(np.nan),
+    "pandas NA among text": objects(pd.NA),
+    "pandas categorical": pd.Series(SOME, dtype="category"),
+    "pandas ordered": pd.Series(pd.Categorical(SOME, ["x", "m", "f"], ordered=True)),
+    "pandas floats": pd.Series([2.0, NAN, 1.0, NAN]),
+    "pandas integers": pd.Series([2, None, 1, None], dtype="Int64"),
+    "pandas from arrow": pd.Series([2, None, 1, None], dtype="int64[pyarrow]"),
+    "polars text": pl.Series(SOME),
+    "polars categorical": pl.Series(SOME, dtype=pl.Categorical),
+    "polars enum": pl.Series(SOME, dtype=pl.Enum(["x", "m", "f"])),
+    "polars null": pl.Series([2, None, 1, None]),
+    "polars NaN": pl.Series([2.0, NAN, 1.0, NAN]),
+    "polars NaN and null": pl.Series([2.0, None, 1.0, NAN]),
+    "pyarrow text": pa.array(SOME),
+    "pyarrow dictionary": pa.array(SOME).dictionary_encode(),
+    "pyarrow NaN and null": pa.array([2.0, NAN, 1.0, None]),
+    "numpy objects": np.array(SOME, dtype=object),
+    "numpy NaN among objects": np.array(["m", np.nan, "f", np.nan], dtype=object),
+    "numpy floats": np.array([2.0, NAN, 1.0, NAN]),
 }
 
 
-def columns_of(table: Any) -> tuple[list[str], list[int]]:
-    if isinstance(table, pa.Table):
-        return table["sex"].to_pylist(), table["age"].to_pylist()
-    return list(table["sex"]), list(table["age"])
+def table_with(column):
+    if isinstance(column, pd.Series):
+        return pd.DataFrame({"sex": column, "age": AGE}).set_axis([5, 5, 9, 0])
+    if isinstance(column, pl.Series):
+        return pl.DataFrame({"sex": column, "age": AGE})
+    if isinstance(column, np.ndarray):
+        return np.column_stack([column, np.array(AGE, dtype=column.dtype)])
+    return pa.table({"sex": column, "age": AGE})
 
 
-def dtype_of(table: Any) -> Any:
+def column_of(table, name):
+    if isinstance(table, np.ndarray):
+        return list(table[:, ["sex", "age"].index(name)])
+    return table[name].to_pylist() if isinstance(table, pa.Table) else list(table[name])
+
+
+def dtype_of(table):
+    if isinstance(table, np.ndarray):
+        return table.dtype
     return table["sex"].type if isinstance(table, pa.Table) else table["sex"].dtype
 
 
-def age_and_sex(table: Any) -> Any:
-    sex, age = columns_of(table)
-    return np.array([years + EFFECT[label] for years, label in zip(age, sex, strict=True)])
+def sex_of(table):
+    return 0 if isinstance(table, np.ndarray) else "sex"
 
 
-each_table = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
+def age_and_sex(table):
+    return [
+        age + (0 if is_missing(sex) else EFFECT[sex])
+        for age, sex in zip(column_of(table, "age"), column_of(table, "sex"), strict=True)
+    ]
 
 
-@each_table
-def test_every_row_is_scored_under_every_category(table: Any) -> None:
-    flips = flip_scores(age_and_sex, table, "sex")
-    assert flips.categories == ("f", "m")
-    assert flips.original.tolist() == [1, 0, 0]
-    assert flips.scores.tolist() == FLIPPED
-    assert flips.factual.tolist() == age_and_sex(table).tolist() == [31, 40, 50]
+@pytest.mark.parametrize(
+    "column", [*KNOWN.values(), *MISSING.values()], ids=[*KNOWN, *(f"{k}, some" for k in MISSING)]
+)
+def test_every_row_is_scored_under_every_category(column):
+    table, seen = table_with(column), []
 
-
-@each_table
-def test_predict_sees_the_same_kind_of_table_and_column(table: Any) -> None:
-    seen: list[Any] = []
-
-    def predict(flipped: Any) -> Any:
+    def predict(flipped):
         seen.append(flipped)
         return age_and_sex(flipped)
 
-    before = columns_of(table)
-    flip_scores(predict, table, "sex")
-    assert columns_of(table) == before  # the table itself is as it was
-    assert [columns_of(flipped)[0] for flipped in seen] == [["f"] * 3, ["m"] * 3]
-    for flipped in seen:
+    before = [str(value) for value in column_of(table, "sex")]
+    flips = flip_scores(predict, table, sex_of(table))
+    own = [None if is_missing(value) else value for value in column_of(table, "sex")]
+    names = ("f", "m") if "m" in own else (1, 2)
+    assert flips.categories == ((*names, None) if None in own else names)
+    assert flips.groups == own
+    effects = [0 if name is None else EFFECT[name] for name in flips.categories]
+    assert flips.scores.tolist() == [[age + effect for effect in effects] for age in AGE]
+    assert flips.factual.tolist() == age_and_sex(table)
+
+    assert [str(value) for value in column_of(table, "sex")] == before  # the table is as it was
+    for flipped, name in zip(seen, flips.categories, strict=True):
         assert type(flipped) is type(table)
         assert dtype_of(flipped) == dtype_of(table)
+        written = column_of(flipped, "sex")
+        if name is None:  # as the table writes it
+            assert all(is_missing(value) for value in written)
+            assert {type(value) for value in written} == {type(column_of(table, "sex")[1])}
+        else:
+            assert written == [name] * 4
         if isinstance(table, pd.DataFrame):
             pd.testing.assert_index_equal(flipped.index, table.index)
             pd.testing.assert_index_equal(flipped.columns, table.columns)
 
 
-@each_table
-def test_a_category_that_no_row_has_can_be_asked_for(table: Any) -> None:
-    flips = flip_scores(age_and_sex, table, "sex", categories=["m", "x", "f"])
-    assert flips.categories == ("m", "x", "f")
-    assert flips.original.tolist() == [0, 2, 2]
-    assert flips.scores.tolist() == [[31, 35, 30], [41, 45, 40], [51, 55, 50]]
+@pytest.mark.parametrize("new", ["x", None, NAN, pd.NA], ids=str)
+@pytest.mark.parametrize("column", KNOWN.values(), ids=KNOWN.keys())
+def test_a_category_that_no_row_has_can_be_asked_for(column, new):
+    table = table_with(column)
+    names = ("f", "m") if "m" in column_of(table, "sex") else (1, 2)
+    if isinstance(new, str):
+        category, effect = ("x" if names == ("f", "m") else 3), 5
+    else:
+        category, effect = None, 0
+    asked = [category if category else new, *names]
+    flips = flip_scores(age_and_sex, table, sex_of(table), categories=asked)
+    assert flips.categories == (category, *names)
+    assert flips.original.tolist() == [2, 1, 1, 2]
+    assert flips.scores.tolist() == [[age + effect, age + 1, age + 2] for age in AGE]
 
 
 @pytest.mark.parametrize("position", [1, -1, np.int64(1)])
-def test_numpy_array(position: int) -> None:
+def test_numpy_array(position):
     X = np.array([[30.0, 1], [40, 0], [50, 0]])
     before = X.copy()
-    seen: list[Any] = []
+    seen = []
 
-    def predict(flipped: Any) -> Any:
+    def predict(flipped):
         seen.append(flipped)
         return flipped.sum(axis=1)
 
     flips = flip_scores(predict, X, position)
     np.testing.assert_array_equal(X, before)
-    assert flips.scores.tolist() == FLIPPED
+    assert flips.scores.tolist() == [[30, 31], [40, 41], [50, 51]]
     assert [flipped[:, 1].tolist() for flipped in seen] == [[0.0] * 3, [1.0] * 3]
+    text = np.array([["m", "a"], ["f", "a"]])
+    assert flip_scores(lambda X: X[:, 0] == "m", text, 0).scores.tolist() == [[0, 1], [0, 1]]
 
 
-def test_numpy_array_of_text() -> None:
-    X = np.array([["m", "a"], ["f", "a"]])
-    flips = flip_scores(lambda X: X[:, 0] == "m", X, 0)
-    assert flips.scores.tolist() == [[0, 1], [0, 1]]
-
-
-def test_the_footnote_of_the_paper() -> None:
+def test_the_footnote_of_the_paper():
     # 40 men and 60 women make four partitions of 40, 40, 60 and 60, in all 200 rows.
     table = pd.DataFrame({"gender": ["male"] * 40 + ["female"] * 60, "row": np.arange(100.0)})
     flips = flip_scores(
@@ -122,11 +195,10 @@ def test_the_footnote_of_the_paper() -> None:
     )
     men, women = flips.take(flips.original == 0), flips.take(flips.original == 1)
     assert (len(men), len(women), flips.scores.size) == (40, 60, 200)
-    factual = table["row"] + 1000 * (table["gender"] == "female")
-    np.testing.assert_array_equal(men.scores[:, 0], factual[:40])  # the men as they are
-    np.testing.assert_array_equal(men.scores[:, 1], factual[:40] + 1000)  # counterfactual women
-    np.testing.assert_array_equal(women.scores[:, 0], factual[40:] - 1000)  # counterfactual men
-    np.testing.assert_array_equal(women.scores[:, 1], factual[40:])  # the women as they are
+    np.testing.assert_array_equal(men.scores[:, 0], np.arange(40))  # the men as they are
+    np.testing.assert_array_equal(men.scores[:, 1], 1000 + np.arange(40))  # counterfactual women
+    np.testing.assert_array_equal(women.scores[:, 0], np.arange(40, 100))  # counterfactual men
+    np.testing.assert_array_equal(women.scores[:, 1], 1000 + np.arange(40, 100))  # as they are
 
 
 @pytest.mark.parametrize(
@@ -137,132 +209,530 @@ def test_the_footnote_of_the_paper() -> None:
         lambda p: p[:, None],
         lambda p: np.column_stack([1 - p, p]),
         lambda p: np.column_stack([1 - p, p]).astype(np.float32),
-        lambda p: pd.Series(p),
-        lambda p: pl.Series(p),
+        pd.Series,
+        pl.Series,
         lambda p: pa.chunked_array([p]),
         lambda p: pd.DataFrame({"no": 1 - p, "yes": p}),
     ],
 )
-def test_scores_in_several_shapes(shape: Any) -> None:
-    flips = flip_scores(lambda X: shape(age_and_sex(X) / 100), pandas(), "sex")
-    np.testing.assert_allclose(flips.scores, np.array(FLIPPED) / 100, rtol=1e-6)
+def test_scores_in_several_shapes(shape):
+    table = table_with(KNOWN["pandas text"])
+    flips = flip_scores(lambda X: shape(np.array(age_and_sex(X)) / 100), table, "sex")
+    np.testing.assert_allclose(
+        flips.scores, [[(age + 1) / 100, (age + 2) / 100] for age in AGE], rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
     ("output", "text"),
     [
-        (
-            np.zeros((3, 4)),
-            r"one score per row .* for 3 rows, got shape \(3, 4\). Wrap it to choose",
-        ),
-        (np.zeros((3, 2)), r"two columns of probabilities .* got shape \(3, 2\)"),
-        (np.zeros(2), r"for 3 rows, got shape \(2,\)"),
+        (np.zeros((4, 5)), r"one score per row .* for 4 rows, got shape \(4, 5\). Wrap it to"),
+        (np.zeros((4, 2)), r"two columns of probabilities .* got shape \(4, 2\)"),
+        (np.zeros(2), r"for 4 rows, got shape \(2,\)"),
         (0.5, r"got shape \(\)"),
-        (["a", "b", "c"], r"predict\(X\) must hold numbers"),
-        ([1, np.nan, 2], r"predict\(X\) must be finite, got 1 missing"),
-        (np.full((3, 2), np.nan), r"predict\(X\) must be finite, got 3 missing"),
+        (["a", "b", "c", "d"], r"predict\(X\) must hold numbers"),
+        ([1, np.nan, 2, 2], r"predict\(X\) must be finite, got 1 missing"),
+        (np.full((4, 2), np.nan), r"predict\(X\) must be finite, got 4 missing"),
     ],
 )
-def test_bad_scores(output: Any, text: str) -> None:
+def test_bad_scores(output, text):
     with pytest.raises(InvalidInputError, match=text):
-        flip_scores(lambda X: output, pandas(), "sex")
+        flip_scores(lambda X: output, table_with(KNOWN["pandas text"]), "sex")
+
+
+# Several columns: every combination of their values
+
+RACE, SEXES = {"a": 0.0, "b": 0.5, "c": 2.0}, {"f": 0.0, "m": 0.125}
+PAIRS = list(product(RACE, SEXES))
+
+
+def make_people(n=120):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "race": rng.permutation(np.resize(list(RACE), n)),
+            "x": rng.integers(0, 16, n) / 8,
+            "sex": rng.permutation(np.resize(list(SEXES), n)),
+            "age": rng.permutation(np.resize(np.arange(20, 80), n)),
+        }
+    )
+
+
+def additive(table):
+    return table["x"] + table["race"].map(RACE) + table["sex"].map(SEXES)
+
+
+def interacting(table):
+    """Neither column alone tells the score: their combination does."""
+    odd = (table["race"] == "a") ^ (table["sex"] == "f")
+    return 0.25 * table["x"] * (1 + odd) - 0.1 * (table["race"] == "c")
+
+
+@pytest.mark.parametrize("make", [lambda X: X, pl.from_pandas, pa.Table.from_pandas])
+def test_every_row_is_scored_under_every_combination(make):
+    table = make_people()
+
+    def predict(X):
+        return additive(X if isinstance(X, pd.DataFrame) else X.to_pandas())
+
+    flips = flip_scores(predict, make(table), ["race", "sex"])
+    assert flips.categories == tuple(PAIRS)
+    assert flips.groups == list(zip(table["race"], table["sex"], strict=True))
+    for j, (race, sex) in enumerate(PAIRS):
+        np.testing.assert_array_equal(flips.scores[:, j], table["x"] + RACE[race] + SEXES[sex])
+    np.testing.assert_array_equal(flips.factual, additive(table))
+    assert flips.factual_scores is None  # every row's own combination is among them
+
+
+def test_combinations_in_an_array():
+    X = np.array([[0, 7.0, 1], [1, 9.0, 0]])
+    flips = flip_scores(lambda X: X @ [1, 10, 100], X, [2, 0])
+    assert flips.categories == ((0, 0), (0, 1), (1, 0), (1, 1))
+    assert flips.original.tolist() == [2, 1]
+    assert flips.scores.tolist() == [[70, 71, 170, 171], [90, 91, 190, 191]]
 
 
 @pytest.mark.parametrize(
-    ("X", "sensitive", "text"),
+    ("sensitive", "categories", "expected"),
     [
-        (
-            pandas(),
-            "sexx",
-            r"name a column of X, got 'sexx'. Did you mean 'sex'\? X has 'sex', 'age'",
-        ),
-        (pandas(), 0, r"name a column of X, got 0"),
-        (np.zeros((2, 3)), 3, r"position of a column .* got 3 for 3 columns. Pass an integer"),
-        (np.zeros((2, 3)), "sex", r"position of a column .* got 'sex'"),
-        (np.zeros(3), 0, r"X must have rows and columns, got an array of shape \(3,\)"),
-        ([[1, 2]], 0, r"X must be a pandas, polars or pyarrow table .* got list"),
-        (pl.LazyFrame({"sex": SEX}), "sex", r"in memory .* got LazyFrame. Collect"),
-        (
-            pandas(["f"] * 3),
-            "sex",
-            r"two categories or more, .* 'sex' has 1: 'f'. Pass categories=",
-        ),
-        (pandas()[:0], "sex", r"the sensitive column 'sex' must have rows, got none"),
+        (("sex", "race"), None, tuple(product("fm", "abc"))),  # the caller's order
+        (["sex"], None, ("f", "m")),  # a list of one column is that column
+        (["race", "sex"], {"race": ["c", "a", "b"], "sex": None}, tuple(product("cab", "fm"))),
+        ("sex", {"sex": ["m", "f"]}, ("m", "f")),
     ],
 )
-def test_bad_table(X: Any, sensitive: Any, text: str) -> None:
+def test_order_of_columns_and_values(sensitive, categories, expected):
+    table = make_people()
+    flips = flip_scores(additive, table, sensitive, categories=categories)
+    assert flips.categories == expected
+    np.testing.assert_array_equal(flips.factual, additive(table))
+
+
+def test_metrics_of_combinations_agree_with_loops_over_tables():
+    table = make_people()
+    y = np.random.default_rng(2).integers(0, 2, len(table))
+    flips = flip_scores(interacting, table, ["race", "sex"])
+    w1 = auroc = 0.0
+    for race, sex in PAIRS:
+        rows = (table["race"] == race) & (table["sex"] == sex)
+        scores = [interacting(table[rows].assign(race=r, sex=s)).to_numpy() for r, s in PAIRS]
+        areas = [roc_auc_score(y[rows], score) for score in scores]
+        w1 += sum(wasserstein_distance(a, b) for a, b in permutations(scores, 2))
+        auroc += sum(abs(a - b) for a, b in permutations(areas, 2))
+    n_pairs = len(PAIRS) * (len(PAIRS) - 1)
+    assert average_individual_fairness(flips) == pytest.approx(w1 / n_pairs)
+    assert auroc_gap(y, flips) == pytest.approx(auroc / n_pairs)
+
+    everything = np.array([interacting(table.assign(race=r, sex=s)) for r, s in PAIRS])
+    assert flip_changes(flips)["max"] == np.ptp(everything, axis=0).max()
+    decided = everything >= 0.3
+    assert decisions_flipped(flips, 0.3) == np.mean(decided.any(axis=0) & ~decided.all(axis=0))
+
+
+def test_combinations_that_no_row_has_are_scored_and_named():
+    table = pd.DataFrame({"race": ["a", "b"], "sex": ["f", "m"], "x": [1.0, 1.0]})
+    flips = flip_scores(additive, table, ["race", "sex"])
+    with pytest.warns(UserWarning, match=r"2 of 4 .*: 'a, m \(n=0\)', 'b, f \(n=0\)'"):
+        average_individual_fairness(flips)
+
+
+def test_a_thousand_categories():
+    n, n_categories = 3000, 1000
+    rng = np.random.default_rng(0)
+    zips = [f"{i % n_categories:04}" for i in range(n)]
+    table = pd.DataFrame({"zip": zips, "x": rng.integers(0, 2**20, n) / 2**10})
+    effect = rng.permutation(n_categories) / 4
+
+    def predict(X):
+        return X["x"].to_numpy() + effect[X["zip"].astype(int)]
+
+    flips = flip_scores(predict, table, "zip")
+    np.testing.assert_array_equal(flips.factual, predict(table))
+    np.testing.assert_array_equal(flips.scores, table["x"].to_numpy()[:, None] + effect)
+    # The mean difference of 0, 1 … C−1 is (C + 1)/3; all C original categories count.
+    expected = (n_categories + 1) / 3 / 4
+    assert average_individual_fairness(flips, normalize="mean") == pytest.approx(expected)
+    assert flip_changes(flips)["q50"] == (n_categories - 1) / 4
+    below = np.full(n, -1e4)
+    assert mae_gap(below, flips, normalize="mean") == pytest.approx(expected)
+    assert rmse_gap(below, flips, normalize="mean") > 0.9 * expected
+    y = np.arange(n) // n_categories % 2  # both classes in every category
+    # Rows of a category all move by the same amount, so that their ranks do not.
+    assert auroc_gap(y, flips) == auprc_gap(y, flips) == 0.0
+    assert f1_gap(y, flips, threshold=500.0, normalize="mean") > 0
+    assert decisions_flipped(flips, 500.0) > 0
+
+
+def test_a_thousand_combinations():
+    X = np.random.default_rng(0).integers(0, 10, (2000, 4)).astype(float)
+    flips = flip_scores(lambda X: X @ [1, 10, 100, 0.5], X, [0, 1, 2])
+    effects = np.array([a + 10 * b + 100 * c for a, b, c in flips.categories])
+    assert len(effects) == 1000
+    np.testing.assert_array_equal(flips.scores, 0.5 * X[:, 3:] + effects)
+
+
+# Measurements: many numbers, flipped to a few values that stand for groups
+
+
+def curved(table):
+    return 0.01 * (table["age"] - 45.0) ** 2 * table["x"]
+
+
+def test_ten_values_and_the_rows_as_they_are():
+    table, seen = make_people(), []
+
+    def predict(X):
+        seen.append(X)
+        return curved(X)
+
+    flips = flip_scores(predict, table, "age")
+    assert (len(flips.categories), len(seen)) == (10, 11)
+    for j, age in enumerate(flips.categories):
+        assert age in set(table["age"])
+        np.testing.assert_array_equal(flips.scores[:, j], curved(table.assign(age=age)))
+    np.testing.assert_array_equal(flips.factual, curved(table))
+    np.testing.assert_array_equal(flips.factual_scores, curved(table))
+    pd.testing.assert_frame_equal(seen[-1], table)
+
+
+def test_a_rows_own_score_counts_among_those_compared():
+    # The model scores one age that is not on the grid, which only the rows of that age show.
+    table = make_people()
+    flips = flip_scores(lambda X: (X["age"] == 79).astype(float), table, "age")
+    assert 79 not in flips.categories
+    is_79 = (table["age"] == 79).to_numpy()
+    np.testing.assert_array_equal(flips.changes, is_79)
+    assert flip_changes(flips)["mean"] == is_79.mean()
+    assert decisions_flipped(flips) == is_79.mean()
+    assert average_individual_fairness(flips) == 0.0  # it compares the partitions by group alone
+
+
+def test_metrics_of_a_measurement_agree_with_loops_over_tables():
+    table = make_people(240)  # four rows of each age, fifteen ages in each quarter
+    y = np.random.default_rng(1).random(len(table))
+    flips = flip_scores(curved, table, "age", categories=4)
+    w1 = rmse = 0.0
+    edges = np.quantile(table["age"], [0.25, 0.5, 0.75])
+    for group in range(4):
+        rows = np.digitize(table["age"], edges, right=True) == group
+        np.testing.assert_array_equal(rows, flips.original == group)
+        scores = [curved(table[rows].assign(age=age)) for age in flips.categories]
+        errors = [root_mean_squared_error(y[rows], score) for score in scores]
+        w1 += sum(wasserstein_distance(a, b) for a, b in permutations(scores, 2))
+        rmse += sum(abs(a - b) for a, b in permutations(errors, 2))
+    assert average_individual_fairness(flips) == pytest.approx(w1 / 12)
+    assert rmse_gap(y, flips) == pytest.approx(rmse / 12)
+    lines = group_rates(None, flips.factual, sensitive_features=flips.groups)
+    assert [line.group for line in lines] == list(flips.categories)
+
+
+NUMBERS = {
+    "pandas integers": lambda ages: pd.DataFrame({"age": ages}),
+    "pandas floats": lambda ages: pd.DataFrame({"age": ages / 2}),
+    "pandas small integers": lambda ages: pd.DataFrame({"age": ages.astype(np.int8)}),
+    "pandas nullable": lambda ages: pd.DataFrame({"age": pd.array(ages, dtype="Int64")}),
+    "polars": lambda ages: pl.DataFrame({"age": ages.astype(np.int16)}),
+    "polars floats": lambda ages: pl.DataFrame({"age": (ages / 2).astype(np.float32)}),
+    "pyarrow": lambda ages: pa.table({"age": pa.array(ages, type=pa.int8())}),
+    "numpy": lambda ages: ages[:, None],
+    "numpy objects": lambda ages: np.array(ages.tolist(), dtype=object)[:, None],
+}
+
+
+@pytest.mark.parametrize("make", NUMBERS.values(), ids=NUMBERS.keys())
+def test_values_are_numbers_that_the_column_can_hold(make):
+    def numbers_of(table):
+        return np.asarray(table if isinstance(table, np.ndarray) else table["age"], float).ravel()
+
+    table = make(np.arange(20, 80))
+    flips = flip_scores(numbers_of, table, 0 if isinstance(table, np.ndarray) else "age")
+    np.testing.assert_array_equal(flips.scores, [[float(v) for v in flips.categories]] * 60)
+    np.testing.assert_array_equal(flips.factual, numbers_of(table))
+    assert np.bincount(flips.original).tolist() == [6] * 10
+
+
+def test_numbers_of_a_categorical_dtype_are_names():
+    table = pd.DataFrame({"zip": pd.Series(np.arange(30), dtype="category")})
+    flips = flip_scores(lambda X: X["zip"].astype(int), table, "zip")
+    assert len(flips.categories) == 30
+    assert flips.factual_scores is None
+
+
+@pytest.mark.parametrize(
+    ("categories", "expected", "has_own"),
+    [(60, tuple(range(20, 80)), True), ([30, 70], (30, 70), False)],
+)
+def test_values_of_ones_own(categories, expected, has_own):
+    table = make_people()
+    flips = flip_scores(curved, table, "age", categories=categories)
+    assert flips.categories == expected
+    assert (flips.factual_scores is None) == has_own
+    np.testing.assert_array_equal(flips.factual, curved(table))
+
+
+def test_a_measurement_and_a_category_with_missing_values():
+    table = make_people().astype({"age": float})
+    table.loc[0, ["age", "race"]] = None
+
+    def predict(X):
+        return X["age"].fillna(0.0) * X["x"] + 100 * (X["race"] == "b")
+
+    flips = flip_scores(predict, table, ["race", "age"], categories={"age": 3})
+    ages = sorted({age for _, age in flips.categories if age is not None})
+    assert flips.categories == tuple(product((*RACE, None), (*ages, None)))
+    assert flips.categories[flips.original[0]] == (None, None)
+    for j, (race, age) in enumerate(flips.categories):
+        flipped = table.assign(race=race, age=np.nan if age is None else age)
+        np.testing.assert_array_equal(flips.scores[:, j], predict(flipped))
+    np.testing.assert_array_equal(flips.factual, predict(table))
+    assert [race for race, _ in flips.groups[1:]] == table["race"][1:].tolist()
+
+
+# Which values
+
+
+def choose(column, wanted=None, *, is_categorical=False):
+    return choose_values(encode_labels(column, "age"), wanted, "age", is_categorical=is_categorical)
+
+
+COUNTS_AND_GROUPS = st.integers(2, 12).flatmap(
+    lambda n: st.tuples(
+        st.lists(
+            st.one_of(st.integers(1, 5), st.integers(1, 1000)), min_size=n + 1, max_size=40
+        ).map(np.array),
+        st.just(n),
+    )
+)
+
+
+def full_size(counts, n_groups):
+    """Size of a group if no value counts as more than one: the root of Σ min(count, t) = K·t."""
+    for n_full in range(n_groups):
+        ordered = sorted(counts.tolist(), reverse=True)
+        size = Fraction(sum(ordered[n_full:]), n_groups - n_full)
+        if ordered[n_full] <= size:
+            return size
+    raise AssertionError("no size found")
+
+
+@given(COUNTS_AND_GROUPS, st.integers(2, 9))
+def test_groups_are_in_order_all_filled_and_about_equal(case, factor):
+    counts, n_groups = case
+    groups = quantile_groups(counts, n_groups)
+    assert (np.diff(groups) >= 0).all()
+    assert sorted(set(groups.tolist())) == list(range(n_groups))
+    size = full_size(counts, n_groups)
+    for group in range(n_groups):
+        filled = sum(min(Fraction(int(count)), size) for count in counts[groups == group])
+        assert filled <= 2 * size
+    assert (quantile_groups(counts * factor, n_groups) == groups).all()  # twice the rows
+
+
+@pytest.mark.parametrize("n", [21, 25, 99, 1000])
+def test_distinct_numbers_are_divided_evenly(n):
+    sizes = np.bincount(quantile_groups(np.ones(n, dtype=int), 10))
+    assert sizes.sum() == n
+    assert sizes.max() - sizes.min() <= 1
+
+
+@pytest.mark.parametrize("place", [0, 10, 20])
+def test_a_value_that_most_rows_have_takes_one_group(place):
+    counts = np.ones(21, dtype=int)
+    counts[place] = 10_000
+    sizes = np.bincount(quantile_groups(counts, 5))
+    assert sizes.min() >= 1
+    assert sizes.max() <= 6  # the other twenty numbers share about four groups
+
+
+@pytest.mark.parametrize(
+    "column",
+    [np.random.default_rng(0).gamma(2, 10, 501), np.array([1] * 9 + [2] + list(range(100, 190)))],
+)
+def test_values_are_the_medians_of_the_rows_of_their_groups(column):
+    chosen = choose(column)
+    assert len(chosen.values) == 10
+    assert not chosen.has_own
+    groups = [column[chosen.codes == group] for group in range(10)]
+    for rows, value in zip(groups, chosen.values, strict=True):
+        assert value == np.quantile(rows, 0.5, method="inverted_cdf")
+    # groups are intervals: each number lies below all numbers of the next group
+    assert all(below.max() < above.min() for below, above in pairwise(groups))
+
+
+TO_30 = list(range(30))
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "values", "has_own"),
+    [
+        (range(20), None, range(20), True),  # few numbers are taken one by one
+        ([*range(20), None], None, [*range(20), None], True),
+        (["f", None, "f"], None, ["f", None], True),
+        (map(str, TO_30), None, sorted(map(str, TO_30)), True),
+        (range(100), 4, [12, 37, 62, 87], False),
+        (range(100), np.int64(2), [24, 74], False),
+        ([3, 1, 2], 4, [1, 2, 3], True),
+        ([3, 1, 2], 2, [1, 2], False),
+        (TO_30, reversed(TO_30), reversed(TO_30), True),  # a list of all values is no grid
+        (TO_30, [10, 0, 5.5], [10, 0, 5.5], False),
+    ],
+)
+def test_choice_of_values(column, wanted, values, has_own):
+    chosen = choose(list(column), wanted)
+    assert (chosen.values, chosen.has_own) == (tuple(values), has_own)
+
+
+def test_choice_of_values_by_type_of_column():
+    assert len(choose(range(50), is_categorical=True).values) == 50
+    assert choose(range(30), 2, is_categorical=True).values == (7, 22)  # asked for
+    assert len(choose(range(21)).values) == 10
+    decimals = choose([Decimal(i) / 10 for i in range(100)]).values
+    assert (len(decimals), type(decimals[0])) == (10, Decimal)
+    with_missing = choose([*range(21), None, None])
+    assert with_missing.values == (*choose(list(range(21))).values, None)
+    assert with_missing.codes[-2:].tolist() == [10, 10]
+
+
+def test_rows_go_to_the_nearest_of_listed_numbers_the_lower_of_two():
+    column, values = np.arange(30) / 2, [10, 0, 5.5]  # 0, 0.5 … 14.5
+    expected = [min((abs(x - v), v, j) for j, v in enumerate(values))[2] for x in column]
+    assert choose(column, values).codes.tolist() == expected
+    assert choose(range(21), [0, 10, 20]).codes.tolist() == [0] * 6 + [1] * 10 + [2] * 5
+    chosen = choose([*TO_30, None], [NAN, 5, 25])
+    assert chosen.values == (None, 5, 25)
+    assert chosen.codes.tolist() == [1] * 16 + [2] * 14 + [0]
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "text"),
+    [
+        ([1, 2, 3], [1, 2], r"include every value that occurs, got rows of age with 3. Add"),
+        ([1, 2, None], [1], r"occurs, got rows of age with 2, None\. Add"),
+        ([*TO_30, None], [5, 25], r"occurs, got rows of age with None\. Add"),
+        (TO_30, ["a", "b"], r"include every value that occurs, got rows of age with 0"),
+        (TO_30, [None], r"include every value that occurs"),
+        (TO_30, [3], r"two categories or more, age has 1: 3"),
+        (TO_30, [3, 3], r"categories must differ, got 3, 3"),
+        (TO_30, 1, r"2 or more when it is a number of values, got 1 for age. 10 is"),
+        (TO_30, True, r"2 or more when it is a number of values, got 1"),
+        (["f", "m"], 2, r"must list the values .* got 2 for age. Leave it out .*: 'f', 'm'\."),
+        ([True, False], 2, r"must list the values of a column that does not hold numbers"),
+        ([None, None], 2, r"must list the values of a column that does not hold numbers"),
+        (["f", "m"], "fm", r"list of values or, for numbers, how many of them, got 'fm' for age"),
+        (["f", "m"], 2.5, r"list of values or, for numbers, how many of them, got 2.5 for age"),
+    ],
+)
+def test_bad_wishes(column, wanted, text):
     with pytest.raises(InvalidInputError, match=text):
-        flip_scores(age_and_sex, X, sensitive)
+        choose(column, wanted)
+
+
+# Refusals
+
+PEOPLE, INTEGERS, TEXT = make_people(), np.array([[0], [1]]), np.array([["m"], ["f"]])
+MANY = pd.DataFrame({"zip": [f"{i:04}" for i in range(1000)], "name": list("abcde") * 200})
+PANDAS, CATEGORICAL, ENUM, POLARS, PYARROW = (
+    table_with(KNOWN[key])
+    for key in ("pandas text", "pandas categorical", "polars enum", "polars text", "pyarrow text")
+)
 
 
 @pytest.mark.parametrize(
     ("X", "sensitive", "categories", "text"),
     [
-        (pandas(), "sex", ["f", "x"], r"every value that occurs, got rows of .* with 'm'. Add"),
-        (pandas(), "sex", ["f", "m", "f"], r"categories must differ, got 'f', 'm', 'f'"),
-        (TABLES["pandas categorical"], "sex", ["f", "m", "q"], r"'sex' can hold, got 'q'"),
-        (TABLES["polars enum"], "sex", ["f", "m", "q"], r"'sex' can hold, got 'q'"),
-        (pandas(), "age", [*AGE, 60.5], r"'age' can hold, got 60.5"),
-        (TABLES["polars"], "age", [*AGE, "old"], r"'age' can hold, got 'old'"),
-        (TABLES["pyarrow"], "age", [*AGE, "old"], r"'age' can hold, got 'old'"),
-        (np.array([[0], [1]]), 0, [0, 1, 2.5], r"column 0 can hold, got 2.5 for int64"),
-        (np.array([["m"], ["f"]]), 0, ["f", "m", "none"], r"column 0 can hold, got 'none' for <U1"),
-        (np.array([[0], [1]]), 0, [0, 1, "a"], r"column 0 can hold, got 'a'"),
-        (np.array([[0], [1]]), 0, [0, 1, None], r"column 0 can hold, got None for int64"),
-        (np.array([["m"], ["f"]]), 0, ["f", "m", None], r"column 0 can hold, got None for <U1"),
-        (np.array([[False], [True]]), 0, [False, True, None], r"can hold, got None for bool"),
-        (pandas(), "age", [*AGE, None], r"'age' can hold, got None for Int64"),
-        (pandas([True, False, True]), "sex", [False, True, None], r"can hold, got None for Bool"),
-        (pandas(), "sex", {"sexx": ["f"]}, r"of sensitive columns, got 'sexx'. Did you mean 'sex'"),
+        (PANDAS, "sexx", None, r"of X, got 'sexx'. Did you mean 'sex'\? X has 'sex', 'age'"),
+        (PANDAS, 0, None, r"name a column of X, got 0"),
+        (np.zeros((2, 3)), 3, None, r"position of a column .* got 3 for 3 columns. Pass an int"),
+        (np.zeros((2, 3)), "sex", None, r"position of a column .* got 'sex'"),
+        (np.zeros((2, 3)), [2, -1], None, "name each column once, got 2 again"),
+        (np.zeros(3), 0, None, r"X must have rows and columns, got an array of shape \(3,\)"),
+        ([[1, 2]], 0, None, r"X must be a pandas, polars or pyarrow table .* got list"),
+        (pl.LazyFrame({"sex": SEX}), "sex", None, r"in memory .* got LazyFrame. Collect"),
+        (PANDAS[:0], "sex", None, r"the sensitive column 'sex' must have rows, got none"),
+        (PANDAS[:1], "sex", None, r"two categories or more, .* 'sex' has 1: 'm'\. Pass categ"),
+        (PANDAS[:1], ["age", "sex"], {"age": [30, 31]}, r"or more, .* 'sex' has 1: 'm'"),
+        (PANDAS, "sex", ["f", "x"], r"every value that occurs, got rows of .* with 'm'. Add"),
+        (PANDAS, "sex", ["f", "m", "f"], r"categories must differ, got 'f', 'm', 'f'"),
+        (CATEGORICAL, "sex", ["f", "m", "q"], r"'sex' can hold, got 'q'"),
+        (ENUM, "sex", ["f", "m", "q"], r"'sex' can hold, got 'q'"),
+        (PANDAS, "age", [*AGE, 60.5], r"'age' can hold, got 60.5 for Int64"),
+        (PANDAS, "age", [*AGE, None], r"'age' can hold, got None for Int64"),
+        (pd.DataFrame({"a": [True, False]}), "a", [False, True, None], r"got None for Bool"),
+        (POLARS, "age", [*AGE, "old"], r"'age' can hold, got 'old'"),
+        (PYARROW, "age", [*AGE, "old"], r"'age' can hold, got 'old'"),
+        (PEOPLE, "age", [30.5, 70], r"'age' can hold, got 30\.5 for Int64"),
+        (INTEGERS, 0, [0, 1, 2.5], r"column 0 can hold, got 2.5 for int64"),
+        (INTEGERS, 0, [0, 1, "a"], r"column 0 can hold, got 'a'"),
+        (INTEGERS, 0, [0, 1, None], r"column 0 can hold, got None for int64"),
+        (TEXT, 0, ["f", "m", "none"], r"column 0 can hold, got 'none' for <U1"),
+        (TEXT, 0, ["f", "m", None], r"column 0 can hold, got None for <U1"),
+        (INTEGERS == 1, 0, [False, True, None], r"can hold, got None for bool"),
+        (PANDAS, "sex", {"sexx": ["f"]}, r"of sensitive columns, got 'sexx'. Did you mean 'sex'"),
+        (PEOPLE, [], None, r"sensitive must name a column, got none"),
+        (PEOPLE, ["race", "race"], None, r"name each column once, got 'race' again. Leave it out"),
+        (PEOPLE, ["race", "sexx"], None, r"name a column of X, got 'sexx'. Did you mean 'sex'"),
+        (PEOPLE, ["race", "sex"], ["f", "m"], r"which values .* when 2 columns .* got list\. Wr"),
+        (PEOPLE, ["race", "sex"], 10, r"got int\. Write categories=\{'race': \.\.\.\}"),
+        (PEOPLE, ["race", "sex"], {"x": 3}, r"of sensitive columns, got 'x'.* are 'race', 'sex'"),
+        (PEOPLE, ["race", "x"], {"race": ["a", "b"]}, r"the sensitive column 'race' with 'c'"),
+        (
+            MANY,
+            ["zip", "name"],
+            None,
+            r"at most 4,096 times, .* got 5,000: 1,000 of 'zip' × 5 of 'name'\. Flip fewer "
+            r"columns together, pool rare values first, .* categories=\{'zip': 10\}",
+        ),
     ],
 )
-def test_bad_categories(X: Any, sensitive: Any, categories: Any, text: str) -> None:
+def test_bad_arguments(X, sensitive, categories, text):
+    def predict(X):
+        assert len(X) < len(MANY)  # too many passes are refused before the first
+        return np.zeros(len(X))
+
     with pytest.raises(InvalidInputError, match=text):
-        flip_scores(lambda X: np.zeros(len(X)), X, sensitive, categories=categories)
+        flip_scores(predict, X, sensitive, categories=categories)
+
+
+ZEROS = np.zeros((2, 2))
 
 
 @pytest.mark.parametrize(
-    ("original", "scores", "text"),
+    ("original", "scores", "factual", "text"),
     [
-        ([0, 1], [[1.0, 2.0]], r"one row per original category .* got shape \(1, 2\)"),
-        ([0, 2], np.zeros((2, 2)), r"positions in categories, 0 to 1, got int64 from 0 to 2"),
-        ([0.0, 1.0], np.zeros((2, 2)), r"positions in categories, 0 to 1, got float64"),
-        ([0, 1], [[0, np.nan], [0, 0]], r"scores must be finite, got 1 that are not"),
-        (np.zeros(0, dtype=int), np.zeros((0, 2)), r"scores must have rows"),
+        ([0, 1], [[1.0, 2.0]], None, r"one row per original category .* got shape \(1, 2\)"),
+        ([0, 2], ZEROS, None, r"positions in categories, 0 to 1, got int64 from 0 to 2"),
+        ([0.0, 1.0], ZEROS, None, r"positions in categories, 0 to 1, got float64"),
+        ([0, 1], [[0, np.nan], [0, 0]], None, r"scores must be finite, got 1 that are not"),
+        (np.zeros(0, dtype=int), np.zeros((0, 2)), None, r"scores must have rows"),
+        ([0, 1], ZEROS, [0.5], r"one score per row, got shape \(1,\) for 2 rows"),
+        ([0, 1], ZEROS, ZEROS, r"factual_scores must have one score per row, got shape \(2, 2\)"),
+        ([0, 1], ZEROS, [0.5, np.inf], r"factual_scores must be finite, got 1 that are not"),
     ],
 )
-def test_flipped_scores_are_checked(original: Any, scores: Any, text: str) -> None:
+def test_flipped_scores_are_checked(original, scores, factual, text):
     with pytest.raises(InvalidInputError, match=text):
-        FlippedScores(("f", "m"), original, scores)
+        FlippedScores(("f", "m"), original, scores, factual)
 
 
-@pytest.mark.parametrize(
-    ("factual", "text"),
-    [
-        ([0.5], r"factual_scores must have one score per row, got shape \(1,\) for 2 rows"),
-        (np.zeros((2, 2)), r"factual_scores must have one score per row, got shape \(2, 2\)"),
-        ([0.5, np.inf], r"factual_scores must be finite, got 1 that are not"),
-    ],
-)
-def test_factual_scores_are_checked(factual: Any, text: str) -> None:
-    with pytest.raises(InvalidInputError, match=text):
-        FlippedScores(("f", "m"), [0, 1], np.zeros((2, 2)), factual)
-
-
-def test_a_row_as_it_is_counts_among_its_scores() -> None:
+def test_a_row_as_it_is_counts_among_its_scores():
     flips = FlippedScores((1, 2), [0, 1, 0], [[0, 1], [0, 1], [0, 1]], [-1, 3, 0.5])
     assert flips.factual.tolist() == [-1, 3, 0.5]
     assert flips.lowest.tolist() == [-1, 0, 0]
     assert flips.highest.tolist() == [1, 3, 1]
     assert flips.changes.tolist() == [2, 3, 1]
     assert flips.groups == [1, 2, 1]
-    taken = flips.take([2, 2, 0])
-    assert taken.factual.tolist() == [0.5, 0.5, -1]
+    assert flips.take([2, 2, 0]).factual.tolist() == [0.5, 0.5, -1]
     assert flips.take(np.array([False, True, False])).changes.tolist() == [3]
-
-
-def test_without_scores_of_its_own_a_row_has_those_of_its_category() -> None:
+    # Without scores of its own a row has those of its category.
     flips = FlippedScores((1, 2), [0, 1], [[0, 1], [4, 2]])
-    assert flips.factual_scores is None
-    assert flips.take([1]).factual_scores is None
+    assert flips.factual_scores is flips.take([1]).factual_scores is None
     assert flips.changes.tolist() == [1, 2]
+
+
+def test_a_notebook_shows_categories_and_their_means():
+    shown = FlippedScores(("<f>", None), [0, 1, 1], [[1, 2], [1, 2], [4, 2]])._repr_html_()
+    assert "<td>&lt;f&gt;</td><td>1</td><td>2</td>" in shown
+    assert "<td>missing</td><td>2</td><td>2</td>" in shown
+    many = FlippedScores(tuple(range(100)), [0], [range(100)])._repr_html_()
+    assert many.count("<tr>") == 31
+    assert "And 70 more categories." in many

@@ -1,5 +1,6 @@
+"""Bootstrap intervals of any metric, and what resamples cannot give."""
+
 import warnings
-from typing import Any
 
 import fairlearn.metrics
 import numpy as np
@@ -37,8 +38,12 @@ GROUPS = RNG.choice(["a", "b", "c"], N)
 FLIPS = FlippedScores(("a", "b"), RNG.integers(0, 2, N), RNG.random((N, 2)))
 
 
-def mean(values: Any) -> float:
+def mean(values):
     return float(np.mean(values))
+
+
+def interval_of(metric, *arrays, n_resamples=100, **options):
+    return bootstrap_interval(metric, *arrays, n_resamples=n_resamples, random_state=0, **options)
 
 
 @pytest.mark.parametrize(
@@ -50,44 +55,44 @@ def mean(values: Any) -> float:
         (percentage_error, (Y, SCORES), {}),
         (demographic_parity_difference, (None, SCORES), {"sensitive_features": GROUPS}),
         (equal_opportunity_difference, (Y, SCORES > 0.5), {"sensitive_features": GROUPS}),
+        (
+            fairlearn.metrics.demographic_parity_difference,
+            (Y, (SCORES > 0.5).astype(int)),
+            {"sensitive_features": pd.DataFrame({"sex": Y, "group": GROUPS})},
+        ),
         (average_individual_fairness, (FLIPS,), {"sample_weight": WEIGHT, "normalize": "mean"}),
         (f1_gap, (Y, FLIPS), {"threshold": 0.3}),
         (auroc_gap, (Y, FLIPS), {}),
         (lambda flips: flip_changes(flips)["mean"], (FLIPS,), {}),
     ],
 )
-def test_any_metric_has_an_interval(metric: Any, arrays: Any, options: Any) -> None:
-    interval = bootstrap_interval(metric, *arrays, n_resamples=50, random_state=0, **options)
+def test_any_metric_has_an_interval(metric, arrays, options):
+    interval = interval_of(metric, *arrays, n_resamples=50, **options)
     assert interval.estimate == metric(*arrays, **options)
     assert interval.low < interval.high
     assert (interval.n_resamples, interval.n_not_estimable, interval.n_partial) == (50, 0, 0)
 
 
-def test_agrees_with_scipy() -> None:
-    ours = bootstrap_interval(mean, SCORES, n_resamples=4000, confidence=0.9, random_state=0)
+def test_agrees_with_scipy():
+    ours = interval_of(mean, SCORES, n_resamples=4000, confidence=0.9)
     theirs = bootstrap(
         (SCORES,), np.mean, n_resamples=4000, confidence_level=0.9, method="percentile", rng=1
     ).confidence_interval
-    assert (ours.low, ours.high) == (
-        pytest.approx(theirs.low, abs=2e-3),
-        pytest.approx(theirs.high, abs=2e-3),
-    )
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=2e-3)
 
 
-def test_rows_stay_whole() -> None:
-    def disagreement(a: Any, b: Any, flips: FlippedScores, sample_weight: Any) -> float:
+def test_rows_stay_whole():
+    def disagreement(a, b, flips, sample_weight):
         same = (a == b) & (a == flips.scores[:, 0]) & (a == flips.factual) & (a == sample_weight)
         return float(np.mean(~same))
 
     rows = np.arange(50.0)
     flips = FlippedScores((0, 1), np.arange(50) % 2, np.column_stack([rows, rows]), rows)
-    interval = bootstrap_interval(
-        disagreement, rows, list(rows), flips, sample_weight=pd.Series(rows), n_resamples=20
-    )
+    interval = interval_of(disagreement, rows, list(rows), flips, sample_weight=pd.Series(rows))
     assert (interval.low, interval.high) == (0.0, 0.0)
 
 
-def test_a_seed_makes_it_repeatable() -> None:
+def test_a_seed_makes_it_repeatable():
     first, second, other = (
         bootstrap_interval(mean, SCORES, n_resamples=30, random_state=seed) for seed in (1, 1, 2)
     )
@@ -98,90 +103,13 @@ def test_a_seed_makes_it_repeatable() -> None:
     "column",
     [list, tuple, np.array, pd.Series, pl.Series, pa.array, lambda v: pa.chunked_array([v])],
 )
-def test_columns_of_any_library(column: Any) -> None:
+def test_columns_of_any_library(column):
     arrays = column(Y.tolist()), column(SCORES.tolist())
-    interval = bootstrap_interval(
-        demographic_parity_difference,
-        *arrays,
-        sensitive_features=column(GROUPS.tolist()),
-        n_resamples=10,
-        random_state=0,
+    groups = column(GROUPS.tolist())
+    interval = interval_of(demographic_parity_difference, *arrays, sensitive_features=groups)
+    assert interval == interval_of(
+        demographic_parity_difference, Y, SCORES, sensitive_features=GROUPS
     )
-    expected = bootstrap_interval(
-        demographic_parity_difference,
-        Y,
-        SCORES,
-        sensitive_features=GROUPS,
-        n_resamples=10,
-        random_state=0,
-    )
-    assert interval == expected
-
-
-def test_the_metric_sees_the_labels_that_were_passed() -> None:
-    def types(values: Any, *, sensitive_features: Any) -> float:
-        assert {type(label) for label in sensitive_features} <= {str, int}
-        return 0.0
-
-    labels = ["a", 1] * 20
-    bootstrap_interval(types, labels, sensitive_features=labels, n_resamples=3)
-
-    def types_of_columns(values: Any, *, sensitive_features: Any) -> float:
-        if not isinstance(sensitive_features, dict):
-            assert [type(label) for label in sensitive_features[0]] == [str, int]
-        return 0.0
-
-    columns = {"sex": ["f", "m"] * 20, "age": [30, 40] * 20}
-    bootstrap_interval(types_of_columns, labels, sensitive_features=columns, n_resamples=3)
-
-
-def test_resamples_without_a_value_are_counted_and_quiet() -> None:
-    # One positive in each group: a resample misses one of them with probability 0.6.
-    y_true = np.array([1, 0, 0, 1, 0, 0])
-    groups = np.array(["a"] * 3 + ["b"] * 3)
-    interval = bootstrap_interval(
-        equal_opportunity_difference,
-        y_true,
-        y_true,
-        sensitive_features=groups,
-        n_resamples=200,
-        random_state=0,
-    )
-    assert 80 < interval.n_not_estimable < 150
-    assert (interval.estimate, interval.low, interval.high) == (0.0, 0.0, 0.0)
-
-
-def test_resamples_that_lose_a_group_are_counted() -> None:
-    # One row of seven is alone in its group: (6/7)^7 = 0.34 of the resamples do without it.
-    groups = list("aaabbbc")
-    by_group = bootstrap_interval(
-        demographic_parity_difference,
-        None,
-        np.arange(7.0),
-        sensitive_features=groups,
-        n_resamples=100,
-        random_state=0,
-    )
-    flips = FlippedScores(("a", "b", "c"), [0, 0, 0, 1, 1, 1, 2], np.eye(7, 3))
-    by_flip = bootstrap_interval(
-        average_individual_fairness, flips, n_resamples=100, random_state=0
-    )
-    assert 20 < by_group.n_partial < 60
-    assert 20 < by_flip.n_partial < 60
-    assert by_group.n_not_estimable == by_flip.n_not_estimable == 0
-
-
-def test_several_sensitive_features_are_resampled_for_metrics_that_take_them() -> None:
-    both = pd.DataFrame({"sex": Y, "group": GROUPS})
-    interval = bootstrap_interval(
-        fairlearn.metrics.demographic_parity_difference,
-        Y,
-        (SCORES > 0.5).astype(int),
-        sensitive_features=both,
-        n_resamples=5,
-        random_state=0,
-    )
-    assert interval.low < interval.high
 
 
 BOTH = {"sex": ["f", "m", None, "m"] * 50, "age": [30, None, 30, 40] * 50}
@@ -192,83 +120,97 @@ BOTH = {"sex": ["f", "m", None, "m"] * 50, "age": [30, None, 30, 40] * 50}
     [dict(BOTH), pd.DataFrame(BOTH), pl.DataFrame(BOTH), pa.table(BOTH)],
     ids=["mapping", "pandas", "polars", "pyarrow"],
 )
-def test_intersections_are_resampled_from_any_table(table: Any) -> None:
-    def means(_: Any, y_pred: Any, *, sensitive_features: Any) -> float:
+def test_intersections_are_resampled_from_any_table(table):
+    def first_mean(_, y_pred, *, sensitive_features):
         lines = group_rates(None, y_pred, sensitive_features=sensitive_features)
         assert {line.group for line in lines} <= set(zip(*BOTH.values(), strict=True))
         return lines[0].mean_prediction
 
-    interval = bootstrap_interval(
-        means, None, SCORES, sensitive_features=table, n_resamples=20, random_state=0
-    )
-    tuples = list(zip(*BOTH.values(), strict=True))
-    expected = bootstrap_interval(
-        means, None, SCORES, sensitive_features=encode(tuples), n_resamples=20, random_state=0
-    )
-    assert interval == expected
+    interval = interval_of(first_mean, None, SCORES, sensitive_features=table)
+    objects = np.array(list(zip(*BOTH.values(), strict=True)), dtype=object)
+    assert interval == interval_of(first_mean, None, SCORES, sensitive_features=objects)
     assert interval.n_partial == 0
 
 
-def encode(rows: list[tuple[Any, ...]]) -> Any:
-    table = np.empty((len(rows), 2), dtype=object)
-    table[:] = rows
-    return table
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [(["a", 1] * 20, {str, int}), ({"sex": ["f", "m"] * 20, "age": [30, 40] * 20}, {str, int})],
+    ids=["one column", "several"],
+)
+def test_the_metric_sees_the_labels_that_were_passed(labels, expected):
+    seen = set()
+
+    def types(values, *, sensitive_features):
+        if isinstance(sensitive_features, np.ndarray):
+            seen.update(type(label) for label in sensitive_features.ravel())
+        return 0.0
+
+    interval_of(types, np.zeros(40), sensitive_features=labels)
+    assert seen == expected
 
 
-def test_resamples_that_lose_a_missing_group_or_an_intersection_are_counted() -> None:
-    groups = {"sex": ["f", "f", "m", "m", "m", "m", None], "race": ["a"] * 7}
-    interval = bootstrap_interval(
-        demographic_parity_difference,
-        None,
-        np.arange(7.0),
-        sensitive_features=groups,
-        n_resamples=100,
-        random_state=0,
+# One row of seven is alone in its group: (6/7)^7 = 0.34 of the resamples do without it.
+LONELY = FlippedScores(("a", "b", "c"), [0, 0, 0, 1, 1, 1, 2], np.eye(7, 3))
+
+
+@pytest.mark.parametrize(
+    ("metric", "arrays", "options"),
+    [
+        (average_individual_fairness, (LONELY,), {}),
+        *(
+            (demographic_parity_difference, (None, np.arange(7.0)), {"sensitive_features": groups})
+            for groups in (list("aaabbbc"), {"sex": [*"fffmmm", None], "race": ["a"] * 7})
+        ),
+    ],
+    ids=["flips", "groups", "missing in an intersection"],
+)
+def test_resamples_that_lose_a_group_are_counted(metric, arrays, options):
+    interval = interval_of(metric, *arrays, **options)
+    assert 20 < interval.n_partial < 60
+    assert interval.n_not_estimable == 0
+
+
+def test_resamples_without_a_value_are_counted_and_quiet():
+    # One positive in each group: a resample misses one of them with probability 0.6.
+    y = np.array([1, 0, 0, 1, 0, 0])
+    groups = np.array(["a"] * 3 + ["b"] * 3)
+    interval = interval_of(
+        equal_opportunity_difference, y, y, sensitive_features=groups, n_resamples=200
     )
-    assert 20 < interval.n_partial < 70
+    assert 80 < interval.n_not_estimable < 150
+    assert interval.n_partial == 0  # it counts resamples with a value only
+    assert (interval.estimate, interval.low, interval.high) == (0.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("metric", [roc_auc_score, average_precision_score, f1_score])
-def test_stand_in_values_of_scikit_learn_are_not_estimable(metric: Any) -> None:
+@pytest.mark.parametrize("metric", [roc_auc_score, average_precision_score, f1_score, log_loss])
+def test_stand_in_values_and_refusals_are_not_estimable(metric):
     y_true = np.array([1, 0, 0, 0])
-    interval = bootstrap_interval(metric, y_true, y_true, n_resamples=200, random_state=0)
+    y_pred = np.full(4, 0.5) if metric is log_loss else y_true
+    interval = interval_of(metric, y_true, y_pred, n_resamples=200)
     assert 30 < interval.n_not_estimable < 110  # (3/4)^4 = 0.32, and for the ROC curve no negatives
-    assert interval.low == 1.0
+    assert interval.low == pytest.approx(np.log(2) if metric is log_loss else 1.0)
 
 
-def test_a_metric_that_refuses_a_resample_is_not_estimable_on_it() -> None:
-    interval = bootstrap_interval(
-        log_loss, np.array([1, 0, 0, 0]), np.full(4, 0.5), n_resamples=200, random_state=0
-    )
-    assert 30 < interval.n_not_estimable < 110
-    assert np.isfinite([interval.low, interval.high]).all()
-
-
-def test_a_metric_that_refuses_every_resample_says_why() -> None:
-    def only_lists(values: Any) -> float:
+def test_a_metric_that_refuses_every_resample_says_why():
+    def only_lists(values):
         if not isinstance(values, list):
             raise ValueError("give me a list")
         return 1.0
 
     with pytest.raises(ValueError, match="give me a list"):
-        bootstrap_interval(only_lists, [1, 2, 3], n_resamples=5)
+        interval_of(only_lists, [1, 2, 3])
 
 
-def test_what_the_whole_data_cannot_give_is_said_aloud() -> None:
+def test_what_the_whole_data_cannot_give_is_said_aloud():
+    groups = {"sensitive_features": ["f", "f"]}
     with pytest.warns(NotEstimableWarning, match="1 of 1 have"):
-        interval = bootstrap_interval(
-            demographic_parity_difference,
-            None,
-            [1, 0],
-            sensitive_features=["f", "f"],
-            n_resamples=7,
-        )
+        interval = interval_of(demographic_parity_difference, None, [1, 0], n_resamples=7, **groups)
     assert np.isnan([interval.estimate, interval.low, interval.high]).all()
     assert interval.n_not_estimable == 7
 
 
-def test_other_warnings_are_passed_on_once() -> None:
-    def noisy(values: Any) -> float:
+def test_other_warnings_are_passed_on_once():
+    def noisy(values):
         warnings.warn("something else", RuntimeWarning, stacklevel=2)
         return float(np.mean(values))
 
@@ -284,19 +226,11 @@ def test_other_warnings_are_passed_on_once() -> None:
         ((mean, SCORES), {"n_resamples": 2.5}, "n_resamples must be a positive integer, got 2.5"),
         ((mean, SCORES), {"confidence": 95}, "between 0 and 1, got 95. Write 95 % as 0.95"),
         ((mean, 3.0), {}, "an argument with rows to resample, got none. Pass the metric's columns"),
-        (
-            (flip_changes, FLIPS),
-            {},
-            r"one number, got dict. Wrap it .*flip_changes\(flips\)\['max'\]",
-        ),
-        (
-            (lambda a, b: 0.0, [1, 2], [1, 2, 3]),
-            {},
-            "same number of rows, got argument 1 2, argument 2 3",
-        ),
+        ((flip_changes, FLIPS), {}, r"one number, got dict. Wrap it .*changes\(flips\)\['max'\]"),
+        ((lambda a, b: 0.0, [1, 2], [1, 2, 3]), {}, "rows, got argument 1 2, argument 2 3"),
         ((mean, SCORES), {"random_state": 0.5}, "random_state must be an integer"),
     ],
 )
-def test_bad_arguments(arguments: Any, options: Any, text: str) -> None:
+def test_bad_arguments(arguments, options, text):
     with pytest.raises(InvalidInputError, match=text):
         bootstrap_interval(*arguments, **options)

@@ -69,20 +69,9 @@ REGISTRY = {
     # It takes no weights: counts of weighted rows are not binomial.
     "population_bound": Spec(("changes",), weighted=False, options={"alpha": 0.1}, degree=1),
 }
-NO_METRICS = {
-    "ActualExpected",
-    "ActualExpectedTable",
-    "DoubleLiftBin",
-    "DoubleLiftTable",
-    "FlippedScores",
-    "GroupRates",
-    "Interval",
-    "LiftBin",
-    "LiftTable",
-    "LorenzCurve",
-    "PopulationBound",
-    "bootstrap_interval",
-    "flip_scores",
+# What is no metric: results, which are classes, and what makes or wraps metrics.
+NO_METRICS = {"bootstrap_interval", "flip_scores"} | {
+    name for name in fcorr.metrics.__all__ if name[0].isupper()
 }
 N_ROWS = 61  # odd, so that no vector unit divides it
 
@@ -231,33 +220,18 @@ def check_no_change_is_zero(function: Any, spec: Spec) -> None:
         assert (value == 0.0).all(), f"exactly 0 expected, got {value}"
 
 
-def always(spec: Spec) -> bool:
-    return True
-
-
-def takes_weights(spec: Spec) -> bool:
-    return spec.weighted
-
-
-def looks_at_categories(spec: Spec) -> bool:
-    return spec.grouped or looks_at_flips(spec)
-
-
 def looks_at_flips(spec: Spec) -> bool:
     return any("flip" in column for column in spec.columns)
 
 
-def follows_the_scale(spec: Spec) -> bool:
-    return spec.degree is not None
-
-
-CHECKS = {
-    check_row_order: always,
-    check_unit_weights: takes_weights,
-    check_weight_is_repetition: takes_weights,
-    check_zero_weight_is_removal: takes_weights,
-    check_category_names: looks_at_categories,
-    check_scale: follows_the_scale,
+# Each check, and the metrics to which it applies.
+CHECKS: dict[Callable[..., None], Callable[[Spec], bool]] = {
+    check_row_order: lambda spec: True,
+    check_unit_weights: lambda spec: spec.weighted,
+    check_weight_is_repetition: lambda spec: spec.weighted,
+    check_zero_weight_is_removal: lambda spec: spec.weighted,
+    check_category_names: lambda spec: spec.grouped or looks_at_flips(spec),
+    check_scale: lambda spec: spec.degree is not None,
     check_no_change_is_zero: looks_at_flips,
 }
 CASES = [

@@ -1,3 +1,5 @@
+"""Thresholds against brute force, and the rules that there are."""
+
 import itertools
 import math
 
@@ -40,6 +42,7 @@ def brute_force(y, score, weight, rule):
     )
 )
 def test_brute_force_finds_the_same(rule, rows):
+    assert is_threshold_rule(rule)
     y, score, weight = np.array(rows).T
     if not weight[y == 1].any() or not weight[y == 0].any():
         return
@@ -77,22 +80,15 @@ def test_rules_that_are_none(rule):
         choose_threshold([0, 1], [0.1, 0.2], rule=rule)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=str)
-def test_rules_that_are(rule):
-    assert is_threshold_rule(rule)
-
-
 @pytest.mark.parametrize(
-    ("y", "weight", "got"), [([1, 1], [1, 1], "0 and 2"), ([0, 1], [3, 0], "3 and 0")]
+    ("y", "scores", "weight", "text"),
+    [
+        ([1, 1], [1, 2], [1, 1], "positive weight, got weights 0 and 2. Choose"),
+        ([0, 1], [1, 2], [3, 0], "0 and 1 with a positive weight, got weights 3 and 0. Choose"),
+        ([0, 2], [1, 2], None, "y_true must hold 0 and 1 only, got 2 in row 1"),
+        ([0, 1], [1, 2, 3], None, "same number of rows, got y_true 2, y_score 3"),
+    ],
 )
-def test_one_class_only(y, weight, got):
-    message = f"must hold 0 and 1 with a positive weight, got weights {got}. Choose"
-    with pytest.raises(InvalidInputError, match=message):
-        choose_threshold(y, [0.1, 0.2], sample_weight=weight)
-
-
-def test_classes_and_lengths_are_checked():
-    with pytest.raises(InvalidInputError, match="y_true must hold 0 and 1 only, got 2 in row 1"):
-        choose_threshold([0, 2], [0.1, 0.2])
-    with pytest.raises(InvalidInputError, match="same number of rows, got y_true 2, y_score 3"):
-        choose_threshold([0, 1], [0.1, 0.2, 0.3])
+def test_bad_input(y, scores, weight, text):
+    with pytest.raises(InvalidInputError, match=text):
+        choose_threshold(y, scores, sample_weight=weight)

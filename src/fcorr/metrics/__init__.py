@@ -1,10 +1,10 @@
-"""Metrics: numpy in, numbers out. No torch is imported.
+"""Metrics: numpy in, numbers out. No torch; scikit-learn and scipy only where they are needed.
 
-How good the predictions are (`performance`; for insurance also `deviance`, `lorenz` and `lift`),
-whether groups fare alike (`group`), whether groups and probabilities bring what was expected of
-them (`calibration`), from which score on to decide (`thresholds`), whether a flip of the sensitive
-column changes anything (`counterfactual`), how sure all of that is (`intervals`), and what share of
-the population sees a change at most, going by a sample of it (`population`).
+How good the predictions are (`performance`, `insurance`), whether groups fare alike (`group`),
+whether groups and probabilities bring what was expected of them (`calibration`), from which score
+on to decide (`thresholds`), whether a flip of the sensitive column changes anything (`flips`,
+`counterfactual`), how sure all of that is (`intervals`), and what share of the population sees a
+change at most, going by a sample of it (`population`).
 
 Several sensitive columns are taken together, as the combinations of their values, and a missing
 value is one more value: ``flip_scores(predict, X, ["race", "sex"])`` and
@@ -13,6 +13,9 @@ value is one more value: ``flip_scores(predict, X, ["race", "sex"])`` and
 A name that ends in ``_score`` is better the higher it is; one in ``_error``, ``_deviance``,
 ``_rate``, ``_difference`` or ``_gap`` is better the closer it is to 0.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from fcorr.metrics.calibration import (
     ActualExpected,
@@ -54,19 +57,23 @@ from fcorr.metrics.insurance import (
 )
 from fcorr.metrics.intervals import Interval, bootstrap_interval
 from fcorr.metrics.performance import (
-    accuracy_score,
-    average_precision_score,
-    f1_score,
     false_negative_rate,
     false_positive_rate,
     gini_score,
-    mean_absolute_error,
     percentage_error,
-    roc_auc_score,
-    root_mean_squared_error,
 )
 from fcorr.metrics.population import PopulationBound, population_bound
 from fcorr.metrics.thresholds import choose_threshold
+
+if TYPE_CHECKING:
+    from sklearn.metrics import (
+        accuracy_score,
+        average_precision_score,
+        f1_score,
+        mean_absolute_error,
+        roc_auc_score,
+        root_mean_squared_error,
+    )
 
 __all__ = [
     "ActualExpected",
@@ -116,3 +123,16 @@ __all__ = [
     "root_mean_squared_error",
     "tweedie_deviance",
 ]
+
+if not TYPE_CHECKING:  # a type checker would take every name for granted
+
+    def __getattr__(name: str) -> Any:
+        # What is listed and not defined here is scikit-learn's own, which takes half a second to
+        # import: whoever asks only for our metrics does not wait for it.
+        if name in __all__:
+            return getattr(importlib.import_module("sklearn.metrics"), name)
+        raise AttributeError(f"module 'fcorr.metrics' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

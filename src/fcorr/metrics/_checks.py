@@ -1,24 +1,29 @@
-"""Labels, whatever holds them, as integer codes into their sorted distinct values."""
+"""Checks that the metrics share: columns, weights and group labels, refused in the same words.
+
+A missing label (None, NaN, NaT, pandas.NA, a null) is a label like any other: ``None``, the last
+one. Leaving its rows out would hide them, and people whose value is unknown are treated somehow.
+"""
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, NotEstimableWarning, near_match
-
-# ------------------------------ validation
-# What the metrics share: arguments checked, and data without an answer, in the same words.
+from fcorr._core import InvalidInputError, NotEstimableWarning, html_table, near_match
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
+Column = npt.ArrayLike
+"""A column of numbers: a list or a numpy, pandas, polars or pyarrow column."""
+Weights = npt.ArrayLike | None
+"""How often each row counts; None counts each once."""
 
-TO_DECISIONS = "Threshold scores first: y_pred = (scores >= 0.5).astype(int)."
-TO_CLASSES = "Code the classes first: y_true = (labels == positive_class).astype(int)."
+# ------------------------------------------------------------------------------ numbers
 
 
 def as_floats(values: Any, name: str) -> FloatArray:
@@ -37,10 +42,7 @@ def as_floats(values: Any, name: str) -> FloatArray:
             f"{name} must be one column, got an array of shape {column.shape}. "
             "Pass the column of interest."
         )
-    if column.size == 0:
-        raise InvalidInputError(
-            f"{name} must have rows, got none. Check how the data was filtered."
-        )
+    _check_has_rows(column, name)
     finite = np.isfinite(column)
     if not finite.all():
         first = int(np.argmin(finite))
@@ -52,20 +54,40 @@ def as_floats(values: Any, name: str) -> FloatArray:
     return column
 
 
-def as_binary(values: Any, name: str, way_out: str) -> FloatArray:
-    """Return a column of zeros and ones, or say how to get one."""
-    column = as_floats(values, name)
-    if not is_binary(column):
-        first = int(np.argmin((column == 0) | (column == 1)))
-        raise InvalidInputError(
-            f"{name} must hold 0 and 1 only, got {column[first]:g} in row {first}. {way_out}"
-        )
-    return column
-
-
 def is_binary(column: FloatArray) -> bool:
     """Tell whether a column holds zeros and ones only."""
     return bool(((column == 0) | (column == 1)).all())
+
+
+def as_classes(y_true: Any) -> FloatArray:
+    """Return the true classes as zeros and ones, or say how to get them."""
+    way_out = "Code the classes first: y_true = (labels == positive_class).astype(int)."
+    return _as_binary(y_true, "y_true", way_out)
+
+
+def as_decisions(y_true: Any, y_pred: Any) -> tuple[FloatArray, FloatArray]:
+    """Return true classes and decisions as zeros and ones, of one length."""
+    truth = as_classes(y_true)
+    way_out = "Threshold scores first: y_pred = (scores >= 0.5).astype(int)."
+    decision = _as_binary(y_pred, "y_pred", way_out)
+    check_same_length(y_true=len(truth), y_pred=len(decision))
+    return truth, decision
+
+
+def _as_binary(values: Any, name: str, way_out: str) -> FloatArray:
+    column = as_floats(values, name)
+    wrong = (column != 0) & (column != 1)
+    refuse_rows(wrong, column, f"{name} must hold 0 and 1 only", way_out)
+    return column
+
+
+def as_amounts(
+    y_true: Any, y_pred: Any, sample_weight: Any
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return observed amounts, predicted ones and weights, of one length."""
+    amount, prediction = as_floats(y_true, "y_true"), as_floats(y_pred, "y_pred")
+    check_same_length(y_true=len(amount), y_pred=len(prediction))
+    return amount, prediction, as_weights(sample_weight, len(amount))
 
 
 def as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
@@ -78,12 +100,8 @@ def as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
             f"sample_weight must have one value per row, got {len(weight)} for {n_rows} rows. "
             "Take it from the same table as the predictions."
         )
-    if weight.min() < 0:
-        first = int(np.argmax(weight < 0))
-        raise InvalidInputError(
-            f"sample_weight must be non-negative, got {weight[first]:g} in row {first}. "
-            "Give a row that should not count the weight 0."
-        )
+    way_out = "Give a row that should not count the weight 0."
+    refuse_rows(weight < 0, weight, "sample_weight must be non-negative", way_out)
     if not weight.any():
         raise InvalidInputError(
             "sample_weight must be positive for some row, got zeros only. "
@@ -92,19 +110,13 @@ def as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
     return weight
 
 
-def as_amounts(
-    y_true: Any, y_pred: Any, sample_weight: Any
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return observed amounts, predicted ones and weights, of one length."""
-    amount, prediction = as_floats(y_true, "y_true"), as_floats(y_pred, "y_pred")
-    check_same_length(y_true=len(amount), y_pred=len(prediction))
-    return amount, prediction, as_weights(sample_weight, len(amount))
-
-
-def not_estimable(message: str, *, stacklevel: int = 3) -> float:
-    """Return nan and say why, by default with the line that called the caller."""
-    warnings.warn(message, NotEstimableWarning, stacklevel=stacklevel)
-    return math.nan
+def refuse_rows(
+    is_wrong: npt.NDArray[np.bool_], column: FloatArray, rule: str, way_out: str
+) -> None:
+    """Refuse a column in which some row breaks the rule, and name the first one."""
+    if is_wrong.any():
+        row = int(np.argmax(is_wrong))
+        raise InvalidInputError(f"{rule}, got {column[row]:g} in row {row}. {way_out}")
 
 
 def check_same_length(**lengths: int) -> None:
@@ -117,9 +129,8 @@ def check_same_length(**lengths: int) -> None:
         )
 
 
-def check_option(name: str, value: object, options: Iterable[str]) -> None:
+def check_option(name: str, value: object, options: Sequence[str]) -> None:
     """Refuse a value that is none of the options."""
-    options = tuple(options)
     if value not in options:
         listed = " or ".join(repr(option) for option in options)
         raise InvalidInputError(
@@ -127,31 +138,39 @@ def check_option(name: str, value: object, options: Iterable[str]) -> None:
         )
 
 
-def check_threshold(threshold: float) -> None:
-    """Refuse a threshold with which no decision can be taken."""
-    if not np.isfinite(threshold):
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that no interval can have."""
+    if not 0 < confidence < 1:
         raise InvalidInputError(
-            f"threshold must be a finite number, got {threshold}. "
-            "Choose one on the scale of the scores, such as 0.5 for probabilities."
+            f"confidence must lie between 0 and 1, got {confidence!r}. Write 95 % as 0.95."
         )
 
 
-# ------------------------------ labels
-# Labels, whatever holds them, as integer codes into their sorted distinct values.
-#
-# A missing label (None, NaN, NaT, pandas.NA, a null) is a label like any other: ``None``, the last
-# one. Leaving its rows out would hide them, and people whose value is unknown are treated somehow.
+def not_estimable(message: str, *, stacklevel: int = 3) -> float:
+    """Return nan and say why, by default with the line that called the caller."""
+    warnings.warn(message, NotEstimableWarning, stacklevel=stacklevel)
+    return math.nan
+
+
+def _check_has_rows(column: Any, name: str) -> None:
+    if len(column) == 0:
+        raise InvalidInputError(
+            f"{name} must have rows, got none. Check how the data was filtered."
+        )
+
+
+# ------------------------------------------------------------------------------ labels
 
 
 class Labels(NamedTuple):
-    """Labels of rows: row i holds ``categories[codes[i]]``."""
+    """Labels of rows, sorted: row i holds ``categories[codes[i]]``."""
 
     categories: tuple[Any, ...]
     codes: IntArray
 
 
 def encode_labels(values: Any, name: str) -> Labels:
-    """Code one column of labels.
+    """Code one column of labels, whatever holds it.
 
     Examples
     --------
@@ -159,10 +178,7 @@ def encode_labels(values: Any, name: str) -> Labels:
     Labels(categories=('f', 'm', None), codes=array([1, 2, 0, 2]))
     """
     labels = _to_list(values, name)
-    if not labels:
-        raise InvalidInputError(
-            f"{name} must have rows, got none. Check how the data was filtered."
-        )
+    _check_has_rows(labels, name)
     try:
         # A dictionary needs no order between labels and beats a sort of a million Python strings.
         position = {label: code for code, label in enumerate(dict.fromkeys(labels))}
@@ -174,7 +190,7 @@ def encode_labels(values: Any, name: str) -> Labels:
     codes = np.fromiter((position[label] for label in labels), dtype=np.intp, count=len(labels))
     # Many missing values may differ from each other, as NaN do: they become one.
     distinct = [None if is_missing(label) else label for label in position]
-    order = sort_labels(dict.fromkeys(distinct))
+    order = _sort_labels(dict.fromkeys(distinct))
     rank = {label: code for code, label in enumerate(order)}
     recode = np.array([rank[label] for label in distinct], dtype=np.intp)
     return Labels(tuple(order), recode[codes])
@@ -190,8 +206,15 @@ def encode_groups(values: Any, name: str) -> Labels:
     >>> encode_groups({"sex": ["m", "f", "m"], "race": ["a", "b", "a"]}, "groups")
     Labels(categories=(('f', 'b'), ('m', 'a')), codes=array([1, 0, 1]))
     """
-    columns = open_columns(values)
-    if columns is None:
+    table = nw.from_native(values, eager_only=True, pass_through=True)
+    columns: dict[Any, Any]
+    if isinstance(table, nw.DataFrame):
+        columns = {key: table.get_column(key).to_native() for key in table.columns}
+    elif isinstance(values, np.ndarray) and values.ndim == 2:
+        columns = dict(enumerate(values.T))
+    elif isinstance(values, Mapping):
+        columns = dict(values)
+    else:
         return encode_labels(values, name)
     if not columns:
         raise InvalidInputError(f"{name} must have a column, got none. Pass at least one.")
@@ -204,30 +227,14 @@ def encode_groups(values: Any, name: str) -> Labels:
             f"The columns of {name} must have the same number of rows, got {lengths}. "
             "Take them from the same table."
         )
-    return _combine(encoded)
-
-
-def open_columns(values: Any) -> dict[Any, Any] | None:
-    """Return the columns of a table, a mapping or a two-dimensional array; None for one column."""
-    if isinstance(values, Mapping):
-        return dict(values)
-    if isinstance(values, np.ndarray):
-        return dict(enumerate(values.T)) if values.ndim == 2 else None
-    table = nw.from_native(values, eager_only=True, pass_through=True)
-    if isinstance(table, nw.DataFrame):
-        return {key: table.get_column(key).to_native() for key in table.columns}
-    return None
-
-
-def sort_labels(labels: Iterable[Any]) -> list[Any]:
-    """Sort labels, None last; those that Python cannot compare (1 and "a") by type, then text."""
-    labels = list(labels)
-    present = [label for label in labels if label is not None]
-    missing = [None] * (len(labels) - len(present))
-    try:
-        return sorted(present) + missing
-    except TypeError:
-        return sorted(present, key=lambda label: (type(label).__name__, str(label))) + missing
+    codes = encoded[0].codes
+    for labels in encoded[1:]:
+        # Renumbered after each column, so that the numbers of many columns stay small.
+        both = codes * len(labels.categories) + labels.codes
+        codes = np.unique(both, return_inverse=True)[1]
+    first_row = np.unique(codes, return_index=True)[1]
+    parts = [[labels.categories[code] for code in labels.codes[first_row]] for labels in encoded]
+    return Labels(tuple(zip(*parts, strict=True)), codes)
 
 
 def is_missing(label: Any) -> bool:
@@ -239,27 +246,31 @@ def is_missing(label: Any) -> bool:
 
 
 def describe_label(label: Any) -> str:
-    """Name a group in a message.
-
-    Examples
-    --------
-    >>> describe_label(("Black", None))
-    'Black, missing'
-    """
+    """Name a group in a message: ``("Black", None)`` is "Black, missing"."""
     if isinstance(label, tuple):
         return ", ".join(describe_label(part) for part in label)
     return "missing" if label is None else str(label)
 
 
-def _combine(columns: Sequence[Labels]) -> Labels:
-    codes = columns[0].codes
-    for column in columns[1:]:
-        # Renumbered after each column, so that the numbers of many columns stay small.
-        both = codes * len(column.categories) + column.codes
-        codes = np.unique(both, return_inverse=True)[1]
-    first_row = np.unique(codes, return_index=True)[1]
-    parts = [[column.categories[code] for code in column.codes[first_row]] for column in columns]
-    return Labels(tuple(zip(*parts, strict=True)), codes)
+def rows_to_html(caption: str, rows: Sequence[Any], note: str = "") -> str:
+    """Write a notebook's table of dataclasses: a column for each field, four digits."""
+
+    def cell(value: Any) -> str:
+        return f"{value:.4g}" if isinstance(value, float) else describe_label(value)
+
+    names = [field.name for row in rows[:1] for field in fields(row)]
+    lines = ([cell(getattr(row, name)) for name in names] for row in rows)
+    return html_table(caption, [name.replace("_", " ") for name in names], lines, note)
+
+
+def _sort_labels(labels: Collection[Any]) -> list[Any]:
+    """Sort labels, None last; those that Python cannot compare (1 and "a") by type, then text."""
+    known = [label for label in labels if label is not None]
+    missing = [None] if None in labels else []
+    try:
+        return sorted(known) + missing
+    except TypeError:
+        return sorted(known, key=lambda label: (type(label).__name__, str(label))) + missing
 
 
 def _to_list(values: Any, name: str) -> list[Any]:

@@ -5,28 +5,23 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import gammaincinv
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed
+from fcorr._core import RandomState, draw_seed
 from fcorr.metrics._checks import (
-    TO_CLASSES,
+    Column,
     FloatArray,
+    Weights,
     as_amounts,
-    as_binary,
+    as_classes,
+    check_confidence,
     check_option,
     check_same_length,
     encode_groups,
+    refuse_rows,
+    rows_to_html,
 )
 from fcorr.metrics.insurance import lift_table
-from fcorr.metrics.intervals import bootstrap_interval, check_confidence
-
-__all__ = [
-    "ActualExpected",
-    "ActualExpectedTable",
-    "actual_over_expected",
-    "expected_calibration_error",
-]
+from fcorr.metrics.intervals import bootstrap_interval
 
 
 @dataclass(frozen=True)
@@ -70,13 +65,17 @@ class ActualExpectedTable:
         """Return the table as plain data, ready for JSON but for nan."""
         return {"confidence": self.confidence, "rows": [asdict(row) for row in self.rows]}
 
+    def _repr_html_(self) -> str:
+        note = f"low and high hold the true ratio with {self.confidence:g} confidence."
+        return rows_to_html("Actual over expected by group", self.rows, note)
+
 
 def actual_over_expected(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
+    y_true: Column,
+    y_pred: Column,
     *,
     sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
     interval: Literal["poisson", "bootstrap"] = "poisson",
     confidence: float = 0.95,
     n_resamples: int = 500,
@@ -95,8 +94,7 @@ def actual_over_expected(
     y_pred : array-like of shape (n,)
         The predicted ones.
     sensitive_features : column of n labels, or several
-        Each row's group: a list or a numpy, pandas, polars or pyarrow column, or a table, a
-        two-dimensional array or a mapping of several columns, whose combinations are the groups.
+        Each row's group, as in `group_rates`.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (the exposure); once when left out.
     interval : {"poisson", "bootstrap"}, default="poisson"
@@ -142,33 +140,20 @@ def actual_over_expected(
         chosen = (codes == code) & (weight > 0)
         y, mu, w = observed[chosen], predicted[chosen], weight[chosen]
         actual, expected = float(np.sum(w * y)), float(np.sum(w * mu))
-        ratio = low = high = math.nan
-        if expected > 0:
-            ratio = actual / expected
-            if interval == "poisson":
-                low, high = (end / expected for end in _poisson_interval(actual, confidence))
-            else:
-                drawn = bootstrap_interval(
-                    _ratio,
-                    y,
-                    mu,
-                    sample_weight=w,
-                    n_resamples=n_resamples,
-                    confidence=confidence,
-                    random_state=rng,
-                )
-                low, high = drawn.low, drawn.high
-        row = (len(y), float(w.sum()), actual, expected, ratio, low, high)
+        low = high = math.nan
+        if expected > 0 and interval == "poisson":
+            low, high = (end / expected for end in _poisson_interval(actual, confidence))
+        elif expected > 0:
+            options: Any = {"n_resamples": n_resamples, "confidence": confidence}
+            drawn = bootstrap_interval(_ratio, y, mu, sample_weight=w, random_state=rng, **options)
+            low, high = drawn.low, drawn.high
+        row = (len(y), float(w.sum()), actual, expected, _ratio(y, mu, w), low, high)
         rows.append(ActualExpected(group, *row))
     return ActualExpectedTable(tuple(rows), confidence)
 
 
 def expected_calibration_error(
-    y_true: npt.ArrayLike,
-    y_prob: npt.ArrayLike,
-    *,
-    n_bins: int = 10,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column, y_prob: Column, *, n_bins: int = 10, sample_weight: Weights = None
 ) -> float:
     """Mean distance between predicted probability and observed share, over bins of equal weight.
 
@@ -203,15 +188,11 @@ def expected_calibration_error(
     >>> expected_calibration_error([0, 0, 1, 1], [0.25, 0.25, 0.5, 0.5], n_bins=2)
     0.375
     """
-    truth = as_binary(y_true, "y_true", TO_CLASSES)
-    truth, probability, weight = as_amounts(truth, y_prob, sample_weight)
+    truth, probability, weight = as_amounts(as_classes(y_true), y_prob, sample_weight)
     is_wrong = (probability < 0) | (probability > 1)
-    if is_wrong.any():
-        row = int(np.argmax(is_wrong))
-        raise InvalidInputError(
-            f"y_prob must hold probabilities in [0, 1], got {probability[row]:g} in row {row}. "
-            "Pass predict_proba(X)[:, 1], not a score on another scale."
-        )
+    rule = "y_prob must hold probabilities in [0, 1]"
+    way_out = "Pass predict_proba(X)[:, 1], not a score on another scale."
+    refuse_rows(is_wrong, probability, rule, way_out)
     rows = lift_table(truth, probability, n_bins=n_bins, sample_weight=weight).rows
     total = sum(row.weight for row in rows)
     return sum(row.weight * abs(row.predicted - row.actual) for row in rows) / total
@@ -223,15 +204,9 @@ def _ratio(y_true: FloatArray, y_pred: FloatArray, sample_weight: FloatArray) ->
 
 
 def _poisson_interval(count: float, confidence: float) -> tuple[float, float]:
-    """Garwood's interval for the mean of a Poisson number, from one count.
+    """Garwood's interval for the mean of a Poisson number, from one count."""
+    from scipy.special import gammaincinv
 
-    Examples
-    --------
-    >>> [round(end, 3) for end in _poisson_interval(10, 0.95)]
-    [4.795, 18.39]
-    >>> _poisson_interval(0, 0.95)[0]
-    0.0
-    """
     tail = (1 - confidence) / 2
     low = float(gammaincinv(count, tail)) if count > 0 else 0.0
     return low, float(gammaincinv(count + 1, 1 - tail))
@@ -239,14 +214,8 @@ def _poisson_interval(count: float, confidence: float) -> tuple[float, float]:
 
 def _check_counts(observed: FloatArray, weight: FloatArray) -> None:
     """Refuse amounts: neither they nor they times the exposure are whole numbers of claims."""
-
-    def is_whole(values: FloatArray) -> npt.NDArray[np.bool_]:
-        return (values >= 0) & (np.abs(values - np.rint(values)) < 1e-6)
-
-    is_count = is_whole(observed) | is_whole(weight * observed)
-    if not is_count.all():
-        row = int(np.argmin(is_count))
-        raise InvalidInputError(
-            f"interval='poisson' needs claim counts, got {observed[row]:g} in row {row}. "
-            "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
-        )
+    is_count = np.zeros(len(observed), dtype=bool)
+    for claims in (observed, weight * observed):
+        is_count |= (claims >= 0) & (np.abs(claims - np.rint(claims)) < 1e-6)
+    way_out = "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
+    refuse_rows(~is_count, observed, "interval='poisson' needs claim counts", way_out)

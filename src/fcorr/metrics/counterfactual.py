@@ -1,4 +1,15 @@
-"""What changes when only the sensitive category of a row is flipped."""
+"""Flip metrics: what changes when only the sensitive column does.
+
+The individual metrics of the paper's appendix C. All are computed from `FlippedScores`: C passes of
+the model, whatever the number of metrics. For each category s_i that rows really have, the scores
+of those rows under s_j and under s_k are compared, for all ordered pairs of categories. For several
+columns flipped together a category is a combination of their values; for a measurement it is a
+group of rows, and the value that stands for it.
+
+0 means that flips change nothing, and lower is better, for every function here. It is invariance to
+a flip of the column, the paper's definition, and not causal fairness: a model that never saw the
+column has it too, and group differences that come through other columns remain.
+"""
 
 import math
 import warnings
@@ -6,231 +17,33 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from fcorr._core import InvalidInputError, NotEstimableWarning, enumerate_some
 from fcorr.metrics._checks import (
-    TO_CLASSES,
+    Column,
     FloatArray,
     IntArray,
-    as_binary,
+    Weights,
+    as_classes,
     as_floats,
     as_weights,
     check_option,
     check_same_length,
-    check_threshold,
     describe_label,
 )
-from fcorr.metrics.flips import FlippedScores, flip_scores
+from fcorr.metrics.flips import FlippedScores
 from fcorr.metrics.performance import areas_under_roc, average_precisions
 
-# ------------------------------ pairs
-# Sums over all pairs of categories, without a loop over pairs.
+Normalize = Literal["paper", "mean"]
 
 BLOCK_SIZE = 2**18
 """Numbers worked on at a time: few enough for the processor's cache, enough for few calls."""
-
-
-def sum_over_pairs(values_NC: FloatArray) -> FloatArray:
-    """Sum ``|values[n, j] − values[n, k]|`` over all ordered pairs (j, k), for each n.
-
-    Of C sorted values, j lie below the j-th gap between neighbours and C − j above it, so that
-    it is part of j·(C − j) differences. Equal values give exactly zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sum_over_pairs(np.array([[1.0, 4.0, 2.0]]))  # 2 × (3 + 1 + 2)
-    array([12.])
-    """
-    n_below = np.arange(1, values_NC.shape[1])
-    n_pairs = n_below * (values_NC.shape[1] - n_below)
-    gaps = np.diff(np.sort(values_NC, axis=1), axis=1)
-    sums: FloatArray = 2 * (gaps * n_pairs).sum(axis=1)
-    return sums
-
-
-# ------------------------------ partitions
-# The sums that the paper's individual metrics share: over original categories, over pairs.
-
-Normalize = Literal["paper", "mean"]
-PairSum = Callable[[IntArray], float]
-"""From the rows of one original category s_i, a sum over ordered pairs (s_j, s_k)."""
-ColumnMetric = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
-"""From truth (n,), scores under some categories (c, n) and weights (n,), a number for each (c,)."""
-
-
-def weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:
-    """Return one weight per row of the flipped scores, ones when none are given."""
-    if not isinstance(flips, FlippedScores):
-        raise InvalidInputError(
-            f"flips must be FlippedScores, got {type(flips).__name__}. "
-            "Make them with flip_scores(predict, X, sensitive)."
-        )
-    return as_weights(sample_weight, len(flips))
-
-
-def sum_over_originals(
-    name: str,
-    flips: FlippedScores,
-    weight: FloatArray,
-    pair_sum: PairSum,
-    *,
-    normalize: Normalize,
-    classes: FloatArray | None = None,
-) -> float:
-    """``1/(C(C−1)) Σ_{s_i} pair_sum(rows of s_i)``, over the s_i for which it is estimable.
-
-    A category needs rows of positive weight and, where `classes` are given, both classes among
-    them. The others are left out with a warning; nan when none remains.
-    """
-    check_option("normalize", normalize, ("paper", "mean"))
-    sums, left_out = [], []
-    for category, rows in zip(flips.categories, _rows_by_original(flips, weight), strict=True):
-        if _is_estimable(rows, classes):
-            sums.append(pair_sum(rows))
-        else:
-            left_out.append(f"{describe_label(category)} (n={len(rows)})")
-    n_categories = len(flips.categories)
-    if left_out:
-        lacking = "no rows" if classes is None else "no rows or one class only"
-        warnings.warn(
-            f"{name} is not estimable for {len(left_out)} of {n_categories} original categories, "
-            f"which have {lacking} and are left out: {enumerate_some(left_out)}.",
-            NotEstimableWarning,
-            stacklevel=3,
-        )
-    if not sums:
-        return math.nan
-    total = sum(sums) / (n_categories * (n_categories - 1))
-    return total if normalize == "paper" else total / len(sums)
-
-
-def differences_between(
-    metric: ColumnMetric, truth: FloatArray, flips: FlippedScores, weight: FloatArray
-) -> PairSum:
-    """Return the sum of ``|metric_{s_j} − metric_{s_k}|`` over ordered pairs, for rows to come."""
-    check_same_length(y_true=len(truth), flips=len(flips))
-
-    def pair_sum(rows: IntArray) -> float:
-        scores_CN = scores_by_category(flips, rows)
-        n_at_once = max(1, BLOCK_SIZE // len(rows))
-        values = [
-            metric(truth[rows], scores_CN[start : start + n_at_once], weight[rows])
-            for start in range(0, len(scores_CN), n_at_once)
-        ]
-        return float(sum_over_pairs(np.concatenate(values)[None, :])[0])
-
-    return pair_sum
-
-
-def scores_by_category(flips: FlippedScores, rows: IntArray) -> FloatArray:
-    """Scores of some rows, of shape (C, n): the samples that are compared lie in one piece."""
-    return np.ascontiguousarray(flips.scores[rows].T)
-
-
-def _rows_by_original(flips: FlippedScores, weight: FloatArray) -> list[IntArray]:
-    """Rows of positive weight of each category; sorted once, not searched once per category."""
-    counted = np.flatnonzero(weight > 0)
-    rows = counted[np.argsort(flips.original[counted], kind="stable")]
-    ends = np.searchsorted(flips.original[rows], np.arange(1, len(flips.categories)))
-    return np.split(rows, ends)
-
-
-def _is_estimable(rows: IntArray, classes: FloatArray | None) -> bool:
-    if len(rows) == 0:
-        return False
-    return classes is None or bool(classes[rows].min() != classes[rows].max())
-
-
-# ------------------------------ wasserstein
-# One-dimensional Wasserstein-1 distances between columns of scores of the same rows.
-
-
-def sum_of_distances(scores_CN: FloatArray, weight: FloatArray) -> float:
-    """Sum ``W1(scores[j], scores[k])`` over all ordered pairs of the C samples.
-
-    All samples have the same row weights. Each is sorted once, not once per pair; equal samples are
-    at a distance of exactly zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sum_of_distances(np.array([[0.0, 1.0], [3.0, 1.0]]), np.ones(2))  # 2 × (1 + 2) / 2
-    3.0
-    """
-    if (weight == weight[0]).all():
-        # W1 is the mean difference between values of equal rank.
-        by_rank_NC = np.ascontiguousarray(np.sort(scores_CN, axis=1).T)
-        return float(sum_over_pairs(by_rank_NC).mean())
-    return _weighted_sum(scores_CN, weight)
-
-
-def _weighted_sum(scores_CN: FloatArray, weight: FloatArray) -> float:
-    """Sum ``∫ |F_j(t) − F_k(t)| dt``: over the steps of all samples merged, C numbers at a time.
-
-    Every step compares C numbers, so it takes time ∝ C²·n, where equal weights take C·n.
-    """
-    n_samples, n_rows = scores_CN.shape
-    order_CN = np.argsort(scores_CN, axis=1, kind="stable")
-    values = np.take_along_axis(scores_CN, order_CN, axis=1).ravel()
-    # Summed up within each sample and not along the merged order: the CDFs of equal samples then
-    # agree to the last bit.
-    cdf_CN = np.cumsum(weight[order_CN], axis=1)
-    cdf_CN /= cdf_CN[:, -1:]
-
-    merged = np.argsort(values, kind="stable")  # merges sorted runs
-    widths = np.diff(values[merged])
-    sample, cdf_after = merged // n_rows, cdf_CN.ravel()[merged]
-    total, reached = 0.0, np.zeros(n_samples)
-    block_size = max(1, BLOCK_SIZE // n_samples)
-    for start in range(0, len(widths), block_size):
-        width = widths[start : start + block_size]
-        block = slice(start, start + len(width))
-        cdf_BC = np.zeros((len(width), n_samples))
-        cdf_BC[np.arange(len(width)), sample[block]] = cdf_after[block]
-        cdf_BC[0] = np.maximum(cdf_BC[0], reached)
-        # A CDF never falls: its value after a step is the largest so far.
-        np.maximum.accumulate(cdf_BC, axis=0, out=cdf_BC)
-        reached = cdf_BC[-1]
-        total += float(np.sum(sum_over_pairs(cdf_BC) * width))
-    return total
-
-
-# ------------------------------ counterfactual
-# What changes when only the sensitive category of a row is flipped.
-#
-# The individual metrics of the paper's appendix C. All are computed from `FlippedScores`: C passes of
-# the model, whatever the number of metrics. For each category s_i that rows really have, the scores
-# of those rows under s_j and under s_k are compared, for all ordered pairs of categories. For several
-# columns flipped together a category is a combination of their values; for a measurement it is a
-# group of rows, and the value that stands for it.
-#
-# 0 means that flips change nothing, and lower is better, for every function here. It is invariance to
-# a flip of the column, the paper's definition, and not causal fairness: a model that never saw the
-# column has it too, and group differences that come through other columns remain.
-
-__all__ = [
-    "FlippedScores",
-    "auprc_gap",
-    "auroc_gap",
-    "average_individual_fairness",
-    "decisions_flipped",
-    "f1_gap",
-    "flip_changes",
-    "flip_scores",
-    "mae_gap",
-    "rmse_gap",
-]
 
 _QUANTILES = {"q50": 0.50, "q90": 0.90, "q95": 0.95, "q99": 0.99}
 
 
 def average_individual_fairness(
-    flips: FlippedScores,
-    *,
-    normalize: Normalize = "paper",
-    sample_weight: npt.ArrayLike | None = None,
+    flips: FlippedScores, *, normalize: Normalize = "paper", sample_weight: Weights = None
 ) -> float:
     """AvgIF: how far a flip moves the distribution of the scores.
 
@@ -261,23 +74,21 @@ def average_individual_fairness(
     >>> round(average_individual_fairness(flips, normalize="mean"), 6)
     0.3
     """
-    weight = weights_of(flips, sample_weight)
+    weight = _weights_of(flips, sample_weight)
 
     def distances(rows: IntArray) -> float:
-        return sum_of_distances(scores_by_category(flips, rows), weight[rows])
+        return sum_of_distances(_scores_by_category(flips, rows), weight[rows])
 
-    return sum_over_originals(
-        "average_individual_fairness", flips, weight, distances, normalize=normalize
-    )
+    return _sum_over_originals("average_individual_fairness", flips, weight, normalize, distances)
 
 
 def f1_gap(
-    y_true: npt.ArrayLike,
+    y_true: Column,
     flips: FlippedScores,
     *,
     threshold: float = 0.5,
     normalize: Normalize = "paper",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """How far a flip moves the F1 score of the decisions ``score >= threshold``.
 
@@ -288,14 +99,10 @@ def f1_gap(
     ----------
     y_true : array-like of shape (n,)
         The classes, 0 or 1.
-    flips : FlippedScores
-        The scores under all categories.
     threshold : float
         The score from which on a decision is positive.
-    normalize : {"paper", "mean"}
-        The sum over original categories, or the average over the estimable ones.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    flips, normalize, sample_weight
+        As in `average_individual_fairness`.
 
     Returns
     -------
@@ -305,13 +112,11 @@ def f1_gap(
 
     Examples
     --------
-    >>> flips = FlippedScores(
-    ...     ("f", "m"), [0, 0, 1, 1], [[0.9, 0.1], [0.2, 0.2], [0.8, 0.8], [0.3, 0.3]]
-    ... )
-    >>> f1_gap([1, 0, 1, 0], flips)
+    >>> flips = FlippedScores(("f", "m"), [0, 0, 1, 1], [[9, 1], [2, 2], [8, 8], [3, 3]])
+    >>> f1_gap([1, 0, 1, 0], flips, threshold=5)
     1.0
     """
-    check_threshold(threshold)
+    _check_threshold(threshold)
 
     def f1(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
         decided_CN = scores_CN >= threshold
@@ -320,18 +125,15 @@ def f1_gap(
         f1: FloatArray = 2 * np.sum(weight * truth * decided_CN, axis=1) / (positive + selected)
         return f1
 
-    truth = as_binary(y_true, "y_true", TO_CLASSES)
-    weight = weights_of(flips, sample_weight)
-    gaps = differences_between(f1, truth, flips, weight)
-    return sum_over_originals("f1_gap", flips, weight, gaps, normalize=normalize, classes=truth)
+    return _gap("f1_gap", f1, as_classes(y_true), flips, sample_weight, normalize)
 
 
 def auroc_gap(
-    y_true: npt.ArrayLike,
+    y_true: Column,
     flips: FlippedScores,
     *,
     normalize: Normalize = "paper",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """How far a flip moves the area under the ROC curve.
 
@@ -342,12 +144,8 @@ def auroc_gap(
     ----------
     y_true : array-like of shape (n,)
         The classes, 0 or 1.
-    flips : FlippedScores
-        The scores under all categories.
-    normalize : {"paper", "mean"}
-        The sum over original categories, or the average over the estimable ones.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    flips, normalize, sample_weight
+        As in `average_individual_fairness`.
 
     Returns
     -------
@@ -357,24 +155,20 @@ def auroc_gap(
 
     Examples
     --------
-    >>> flips = FlippedScores(
-    ...     ("f", "m"), [0, 0, 1, 1], [[0.9, 0.1], [0.2, 0.2], [0.8, 0.8], [0.3, 0.3]]
-    ... )
+    >>> flips = FlippedScores(("f", "m"), [0, 0, 1, 1], [[9, 1], [2, 2], [8, 8], [3, 3]])
     >>> auroc_gap([1, 0, 1, 0], flips)
     1.0
     """
-    truth = as_binary(y_true, "y_true", TO_CLASSES)
-    weight = weights_of(flips, sample_weight)
-    gaps = differences_between(areas_under_roc, truth, flips, weight)
-    return sum_over_originals("auroc_gap", flips, weight, gaps, normalize=normalize, classes=truth)
+    classes = as_classes(y_true)
+    return _gap("auroc_gap", areas_under_roc, classes, flips, sample_weight, normalize)
 
 
 def auprc_gap(
-    y_true: npt.ArrayLike,
+    y_true: Column,
     flips: FlippedScores,
     *,
     normalize: Normalize = "paper",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """How far a flip moves the area under the precision-recall curve.
 
@@ -386,12 +180,8 @@ def auprc_gap(
     ----------
     y_true : array-like of shape (n,)
         The classes, 0 or 1.
-    flips : FlippedScores
-        The scores under all categories.
-    normalize : {"paper", "mean"}
-        The sum over original categories, or the average over the estimable ones.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    flips, normalize, sample_weight
+        As in `average_individual_fairness`.
 
     Returns
     -------
@@ -401,24 +191,20 @@ def auprc_gap(
 
     Examples
     --------
-    >>> flips = FlippedScores(
-    ...     ("f", "m"), [0, 0, 1, 1], [[0.9, 0.1], [0.2, 0.2], [0.8, 0.8], [0.3, 0.3]]
-    ... )
+    >>> flips = FlippedScores(("f", "m"), [0, 0, 1, 1], [[9, 1], [2, 2], [8, 8], [3, 3]])
     >>> auprc_gap([1, 0, 1, 0], flips)
     0.5
     """
-    truth = as_binary(y_true, "y_true", TO_CLASSES)
-    weight = weights_of(flips, sample_weight)
-    gaps = differences_between(average_precisions, truth, flips, weight)
-    return sum_over_originals("auprc_gap", flips, weight, gaps, normalize=normalize, classes=truth)
+    classes = as_classes(y_true)
+    return _gap("auprc_gap", average_precisions, classes, flips, sample_weight, normalize)
 
 
 def rmse_gap(
-    y_true: npt.ArrayLike,
+    y_true: Column,
     flips: FlippedScores,
     *,
     normalize: Normalize = "paper",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """How far a flip moves the root mean squared error.
 
@@ -429,12 +215,8 @@ def rmse_gap(
     ----------
     y_true : array-like of shape (n,)
         The observed amounts.
-    flips : FlippedScores
-        The predicted amounts under all categories.
-    normalize : {"paper", "mean"}
-        The sum over original categories, or the average over the estimable ones.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    flips, normalize, sample_weight
+        As in `average_individual_fairness`.
 
     Returns
     -------
@@ -449,20 +231,18 @@ def rmse_gap(
     """
 
     def rmse(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
-        mean = np.sum(weight * (scores_CN - truth) ** 2, axis=1) / np.sum(weight)
-        return np.sqrt(mean)
+        return np.sqrt(np.average((scores_CN - truth) ** 2, axis=1, weights=weight))
 
-    weight = weights_of(flips, sample_weight)
-    gaps = differences_between(rmse, as_floats(y_true, "y_true"), flips, weight)
-    return sum_over_originals("rmse_gap", flips, weight, gaps, normalize=normalize)
+    amounts = as_floats(y_true, "y_true")
+    return _gap("rmse_gap", rmse, amounts, flips, sample_weight, normalize, classes=False)
 
 
 def mae_gap(
-    y_true: npt.ArrayLike,
+    y_true: Column,
     flips: FlippedScores,
     *,
     normalize: Normalize = "paper",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """How far a flip moves the mean absolute error.
 
@@ -473,12 +253,8 @@ def mae_gap(
     ----------
     y_true : array-like of shape (n,)
         The observed amounts.
-    flips : FlippedScores
-        The predicted amounts under all categories.
-    normalize : {"paper", "mean"}
-        The sum over original categories, or the average over the estimable ones.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    flips, normalize, sample_weight
+        As in `average_individual_fairness`.
 
     Returns
     -------
@@ -493,17 +269,14 @@ def mae_gap(
     """
 
     def mae(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
-        mean: FloatArray = np.sum(weight * np.abs(scores_CN - truth), axis=1) / np.sum(weight)
+        mean: FloatArray = np.average(np.abs(scores_CN - truth), axis=1, weights=weight)
         return mean
 
-    weight = weights_of(flips, sample_weight)
-    gaps = differences_between(mae, as_floats(y_true, "y_true"), flips, weight)
-    return sum_over_originals("mae_gap", flips, weight, gaps, normalize=normalize)
+    amounts = as_floats(y_true, "y_true")
+    return _gap("mae_gap", mae, amounts, flips, sample_weight, normalize, classes=False)
 
 
-def flip_changes(
-    flips: FlippedScores, *, sample_weight: npt.ArrayLike | None = None
-) -> dict[str, float]:
+def flip_changes(flips: FlippedScores, *, sample_weight: Weights = None) -> dict[str, float]:
     """Summarise each row's largest change of score, ``max_{s,s'} |f(x,s) − f(x,s')|``.
 
     0 means that no flip changes the row's score; lower is better. A row's real score counts among
@@ -528,7 +301,7 @@ def flip_changes(
     >>> flip_changes(flips)
     {'mean': 0.125, 'max': 0.5, 'q50': 0.0, 'q90': 0.5, 'q95': 0.5, 'q99': 0.5}
     """
-    weight = weights_of(flips, sample_weight)
+    weight = _weights_of(flips, sample_weight)
     change = flips.changes
     # Without interpolation a quantile is some row's change, and weights mean repetition.
     quantiles = np.quantile(
@@ -537,12 +310,12 @@ def flip_changes(
     return {
         "mean": float(np.average(change, weights=weight)),
         "max": float(change[weight > 0].max()),
-        **{name: float(value) for name, value in zip(_QUANTILES, quantiles, strict=True)},
+        **dict(zip(_QUANTILES, quantiles.tolist(), strict=True)),
     }
 
 
 def decisions_flipped(
-    flips: FlippedScores, threshold: float = 0.5, *, sample_weight: npt.ArrayLike | None = None
+    flips: FlippedScores, threshold: float = 0.5, *, sample_weight: Weights = None
 ) -> float:
     """Share of the rows whose decision differs between some two categories.
 
@@ -570,7 +343,161 @@ def decisions_flipped(
     >>> decisions_flipped(flips)
     0.25
     """
-    check_threshold(threshold)
-    weight = weights_of(flips, sample_weight)
+    _check_threshold(threshold)
+    weight = _weights_of(flips, sample_weight)
     flipped = (flips.lowest < threshold) & (threshold <= flips.highest)
     return float(np.average(flipped, weights=weight))
+
+
+# ---------------------------------------------------------------------------- sums over categories
+
+
+def _gap(
+    name: str,
+    metric: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
+    truth: FloatArray,
+    flips: FlippedScores,
+    sample_weight: Weights,
+    normalize: Normalize,
+    *,
+    classes: bool = True,
+) -> float:
+    """Sum ``|metric_{s_j} − metric_{s_k}|`` over pairs, within each original category.
+
+    The metric takes truth (n,), scores under some categories (c, n) and weights (n,), and gives a
+    number for each of them (c,).
+    """
+    weight = _weights_of(flips, sample_weight)
+    check_same_length(y_true=len(truth), flips=len(flips))
+
+    def differences(rows: IntArray) -> float:
+        scores_CN = _scores_by_category(flips, rows)
+        n_at_once = max(1, BLOCK_SIZE // len(rows))
+        values = [
+            metric(truth[rows], scores_CN[start : start + n_at_once], weight[rows])
+            for start in range(0, len(scores_CN), n_at_once)
+        ]
+        return float(sum_over_pairs(np.concatenate(values)[None, :])[0])
+
+    needed = truth if classes else None
+    return _sum_over_originals(
+        name, flips, weight, normalize, differences, classes=needed, stacklevel=4
+    )
+
+
+def _sum_over_originals(
+    name: str,
+    flips: FlippedScores,
+    weight: FloatArray,
+    normalize: Normalize,
+    pair_sum: Callable[[IntArray], float],
+    *,
+    classes: FloatArray | None = None,
+    stacklevel: int = 3,
+) -> float:
+    """``1/(C(C−1)) Σ_{s_i} pair_sum(rows of s_i)``, over the s_i for which it is estimable.
+
+    A category needs rows of positive weight and, where `classes` are given, both classes among
+    them. The others are left out with a warning; nan when none remains.
+    """
+    check_option("normalize", normalize, ("paper", "mean"))
+    # Sorted once, not searched once per category.
+    counted = np.flatnonzero(weight > 0)
+    by_original = counted[np.argsort(flips.original[counted], kind="stable")]
+    n_categories = len(flips.categories)
+    ends = np.searchsorted(flips.original[by_original], np.arange(1, n_categories))
+    sums, left_out = [], []
+    for category, rows in zip(flips.categories, np.split(by_original, ends), strict=True):
+        if len(rows) and (classes is None or np.ptp(classes[rows])):
+            sums.append(pair_sum(rows))
+        else:
+            left_out.append(f"{describe_label(category)} (n={len(rows)})")
+    if left_out:
+        lacking = "no rows" if classes is None else "no rows or one class only"
+        warnings.warn(
+            f"{name} is not estimable for {len(left_out)} of {n_categories} original categories, "
+            f"which have {lacking} and are left out: {enumerate_some(left_out)}.",
+            NotEstimableWarning,
+            stacklevel=stacklevel,
+        )
+    if not sums:
+        return math.nan
+    total = sum(sums) / (n_categories * (n_categories - 1))
+    return total if normalize == "paper" else total / len(sums)
+
+
+def _scores_by_category(flips: FlippedScores, rows: IntArray) -> FloatArray:
+    """Scores of some rows, of shape (C, n): the samples that are compared lie in one piece."""
+    return np.ascontiguousarray(flips.scores[rows].T)
+
+
+def _weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:
+    if not isinstance(flips, FlippedScores):
+        raise InvalidInputError(
+            f"flips must be FlippedScores, got {type(flips).__name__}. "
+            "Make them with flip_scores(predict, X, sensitive)."
+        )
+    return as_weights(sample_weight, len(flips))
+
+
+def _check_threshold(threshold: float) -> None:
+    if not np.isfinite(threshold):
+        raise InvalidInputError(
+            f"threshold must be a finite number, got {threshold}. "
+            "Choose one on the scale of the scores, such as 0.5 for probabilities."
+        )
+
+
+# ------------------------------------------------------------------------------ sums over pairs
+
+
+def sum_over_pairs(values_NC: FloatArray) -> FloatArray:
+    """Sum ``|values[n, j] − values[n, k]|`` over all ordered pairs (j, k), for each n.
+
+    Of C sorted values, j lie below the j-th gap between neighbours and C − j above it, so that
+    it is part of j·(C − j) differences. Equal values give exactly zero.
+    """
+    n_below = np.arange(1, values_NC.shape[1])
+    n_pairs = n_below * (values_NC.shape[1] - n_below)
+    gaps = np.diff(np.sort(values_NC, axis=1), axis=1)
+    sums: FloatArray = 2 * (gaps * n_pairs).sum(axis=1)
+    return sums
+
+
+def sum_of_distances(scores_CN: FloatArray, weight: FloatArray) -> float:
+    """Sum the distances ``W1(scores[j], scores[k])`` over all ordered pairs of the C samples.
+
+    All samples have the same row weights. Each is sorted once, not once per pair; equal samples are
+    at a distance of exactly zero.
+    """
+    if (weight == weight[0]).all():
+        # W1 is the mean difference between values of equal rank.
+        by_rank_NC = np.ascontiguousarray(np.sort(scores_CN, axis=1).T)
+        return float(sum_over_pairs(by_rank_NC).mean())
+
+    # Else it is ∫ |F_j(t) − F_k(t)| dt: over the steps of all samples merged, C numbers at a time.
+    # Every step compares C numbers, so it takes time ∝ C²·n, where equal weights take C·n.
+    n_samples, n_rows = scores_CN.shape
+    order_CN = np.argsort(scores_CN, axis=1, kind="stable")
+    values = np.take_along_axis(scores_CN, order_CN, axis=1).ravel()
+    # Summed up within each sample and not along the merged order: the CDFs of equal samples then
+    # agree to the last bit.
+    cdf_CN = np.cumsum(weight[order_CN], axis=1)
+    cdf_CN /= cdf_CN[:, -1:]
+
+    merged = np.argsort(values, kind="stable")  # merges sorted runs
+    widths = np.diff(values[merged])
+    sample, cdf_after = merged // n_rows, cdf_CN.ravel()[merged]
+    total, reached = 0.0, np.zeros(n_samples)
+    block_size = max(1, BLOCK_SIZE // n_samples)
+    for start in range(0, len(widths), block_size):
+        width = widths[start : start + block_size]
+        block = slice(start, start + len(width))
+        cdf_BC = np.zeros((len(width), n_samples))
+        cdf_BC[np.arange(len(width)), sample[block]] = cdf_after[block]
+        cdf_BC[0] = np.maximum(cdf_BC[0], reached)
+        # A CDF never falls: its value after a step is the largest so far.
+        np.maximum.accumulate(cdf_BC, axis=0, out=cdf_BC)
+        reached = cdf_BC[-1]
+        total += float(np.sum(sum_over_pairs(cdf_BC) * width))
+    return total

@@ -1,4 +1,9 @@
-"""Score every row under every category of its sensitive columns."""
+"""Flips: what a model says of every row under every value of its sensitive columns.
+
+`flip_scores` sets the columns, whole, to one combination of values after the other, and
+`FlippedScores` holds what the model says: the paper's perturbed data, from which the metrics of
+`fcorr.metrics.counterfactual` are computed.
+"""
 
 import math
 import numbers
@@ -6,395 +11,32 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, enumerate_some, near_match
-from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
-from fcorr.metrics._checks import FloatArray, IntArray, Labels, as_floats, encode_labels, is_missing
+from fcorr._core import InvalidInputError, enumerate_some, html_table, near_match
+from fcorr.metrics._checks import (
+    FloatArray,
+    IntArray,
+    Labels,
+    as_floats,
+    describe_label,
+    encode_labels,
+    is_missing,
+)
 
-# ------------------------------ flip_values
-# Which values a sensitive column is flipped to, and which of them stands for each row.
+MAX_PASSES = 4096
+N_VALUES = 10
+"""To how many of its values a measurement is flipped unless told otherwise."""
+N_SHOWN = 30
+"""How many categories a notebook shows."""
 
 Values = int | Iterable[Any]
 """A number of values, to be chosen among those of the column, or the values themselves."""
-
-N_VALUES = 10
-"""To how many of its values a measurement is flipped unless told otherwise."""
-
-
-class FlipValues(NamedTuple):
-    """The values, each row's position among them, and whether they hold every row's own value."""
-
-    values: tuple[Any, ...]
-    codes: IntArray
-    has_own: bool
-
-
-def choose_values(
-    labels: Labels, wanted: Values | None, what: str, *, is_categorical: bool
-) -> FlipValues:
-    """Choose the values that a column is flipped to.
-
-    Parameters
-    ----------
-    labels : Labels
-        The column.
-    wanted : int, iterable or None
-        What the caller asked for.
-    what : str
-        The column's name in messages.
-    is_categorical : bool
-        Whether its dtype says that its numbers are names and no measurements.
-
-    Examples
-    --------
-    >>> from fcorr.metrics._checks import encode_labels
-    >>> ages = encode_labels(list(range(20, 80)), "age")
-    >>> choose_values(ages, 3, "age", is_categorical=False).values
-    (29, 49, 69)
-    """
-    is_measurement = (
-        not is_categorical
-        and _are_numbers(labels.categories)
-        and _n_known(labels.categories) > MAX_SENSITIVE_CATEGORIES
-    )
-    if wanted is None and not is_measurement:
-        chosen = FlipValues(labels.categories, labels.codes, has_own=True)
-    elif wanted is None:
-        chosen = _quantiles(labels, N_VALUES)
-    elif isinstance(wanted, numbers.Integral):
-        _check_number_of_values(int(wanted), labels, what)
-        chosen = _quantiles(labels, int(wanted))
-    else:
-        values = _as_values(wanted, what)
-        listed = set(values)
-        unlisted = [label for label in labels.categories if label not in listed]
-        is_grid = bool(unlisted) and is_measurement and _are_numbers(values)
-        if is_grid:  # every number has a nearest one, a missing value has not
-            unlisted = [label for label in unlisted if label is None]
-        if unlisted:
-            raise InvalidInputError(
-                f"categories must include every value that occurs, got rows of {what} with "
-                f"{enumerate_some(unlisted)}. Add them to categories, or drop those rows."
-            )
-        chosen = _nearest(labels, values) if is_grid else _listed(labels, values)
-    check_values(chosen.values, what)
-    return chosen
-
-
-def check_values(values: tuple[Any, ...], what: str) -> None:
-    """Refuse values between which there is no flip."""
-    if len(set(values)) < len(values):
-        raise InvalidInputError(
-            f"categories must differ, got {enumerate_some(values)}. List each one once."
-        )
-    if len(values) < 2:
-        raise InvalidInputError(
-            f"A flip needs two categories or more, {what} has {len(values)}: "
-            f"{enumerate_some(values)}. Pass categories= with the values known to the model."
-        )
-
-
-def quantile_groups(counts: IntArray, n_groups: int) -> IntArray:
-    """Group sorted values, of which each has so many rows, into groups of about as many rows each.
-
-    There must be more values than groups; then every group has one. A value that alone has more
-    rows than a group should counts as one full group and no more: the zeros of a claim history
-    take one group, and the few other amounts share all the others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> quantile_groups(np.array([1, 1, 1, 1, 1, 1]), 3)
-    array([0, 0, 1, 1, 2, 2])
-    >>> quantile_groups(np.array([100, 1, 1, 1, 1]), 3)
-    array([0, 1, 1, 2, 2])
-    """
-    is_full = np.zeros(len(counts), dtype=bool)
-    while True:
-        # The other rows share the other groups: size = n_rows / n_left, kept as a fraction.
-        n_rows, n_left = counts[~is_full].sum(), n_groups - is_full.sum()
-        still_full = counts * n_left > n_rows
-        if (still_full == is_full).all():
-            break
-        is_full = still_full
-    share = np.where(is_full, n_rows, counts * n_left)  # n_rows of it are one group
-    # A value is in the group in which the middle of its share lies. No share is larger than a
-    # group, so that neighbouring middles are never further apart, and no group stays empty.
-    twice_middle = 2 * np.cumsum(share) - share
-    groups: IntArray = twice_middle // (2 * n_rows)
-    return groups
-
-
-def _quantiles(labels: Labels, n_values: int) -> FlipValues:
-    """Take the medians of equally filled groups, and None where values are missing.
-
-    Medians are values of the column and not means of two: a model may know whole numbers only.
-    """
-    n_known = _n_known(labels.categories)
-    if n_known <= n_values:
-        return FlipValues(labels.categories, labels.codes, has_own=True)
-    counts = np.bincount(labels.codes)[:n_known]
-    groups = quantile_groups(counts, n_values)
-    last_rows = np.cumsum(np.bincount(groups, weights=counts)).astype(np.intp) - 1
-    first_rows = np.append(0, last_rows[:-1] + 1)
-    medians = np.searchsorted(np.cumsum(counts), (first_rows + last_rows) // 2, side="right")
-    values = tuple(labels.categories[median] for median in medians)
-    if n_known < len(labels.categories):
-        groups, values = np.append(groups, len(values)), (*values, None)
-    return FlipValues(values, groups[labels.codes], has_own=False)
-
-
-def _nearest(labels: Labels, values: tuple[Any, ...]) -> FlipValues:
-    """Stand each row for the nearest of the values, the lower of two as near; None for itself."""
-    known = [position for position, value in enumerate(values) if value is not None]
-    known.sort(key=lambda position: values[position])
-    grid = np.array([float(values[position]) for position in known])
-    half_way = grid[:-1] + (grid[1:] - grid[:-1]) / 2
-    n_known = _n_known(labels.categories)
-    numbers_of_rows = np.array([float(number) for number in labels.categories[:n_known]])
-    recode = np.array(known, dtype=np.intp)[np.searchsorted(half_way, numbers_of_rows)]
-    if n_known < len(labels.categories):
-        recode = np.append(recode, values.index(None))
-    return FlipValues(values, recode[labels.codes], has_own=False)
-
-
-def _listed(labels: Labels, values: tuple[Any, ...]) -> FlipValues:
-    position = {value: j for j, value in enumerate(values)}
-    recode = np.array([position[label] for label in labels.categories], dtype=np.intp)
-    return FlipValues(values, recode[labels.codes], has_own=True)
-
-
-def _as_values(wanted: Any, what: str) -> tuple[Any, ...]:
-    if isinstance(wanted, str | bytes) or not isinstance(wanted, Iterable):
-        raise InvalidInputError(
-            f"categories must be a list of values or, for numbers, how many of them, got {wanted!r}"
-            f" for {what}. Write categories=['f', 'm'] or categories=10."
-        )
-    items = wanted.to_pylist() if hasattr(wanted, "to_pylist") else wanted  # pyarrow's own scalars
-    values = (item.item() if isinstance(item, np.generic) else item for item in items)
-    return tuple(None if is_missing(value) else value for value in values)
-
-
-def _check_number_of_values(n_values: int, labels: Labels, what: str) -> None:
-    if n_values < 2:
-        raise InvalidInputError(
-            f"categories must be 2 or more when it is a number of values, got {n_values} for "
-            f"{what}. {N_VALUES} is usual."
-        )
-    if not _are_numbers(labels.categories):
-        raise InvalidInputError(
-            f"categories must list the values of a column that does not hold numbers, got "
-            f"{n_values} for {what}. Leave it out to take every value: "
-            f"{enumerate_some(labels.categories)}."
-        )
-
-
-def _are_numbers(values: tuple[Any, ...]) -> bool:
-    known = [value for value in values if value is not None]
-    are_numbers = all(
-        isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool) for value in known
-    )
-    return are_numbers and bool(known)
-
-
-def _n_known(categories: tuple[Any, ...]) -> int:
-    """Count the values that are not missing; None is the last of all."""
-    return len(categories) - (categories[-1] is None)
-
-
-# ------------------------------ flip_tables
-# Tables and arrays with sensitive columns that can be set to other values.
-
-
-@dataclass(frozen=True, eq=False)
-class SensitiveColumn:
-    """One column to flip.
-
-    Attributes
-    ----------
-    name : object
-        Its name, or its position in an array, as the caller wrote it.
-    labels : Labels
-        What it holds.
-    is_categorical : bool
-        Whether its dtype says that its values are categories, be they numbers or not.
-    """
-
-    name: Any
-    labels: Labels
-    is_categorical: bool
-
-    @cached_property
-    def row_with(self) -> dict[Any, int]:
-        """A row for each value that occurs.
-
-        Its cell is the value in the column's own writing: of several ways to write a missing one
-        (None, NaN, pandas.NA) the model knows the one that the table has.
-        """
-        rows = np.unique(self.labels.codes, return_index=True)[1]
-        return dict(zip(self.labels.categories, rows.tolist(), strict=True))
-
-
-class FlipTable(Protocol):
-    """A table whose sensitive columns can be set."""
-
-    columns: list[SensitiveColumn]
-
-    def as_it_is(self) -> Any:
-        """Return the table in the caller's library."""
-
-    def with_values(self, values: Sequence[Any]) -> Any:
-        """Return it with each sensitive column set to one value."""
-
-
-def open_table(X: Any, sensitive: Sequence[Any]) -> FlipTable:
-    """Find the sensitive columns of a table or an array."""
-    return _ArrayTable(X, sensitive) if isinstance(X, np.ndarray) else _FrameTable(X, sensitive)
-
-
-class _ArrayTable:
-    def __init__(self, X: Any, sensitive: Sequence[Any]) -> None:
-        if X.ndim != 2:
-            raise InvalidInputError(
-                f"X must have rows and columns, got an array of shape {X.shape}. "
-                "Pass a two-dimensional array or a table."
-            )
-        for position in sensitive:
-            is_position = isinstance(position, int | np.integer) and not isinstance(position, bool)
-            if not is_position or not -X.shape[1] <= position < X.shape[1]:
-                raise InvalidInputError(
-                    "sensitive must be the position of a column when X is a numpy array, got "
-                    f"{position!r} for {X.shape[1]} columns. Pass an integer, or a table with "
-                    "names."
-                )
-        _check_repetition([position % X.shape[1] for position in sensitive])
-        self._X = X
-        self.columns = [
-            SensitiveColumn(position, _encode(X[:, position], position), is_categorical=False)
-            for position in sensitive
-        ]
-
-    def as_it_is(self) -> Any:
-        return self._X.copy()
-
-    def with_values(self, values: Sequence[Any]) -> Any:
-        # A fresh copy for each pass: predict may keep what it was given.
-        flipped = self._X.copy()
-        for column, value in zip(self.columns, values, strict=True):
-            row = column.row_with.get(value)
-            if row is not None:
-                flipped[:, column.name] = self._X[row, column.name]
-                continue
-            try:
-                flipped[:, column.name] = np.nan if _is_nan_of(self._X, value) else value
-            except (TypeError, ValueError, OverflowError) as error:
-                raise _misfit(value, column.name, self._X.dtype) from error
-            if not _is_same(flipped[0, column.name], value):  # cut off or rounded by the dtype
-                raise _misfit(value, column.name, self._X.dtype)
-        return flipped
-
-
-class _FrameTable:
-    def __init__(self, X: Any, sensitive: Sequence[Any]) -> None:
-        try:
-            self._table = nw.from_native(X, eager_only=True)
-        except TypeError as error:
-            raise InvalidInputError(
-                "X must be a pandas, polars or pyarrow table in memory or a numpy array, got "
-                f"{type(X).__name__}. Collect or convert it first."
-            ) from error
-        names = self._table.columns
-        for name in sensitive:
-            if name not in names:
-                raise InvalidInputError(
-                    f"sensitive must name a column of X, got {name!r}.{near_match(name, names)} "
-                    f"X has {enumerate_some(names)}."
-                )
-        _check_repetition(sensitive)
-        self._series = [self._table.get_column(name) for name in sensitive]
-        self.columns = [
-            SensitiveColumn(
-                name, _encode(series.to_native(), name), series.dtype in (nw.Categorical, nw.Enum)
-            )
-            for name, series in zip(sensitive, self._series, strict=True)
-        ]
-
-    def as_it_is(self) -> Any:
-        return self._table.with_columns(*self._series).to_native()
-
-    def with_values(self, values: Sequence[Any]) -> Any:
-        filled = []
-        for column, series, value in zip(self.columns, self._series, values, strict=True):
-            row = column.row_with.get(value)
-            cell = series if row is not None else _one_cell(series, value)
-            filled.append(cell[np.full(len(series), row or 0)])
-        return self._table.with_columns(*filled).to_native()
-
-
-def _one_cell(column: nw.Series[Any], value: Any) -> nw.Series[Any]:
-    """Make a column of one value that the given column does not hold.
-
-    The native dtype says more than narwhals' (a pandas categorical lists its categories, by whose
-    codes a model may go), so the cell is made natively.
-    """
-    native, name = column.to_native(), column.name
-    try:
-        with warnings.catch_warnings():
-            # pandas warns that the value is no category and makes it missing: seen below
-            warnings.simplefilter("ignore")
-            if column.implementation.is_pyarrow():
-                import pyarrow as pa
-
-                cell = pa.chunked_array([pa.array([value], type=native.type)])
-            elif column.implementation.is_polars():
-                cell = type(native)(name, [value], dtype=native.dtype)
-            else:
-                cell = type(native)([value], name=name, dtype=native.dtype)
-    except Exception as error:  # each library raises its own
-        raise _misfit(value, name, column.dtype) from error
-    series: nw.Series[Any] = nw.from_native(cell, series_only=True).alias(name)
-    if not _is_same(series.to_list()[0], value):
-        raise _misfit(value, name, column.dtype)
-    return series
-
-
-def _encode(column: Any, name: Any) -> Labels:
-    return encode_labels(column, f"the sensitive column {name!r}")
-
-
-def _check_repetition(columns: Sequence[Any]) -> None:
-    repeated = [column for i, column in enumerate(columns) if column in columns[:i]]
-    if repeated:
-        raise InvalidInputError(
-            f"sensitive must name each column once, got {repeated[0]!r} again. Leave it out."
-        )
-
-
-def _is_nan_of(X: Any, value: Any) -> bool:
-    """Tell whether a missing value is NaN in this array: objects have None of their own."""
-    return value is None and X.dtype.kind in "fc"
-
-
-def _is_same(found: Any, value: Any) -> bool:
-    return is_missing(found) if value is None else bool(found == value)
-
-
-def _misfit(value: Any, sensitive: Any, dtype: Any) -> InvalidInputError:
-    return InvalidInputError(
-        f"categories must be values that the sensitive column {sensitive!r} can hold, got "
-        f"{value!r} for {dtype}. Use a value of its type, or convert the column first."
-    )
-
-
-# ------------------------------ flipped_scores
-# The paper's perturbed data: what a model says of each row under each value of a column.
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,8 +75,8 @@ class FlippedScores:
 
     def __post_init__(self) -> None:
         original, scores = np.asarray(self.original), np.asarray(self.scores, dtype=np.float64)
-        categories = tuple(self.categories)
-        check_values(categories, "categories")
+        categories, factual = tuple(self.categories), self.factual_scores
+        _check_values(categories, "categories")
         if original.ndim != 1 or scores.shape != (len(original), len(categories)):
             raise InvalidInputError(
                 "scores must have one row per original category and one column per category, got "
@@ -443,28 +85,31 @@ class FlippedScores:
             )
         if len(original) == 0:
             raise InvalidInputError("scores must have rows, got none. Check the row selection.")
-        if original.dtype.kind not in "iu" or not (
-            original.min() >= 0 and original.max() < len(categories)
-        ):
+        is_position = (original >= 0) & (original < len(categories))
+        if original.dtype.kind not in "iu" or not is_position.all():
             raise InvalidInputError(
                 f"original must hold positions in categories, 0 to {len(categories) - 1}, got "
                 f"{original.dtype} from {original.min()} to {original.max()}. "
                 "Let flip_scores build it."
             )
-        _check_finite("scores", scores)
-        # The class is frozen for its users; this is still its construction.
-        object.__setattr__(self, "categories", categories)
-        object.__setattr__(self, "original", original.astype(np.intp, copy=False))
-        object.__setattr__(self, "scores", scores)
-        if self.factual_scores is not None:
-            factual = np.asarray(self.factual_scores, dtype=np.float64)
+        if factual is not None:
+            factual = np.asarray(factual, dtype=np.float64)
             if factual.shape != original.shape:
                 raise InvalidInputError(
                     f"factual_scores must have one score per row, got shape {factual.shape} for "
                     f"{len(original)} rows. Let flip_scores build it."
                 )
-            _check_finite("factual_scores", factual)
-            object.__setattr__(self, "factual_scores", factual)
+        for name, values in (("scores", scores), ("factual_scores", factual)):
+            if values is not None and not np.isfinite(values).all():
+                raise InvalidInputError(
+                    f"{name} must be finite, got {int((~np.isfinite(values)).sum())} that are not. "
+                    "Check the model's output."
+                )
+        # The class is frozen for its users; this is still its construction.
+        object.__setattr__(self, "categories", categories)
+        object.__setattr__(self, "original", original.astype(np.intp, copy=False))
+        object.__setattr__(self, "scores", scores)
+        object.__setattr__(self, "factual_scores", factual)
 
     def __len__(self) -> int:
         return len(self.original)
@@ -484,14 +129,12 @@ class FlippedScores:
     @property
     def lowest(self) -> FloatArray:
         """Each row's lowest score under any category, or as it is."""
-        lowest = self.scores.min(axis=1)
-        return lowest if self.factual_scores is None else np.minimum(lowest, self.factual_scores)
+        return np.minimum(self.scores.min(axis=1), self.factual)
 
     @property
     def highest(self) -> FloatArray:
         """Each row's highest score under any category, or as it is."""
-        highest = self.scores.max(axis=1)
-        return highest if self.factual_scores is None else np.maximum(highest, self.factual_scores)
+        return np.maximum(self.scores.max(axis=1), self.factual)
 
     @property
     def changes(self) -> FloatArray:
@@ -504,19 +147,17 @@ class FlippedScores:
         factual = None if self.factual_scores is None else self.factual_scores[rows]
         return FlippedScores(self.categories, self.original[rows], self.scores[rows], factual)
 
-
-def _check_finite(name: str, scores: FloatArray) -> None:
-    n_bad = int((~np.isfinite(scores)).sum())
-    if n_bad:
-        raise InvalidInputError(
-            f"{name} must be finite, got {n_bad} that are not. Check the model's output."
+    def _repr_html_(self) -> str:
+        n_rows = np.bincount(self.original, minlength=len(self.categories))
+        means = (f"{mean:.4g}" for mean in self.scores.mean(axis=0))
+        lines = list(zip(map(describe_label, self.categories), n_rows, means, strict=True))
+        n_more = len(lines) - N_SHOWN
+        return html_table(
+            f"Scores of {len(self)} rows under {len(self.categories)} categories",
+            ("category", "rows that have it", "mean score of all rows under it"),
+            lines[:N_SHOWN],
+            note=f"And {n_more} more categories." if n_more > 0 else "",
         )
-
-
-# ------------------------------ flips
-# Score every row under every category of its sensitive columns.
-
-MAX_PASSES = 4096
 
 
 def flip_scores(
@@ -567,7 +208,6 @@ def flip_scores(
 
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.array([[0, 5.0], [1, 7.0]])
     >>> flip_scores(lambda X: X[:, 0] + X[:, 1], X, 0).scores
     array([[5., 6.],
@@ -581,11 +221,25 @@ def flip_scores(
     names = list(sensitive) if isinstance(sensitive, list | tuple) else [sensitive]
     if not names:
         raise InvalidInputError("sensitive must name a column, got none. Name at least one.")
-    table = open_table(X, names)
-    wanted = _by_column(categories, names)
-    chosen = [_choose(column, values) for column, values in zip(table.columns, wanted, strict=True)]
+    table = _open_array(X, names) if isinstance(X, np.ndarray) else _open_frame(X, names)
+    chosen = [
+        choose_values(
+            column.labels,
+            wanted,
+            f"the sensitive column {column.name!r}",
+            is_categorical=column.is_categorical,
+        )
+        for column, wanted in zip(table.columns, _by_column(categories, names), strict=True)
+    ]
     sizes = [len(column.values) for column in chosen]
-    _check_passes(names, sizes)
+    if math.prod(sizes) > MAX_PASSES:
+        found = " × ".join(f"{size:,} of {name!r}" for name, size in zip(names, sizes, strict=True))
+        widest = names[int(np.argmax(sizes))]
+        raise InvalidInputError(
+            f"flip_scores scores all rows at most {MAX_PASSES:,} times, once for each combination "
+            f"of values, got {math.prod(sizes):,}: {found}. Flip fewer columns together, pool rare "
+            f"values first, or take fewer of a column of numbers: categories={{{widest!r}: 10}}."
+        )
 
     combinations = list(product(*(column.values for column in chosen)))
     original = np.ravel_multi_index([column.codes for column in chosen], sizes)
@@ -617,27 +271,6 @@ def _by_column(categories: Any, names: Sequence[Any]) -> list[Values | None]:
     return [categories] * len(names)
 
 
-def _choose(column: SensitiveColumn, wanted: Values | None) -> FlipValues:
-    return choose_values(
-        column.labels,
-        wanted,
-        f"the sensitive column {column.name!r}",
-        is_categorical=column.is_categorical,
-    )
-
-
-def _check_passes(names: Sequence[Any], sizes: Sequence[int]) -> None:
-    n_passes = math.prod(sizes)
-    if n_passes > MAX_PASSES:
-        found = " × ".join(f"{size:,} of {name!r}" for name, size in zip(names, sizes, strict=True))
-        widest = names[int(np.argmax(sizes))]
-        raise InvalidInputError(
-            f"flip_scores scores all rows at most {MAX_PASSES:,} times, once for each combination "
-            f"of values, got {n_passes:,}: {found}. Flip fewer columns together, pool rare values "
-            f"first, or take fewer of a column of numbers: categories={{{widest!r}: 10}}."
-        )
-
-
 def _as_scores(output: Any, n_rows: int) -> FloatArray:
     shape = np.shape(output)
     if shape == (n_rows, 2):
@@ -651,3 +284,279 @@ def _as_scores(output: Any, n_rows: int) -> FloatArray:
         f"predict must return one score per row or two columns of probabilities for {n_rows} rows, "
         f"got shape {shape}. Wrap it to choose one column: lambda X: model.predict_proba(X)[:, k]."
     )
+
+
+# ------------------------------------------------------------------------------ tables
+
+
+class _SensitiveColumn(NamedTuple):
+    """A column to flip, and whether its dtype says that its values are categories."""
+
+    name: Any
+    labels: Labels
+    is_categorical: bool
+    row_with: dict[Any, int]
+    """A row for each value that occurs, whose cell is the value in the column's own writing: of
+    several ways to write a missing one (None, NaN, pandas.NA) the model knows the table's."""
+
+
+class _FlipTable(NamedTuple):
+    """A table in the caller's library, as it is or with each sensitive column set to one value."""
+
+    columns: list[_SensitiveColumn]
+    as_it_is: Callable[[], Any]
+    with_values: Callable[[Sequence[Any]], Any]
+
+
+def _open_array(X: npt.NDArray[Any], positions: Sequence[Any]) -> _FlipTable:
+    if X.ndim != 2:
+        raise InvalidInputError(
+            f"X must have rows and columns, got an array of shape {X.shape}. "
+            "Pass a two-dimensional array or a table."
+        )
+    for position in positions:
+        is_position = isinstance(position, int | np.integer) and not isinstance(position, bool)
+        if not is_position or not -X.shape[1] <= position < X.shape[1]:
+            raise InvalidInputError(
+                "sensitive must be the position of a column when X is a numpy array, got "
+                f"{position!r} for {X.shape[1]} columns. Pass an integer, or a table with names."
+            )
+    _check_repetition([position % X.shape[1] for position in positions])
+    columns = [_read_column(position, X[:, position]) for position in positions]
+
+    def with_values(values: Sequence[Any]) -> Any:
+        flipped = X.copy()  # a fresh one for each pass: predict may keep what it was given
+        for column, value in zip(columns, values, strict=True):
+            if value in column.row_with:
+                flipped[:, column.name] = X[column.row_with[value], column.name]
+                continue
+            try:
+                flipped[:, column.name] = value  # numpy writes None as NaN among floats
+            except (TypeError, ValueError, OverflowError) as error:
+                raise _misfit(value, column.name, X.dtype) from error
+            if not _is_same(flipped[0, column.name], value):  # cut off or rounded by the dtype
+                raise _misfit(value, column.name, X.dtype)
+        return flipped
+
+    return _FlipTable(columns, X.copy, with_values)
+
+
+def _open_frame(X: Any, names: Sequence[Any]) -> _FlipTable:
+    try:
+        table = nw.from_native(X, eager_only=True)
+    except TypeError as error:
+        raise InvalidInputError(
+            "X must be a pandas, polars or pyarrow table in memory or a numpy array, got "
+            f"{type(X).__name__}. Collect or convert it first."
+        ) from error
+    for name in names:
+        if name not in table.columns:
+            raise InvalidInputError(
+                f"sensitive must name a column of X, got {name!r}."
+                f"{near_match(name, table.columns)} X has {enumerate_some(table.columns)}."
+            )
+    _check_repetition(names)
+    native = [table.get_column(name) for name in names]
+    columns = [
+        _read_column(name, series.to_native(), series.dtype in (nw.Categorical, nw.Enum))
+        for name, series in zip(names, native, strict=True)
+    ]
+
+    def with_values(values: Sequence[Any]) -> Any:
+        filled = []
+        for column, series, value in zip(columns, native, values, strict=True):
+            row = column.row_with.get(value)
+            cell = series if row is not None else _one_cell(series, value)
+            filled.append(cell[np.full(len(series), row or 0)])
+        return table.with_columns(*filled).to_native()
+
+    return _FlipTable(columns, lambda: table.with_columns(*native).to_native(), with_values)
+
+
+def _read_column(name: Any, column: Any, is_categorical: bool = False) -> _SensitiveColumn:
+    labels = encode_labels(column, f"the sensitive column {name!r}")
+    rows = np.unique(labels.codes, return_index=True)[1]
+    row_with = dict(zip(labels.categories, rows.tolist(), strict=True))
+    return _SensitiveColumn(name, labels, is_categorical, row_with)
+
+
+def _check_repetition(columns: Sequence[Any]) -> None:
+    repeated = [column for i, column in enumerate(columns) if column in columns[:i]]
+    if repeated:
+        raise InvalidInputError(
+            f"sensitive must name each column once, got {repeated[0]!r} again. Leave it out."
+        )
+
+
+def _one_cell(column: nw.Series[Any], value: Any) -> nw.Series[Any]:
+    """Make a column of one value that the given column does not hold.
+
+    The native dtype says more than narwhals' (a pandas categorical lists its categories, by whose
+    codes a model may go), so the cell is made natively.
+    """
+    native, name = column.to_native(), column.name
+    try:
+        with warnings.catch_warnings():
+            # pandas warns that the value is no category and makes it missing: seen below
+            warnings.simplefilter("ignore")
+            if column.implementation.is_pyarrow():
+                import pyarrow as pa
+
+                cell = pa.chunked_array([pa.array([value], type=native.type)])
+            elif column.implementation.is_polars():
+                cell = type(native)(name, [value], dtype=native.dtype)
+            else:
+                cell = type(native)([value], name=name, dtype=native.dtype)
+    except Exception as error:  # each library raises its own
+        raise _misfit(value, name, column.dtype) from error
+    series: nw.Series[Any] = nw.from_native(cell, series_only=True).alias(name)
+    if not _is_same(series.to_list()[0], value):
+        raise _misfit(value, name, column.dtype)
+    return series
+
+
+def _is_same(found: Any, value: Any) -> bool:
+    return is_missing(found) if value is None else bool(found == value)
+
+
+def _misfit(value: Any, sensitive: Any, dtype: Any) -> InvalidInputError:
+    return InvalidInputError(
+        f"categories must be values that the sensitive column {sensitive!r} can hold, got "
+        f"{value!r} for {dtype}. Use a value of its type, or convert the column first."
+    )
+
+
+# ------------------------------------------------------------------------------ values
+
+
+class FlipValues(NamedTuple):
+    """The values, each row's position among them, and whether they hold every row's own value."""
+
+    values: tuple[Any, ...]
+    codes: IntArray
+    has_own: bool
+
+
+def choose_values(
+    labels: Labels, wanted: Values | None, what: str, *, is_categorical: bool
+) -> FlipValues:
+    """Choose the values that a column, `what` in messages, is flipped to."""
+    # fcorr.data imports pyarrow and more: only those who flip wait for it.
+    from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
+
+    known = [label for label in labels.categories if label is not None]
+    are_many = not is_categorical and len(known) > MAX_SENSITIVE_CATEGORIES
+    is_measurement = are_many and _are_numbers(known)
+    if wanted is None:
+        n_values = N_VALUES if is_measurement else len(known)
+    elif isinstance(wanted, numbers.Integral):
+        n_values = int(wanted)
+        if n_values < 2:
+            raise InvalidInputError(
+                f"categories must be 2 or more when it is a number of values, got {n_values} for "
+                f"{what}. {N_VALUES} is usual."
+            )
+        if not _are_numbers(known):
+            raise InvalidInputError(
+                f"categories must list the values of a column that does not hold numbers, got "
+                f"{n_values} for {what}. Leave it out to take every value: "
+                f"{enumerate_some(labels.categories)}."
+            )
+    else:
+        return _listed(labels, wanted, what, is_measurement=is_measurement)
+    if len(known) <= n_values:
+        _check_values(labels.categories, what)
+        return FlipValues(labels.categories, labels.codes, has_own=True)
+    # Medians are values of the column and not means of two: a model may know whole numbers only.
+    counts = np.bincount(labels.codes)[: len(known)]
+    groups = quantile_groups(counts, n_values)
+    last_rows = np.cumsum(np.bincount(groups, weights=counts)).astype(np.intp) - 1
+    first_rows = np.append(0, last_rows[:-1] + 1)
+    medians = np.searchsorted(np.cumsum(counts), (first_rows + last_rows) // 2, side="right")
+    values = tuple(known[median] for median in medians)
+    if None in labels.categories:
+        groups, values = np.append(groups, len(values)), (*values, None)
+    return FlipValues(values, groups[labels.codes], has_own=False)
+
+
+def _listed(labels: Labels, wanted: Any, what: str, *, is_measurement: bool) -> FlipValues:
+    """Take the values that the caller lists, each row as itself or as the nearest of them."""
+    if isinstance(wanted, str | bytes) or not isinstance(wanted, Iterable):
+        raise InvalidInputError(
+            f"categories must be a list of values or, for numbers, how many of them, got {wanted!r}"
+            f" for {what}. Write categories=['f', 'm'] or categories=10."
+        )
+    items = wanted.to_pylist() if hasattr(wanted, "to_pylist") else wanted  # pyarrow's own scalars
+    plain = (item.item() if isinstance(item, np.generic) else item for item in items)
+    values = tuple(None if is_missing(value) else value for value in plain)
+    position = {value: j for j, value in enumerate(values)}
+    unlisted = [label for label in labels.categories if label not in position]
+    known = [value for value in values if value is not None]
+    is_grid = bool(unlisted) and is_measurement and _are_numbers(known)
+    if is_grid:  # every number has a nearest one, a missing value has not
+        unlisted = [label for label in unlisted if label is None]
+    if unlisted:
+        raise InvalidInputError(
+            f"categories must include every value that occurs, got rows of {what} with "
+            f"{enumerate_some(unlisted)}. Add them to categories, or drop those rows."
+        )
+    _check_values(values, what)
+    if is_grid:  # of two values as near, the lower
+        known.sort()
+        grid = np.array([float(value) for value in known])
+        half_way = grid[:-1] + (grid[1:] - grid[:-1]) / 2
+        own = [label for label in labels.categories if label is not None]
+        nearest = np.searchsorted(half_way, [float(number) for number in own])
+        position |= {number: position[known[j]] for number, j in zip(own, nearest, strict=True)}
+    recode = np.array([position[label] for label in labels.categories], dtype=np.intp)
+    return FlipValues(values, recode[labels.codes], has_own=not is_grid)
+
+
+def quantile_groups(counts: IntArray, n_groups: int) -> IntArray:
+    """Group sorted values, of which each has so many rows, into groups of about as many rows each.
+
+    There must be more values than groups; then every group has one. A value that alone has more
+    rows than a group should counts as one full group and no more: the zeros of a claim history
+    take one group, and the few other amounts share all the others.
+
+    Examples
+    --------
+    >>> quantile_groups(np.array([1, 1, 1, 1, 1, 1]), 3)
+    array([0, 0, 1, 1, 2, 2])
+    >>> quantile_groups(np.array([100, 1, 1, 1, 1]), 3)
+    array([0, 1, 1, 2, 2])
+    """
+    is_full = np.zeros(len(counts), dtype=bool)
+    while True:
+        # The other rows share the other groups: size = n_rows / n_left, kept as a fraction.
+        n_rows, n_left = counts[~is_full].sum(), n_groups - is_full.sum()
+        still_full = counts * n_left > n_rows
+        if (still_full == is_full).all():
+            break
+        is_full = still_full
+    share = np.where(is_full, n_rows, counts * n_left)  # n_rows of it are one group
+    # A value is in the group in which the middle of its share lies. No share is larger than a
+    # group, so that neighbouring middles are never further apart, and no group stays empty.
+    twice_middle = 2 * np.cumsum(share) - share
+    groups: IntArray = twice_middle // (2 * n_rows)
+    return groups
+
+
+def _check_values(values: tuple[Any, ...], what: str) -> None:
+    """Refuse values between which there is no flip."""
+    if len(set(values)) < len(values):
+        raise InvalidInputError(
+            f"categories must differ, got {enumerate_some(values)}. List each one once."
+        )
+    if len(values) < 2:
+        raise InvalidInputError(
+            f"A flip needs two categories or more, {what} has {len(values)}: "
+            f"{enumerate_some(values)}. Pass categories= with the values known to the model."
+        )
+
+
+def _are_numbers(known: Sequence[Any]) -> bool:
+    are_numbers = all(
+        isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool) for value in known
+    )
+    return are_numbers and bool(known)

@@ -1,4 +1,4 @@
-"""Whether groups fare alike: metrics with fairlearn's arguments, and the table they come from.
+"""Group metrics: whether groups fare alike, with fairlearn's arguments, and the table behind them.
 
 A rate that a group's rows cannot give (no rows, no positives, no negatives) is *not estimable*: the
 group is left out of that rate with a `NotEstimableWarning`, and a metric for which fewer than two
@@ -9,35 +9,26 @@ of each combination that occurs, labelled by a tuple: intersections such as ("Bl
 """
 
 import math
-import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from fcorr._core import NotEstimableWarning, enumerate_some
+from fcorr._core import enumerate_some
 from fcorr.metrics._checks import (
-    TO_CLASSES,
-    TO_DECISIONS,
+    Column,
     FloatArray,
-    as_binary,
+    Weights,
+    as_decisions,
     as_floats,
     as_weights,
     check_same_length,
     describe_label,
     encode_groups,
     is_binary,
+    not_estimable,
+    rows_to_html,
 )
-
-__all__ = [
-    "GroupRates",
-    "demographic_parity_difference",
-    "equal_opportunity_difference",
-    "equalized_odds_difference",
-    "group_rates",
-]
 
 _Rate = Literal["mean_prediction", "tpr", "fpr"]
 _CONDITION: dict[_Rate, str] = {"mean_prediction": "rows", "tpr": "positives", "fpr": "negatives"}
@@ -70,12 +61,15 @@ class GroupRates:
     fpr: float
 
 
+class _GroupTable(list[GroupRates]):
+    """A list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        return rows_to_html("Rates by group", self)
+
+
 def group_rates(
-    y_true: npt.ArrayLike | None,
-    y_pred: npt.ArrayLike,
-    *,
-    sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column | None, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> list[GroupRates]:
     """Count each group and average the predictions in it; equal lines mean equal treatment.
 
@@ -95,7 +89,7 @@ def group_rates(
     Returns
     -------
     list of GroupRates
-        One line per group, sorted by label, a missing one last.
+        One line per group, sorted by label, a missing one last; in a notebook, a table.
 
     Examples
     --------
@@ -116,11 +110,7 @@ def group_rates(
 
 
 def demographic_parity_difference(
-    y_true: Any,
-    y_pred: npt.ArrayLike,
-    *,
-    sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Any, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
     """Largest difference between two groups' mean predictions.
 
@@ -135,11 +125,8 @@ def demographic_parity_difference(
         alike.
     y_pred : array-like of shape (n,)
         Decisions (0 or 1) or amounts.
-    sensitive_features : column of n labels, or several
-        Each row's group: a list or a numpy, pandas, polars or pyarrow column, or a table, a
-        two-dimensional array or a mapping of several columns, whose combinations are the groups.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    sensitive_features, sample_weight
+        As in `group_rates`.
 
     Returns
     -------
@@ -158,11 +145,7 @@ def demographic_parity_difference(
 
 
 def equal_opportunity_difference(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    *,
-    sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
     """Largest difference between two groups' true positive rates.
 
@@ -171,15 +154,10 @@ def equal_opportunity_difference(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        The classes, 0 or 1.
-    y_pred : array-like of shape (n,)
-        The decisions, 0 or 1.
-    sensitive_features : column of n labels, or several
-        Each row's group: a list or a numpy, pandas, polars or pyarrow column, or a table, a
-        two-dimensional array or a mapping of several columns, whose combinations are the groups.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    y_true, y_pred : array-like of shape (n,)
+        The classes and the decisions, 0 or 1.
+    sensitive_features, sample_weight
+        As in `group_rates`.
 
     Returns
     -------
@@ -193,16 +171,12 @@ def equal_opportunity_difference(
     ... )
     0.5
     """
-    table = _tabulate_decisions(y_true, y_pred, sensitive_features, sample_weight)
+    table = _tabulate(*as_decisions(y_true, y_pred), sensitive_features, sample_weight)
     return _largest_difference(table, "tpr", "equal_opportunity_difference")
 
 
 def equalized_odds_difference(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    *,
-    sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
     """Larger of the differences in true and in false positive rates between two groups.
 
@@ -211,15 +185,10 @@ def equalized_odds_difference(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        The classes, 0 or 1.
-    y_pred : array-like of shape (n,)
-        The decisions, 0 or 1.
-    sensitive_features : column of n labels, or several
-        Each row's group: a list or a numpy, pandas, polars or pyarrow column, or a table, a
-        two-dimensional array or a mapping of several columns, whose combinations are the groups.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    y_true, y_pred : array-like of shape (n,)
+        The classes and the decisions, 0 or 1.
+    sensitive_features, sample_weight
+        As in `group_rates`.
 
     Returns
     -------
@@ -234,80 +203,53 @@ def equalized_odds_difference(
     ... )
     1.0
     """
-    table = _tabulate_decisions(y_true, y_pred, sensitive_features, sample_weight)
+    table = _tabulate(*as_decisions(y_true, y_pred), sensitive_features, sample_weight)
     of_positives = _largest_difference(table, "tpr", "equalized_odds_difference")
     of_negatives = _largest_difference(table, "fpr", "equalized_odds_difference")
     return float(np.maximum(of_positives, of_negatives))  # unlike the built-in max, it keeps a nan
-
-
-def _tabulate_decisions(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None,
-) -> list[GroupRates]:
-    truth = as_binary(y_true, "y_true", TO_CLASSES)
-    decision = as_binary(y_pred, "y_pred", TO_DECISIONS)
-    check_same_length(y_true=len(truth), y_pred=len(decision))
-    return _tabulate(truth, decision, sensitive_features, sample_weight)
 
 
 def _tabulate(
     truth: FloatArray | None,
     prediction: FloatArray,
     sensitive_features: Any,
-    sample_weight: npt.ArrayLike | None,
-) -> list[GroupRates]:
+    sample_weight: Weights,
+) -> _GroupTable:
     groups, codes = encode_groups(sensitive_features, "sensitive_features")
     check_same_length(y_pred=len(prediction), sensitive_features=len(codes))
     weight = as_weights(sample_weight, len(prediction))
 
-    def total(values: npt.NDArray[Any]) -> FloatArray:
-        sums = np.bincount(codes, weights=values, minlength=len(groups))
-        return np.asarray(sums, dtype=np.float64)
-
-    def mean(values: FloatArray, weight: FloatArray) -> FloatArray:
-        mass = total(weight)
-        # 0/0 is nan, which is what "not estimable" is in this table
-        return np.divide(
-            total(weight * values), mass, out=np.full_like(mass, np.nan), where=mass > 0
-        )
+    def mean(weight: FloatArray) -> FloatArray:
+        mass = np.bincount(codes, weights=weight)
+        with np.errstate(invalid="ignore"):  # 0/0 is nan, which is "not estimable" in this table
+            return np.bincount(codes, weights=weight * prediction) / mass
 
     unknown = np.full(len(groups), np.nan)
-    columns = zip(
-        groups,
-        total(weight > 0),
-        total(weight),
-        mean(prediction, weight),
-        unknown if truth is None else mean(prediction, weight * truth),
-        unknown if truth is None else mean(prediction, weight * (1 - truth)),
-        strict=True,
+    columns = (
+        np.bincount(codes, weights=weight),
+        mean(weight),
+        unknown if truth is None else mean(weight * truth),
+        unknown if truth is None else mean(weight * (1 - truth)),
     )
-    return [
-        GroupRates(group, int(n), *(float(value) for value in values))
-        for group, n, *values in columns
-    ]
+    n_rows = np.bincount(codes, weights=weight > 0).astype(int).tolist()
+    lines = zip(groups, n_rows, *(column.tolist() for column in columns), strict=True)
+    return _GroupTable(GroupRates(*line) for line in lines)
 
 
-def _largest_difference(table: Sequence[GroupRates], rate: _Rate, metric: str) -> float:
-    values = [getattr(line, rate) for line in table]
-    known = [value for value in values if not math.isnan(value)]
-    left_out = [line for line, value in zip(table, values, strict=True) if math.isnan(value)]
-    has = _CONDITION[rate]
-    named = (
-        enumerate_some(f"{describe_label(line.group)} (n={line.n})" for line in left_out) or "none"
-    )
+def _largest_difference(table: list[GroupRates], rate: _Rate, metric: str) -> float:
+    known = [value for line in table if not math.isnan(value := getattr(line, rate))]
+    left_out = [line for line in table if math.isnan(getattr(line, rate))]
+    named = enumerate_some(f"{describe_label(line.group)} (n={line.n})" for line in left_out)
     if len(known) < 2:
-        message = (
-            f"{metric} is not estimable: it compares groups that have {has}, which {len(known)} of "
-            f"{len(table)} have. Without: {named}."
+        return not_estimable(
+            f"{metric} is not estimable: it compares groups that have {_CONDITION[rate]}, which "
+            f"{len(known)} of {len(table)} have. Without: {named or 'none'}.",
+            stacklevel=4,
         )
-        warnings.warn(message, NotEstimableWarning, stacklevel=3)
-        return math.nan
     if left_out:
-        message = (
+        not_estimable(
             f"{metric} is not estimable for {len(left_out)} of {len(table)} groups, which have no "
-            f"{has} and are left out: {named}."
+            f"{_CONDITION[rate]} and are left out: {named}.",
+            stacklevel=4,
         )
-        warnings.warn(message, NotEstimableWarning, stacklevel=3)
-    return float(max(known) - min(known))
+    return max(known) - min(known)

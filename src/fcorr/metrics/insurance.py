@@ -1,35 +1,41 @@
-"""Lift tables: predicted beside actual, for policies put into bins by what a model says of them."""
+"""Insurance metrics: deviances, Lorenz curves and lift tables.
+
+Deviances say how far predictions are from claim counts, severities and pure premiums. All are means
+over rows, scikit-learn's own. Where policies have an exposure there are two ways to ask, and they
+differ by a factor only, the mean exposure:
+
+- per policy, as publications on claim frequency do: ``poisson_deviance(claims, exposure * rate)``;
+- per year at risk: ``poisson_deviance(claims / exposure, rate, sample_weight=exposure)``.
+
+Lorenz curves put policies in the order of their predicted risk and show the claims that they bring;
+`gini_score` is the area between the curve and the diagonal, times two. Lift tables put predicted
+beside actual, for policies in bins by what a model says of them. Both take ``claims / exposure`` as
+`y_true`, predicted frequencies as `y_pred` and the exposure as `sample_weight`.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fcorr._core import InvalidInputError
 from fcorr.metrics._checks import (
+    Column,
     FloatArray,
-    IntArray,
+    Weights,
     as_amounts,
     as_floats,
     check_same_length,
     not_estimable,
+    refuse_rows,
+    rows_to_html,
 )
 
-# ------------------------------ deviance
-# Deviances: how far predictions are from claim counts, severities and pure premiums.
-#
-# All are means over rows, as in scikit-learn's ``mean_*_deviance``. Where policies have an exposure
-# there are two ways to ask, and they differ by a factor only, the mean exposure:
-#
-# - per policy, as publications on claim frequency do: ``poisson_deviance(claims, exposure * rate)``;
-# - per year at risk: ``poisson_deviance(claims / exposure, rate, sample_weight=exposure)``.
+# ------------------------------------------------------------------------------ deviances
 
 
-def poisson_deviance(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
+def poisson_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Mean Poisson deviance: ``mean of 2·(y·log(y/μ) − y + μ)``.
 
     The distance for claim counts and frequencies. 0 means that every prediction is the observed
@@ -37,33 +43,26 @@ def poisson_deviance(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        The observed counts or frequencies, none negative.
-    y_pred : array-like of shape (n,)
-        The predicted ones, all positive.
+    y_true, y_pred : array-like of shape (n,)
+        The observed counts or frequencies, none negative, and the predicted ones, all positive.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (the exposure, for frequencies); once when left out.
 
     Returns
     -------
     float
-        The deviance. Publications often print it times 100.
-
-    See Also
-    --------
-    sklearn.metrics.mean_poisson_deviance : The same number.
+        The deviance, ``sklearn.metrics.mean_poisson_deviance``. Publications often print it times
+        100.
 
     Examples
     --------
     >>> round(poisson_deviance([0, 0, 1], [0.1, 0.2, 0.7]), 4)
     0.2378
     """
-    return _mean_deviance(y_true, y_pred, sample_weight, power=1.0)
+    return tweedie_deviance(y_true, y_pred, power=1, sample_weight=sample_weight)
 
 
-def gamma_deviance(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> float:
+def gamma_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Mean gamma deviance: ``mean of 2·(log(μ/y) + y/μ − 1)``.
 
     The distance for claim severities: only ratios matter, so that it is the same in any currency.
@@ -71,36 +70,26 @@ def gamma_deviance(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        The observed severities, all positive: policies without a claim have none.
-    y_pred : array-like of shape (n,)
-        The predicted ones, all positive.
+    y_true, y_pred : array-like of shape (n,)
+        The observed and the predicted severities, all positive: policies without a claim have none.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (the number of claims, for mean severities); once when left out.
 
     Returns
     -------
     float
-        The deviance.
-
-    See Also
-    --------
-    sklearn.metrics.mean_gamma_deviance : The same number.
+        The deviance, ``sklearn.metrics.mean_gamma_deviance``.
 
     Examples
     --------
     >>> round(gamma_deviance([1_000, 3_000], [2_000, 2_000]), 4)
     0.2877
     """
-    return _mean_deviance(y_true, y_pred, sample_weight, power=2.0)
+    return tweedie_deviance(y_true, y_pred, power=2, sample_weight=sample_weight)
 
 
 def tweedie_deviance(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    *,
-    power: float = 1.5,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column, y_pred: Column, *, power: float = 1.5, sample_weight: Weights = None
 ) -> float:
     """Mean Tweedie deviance, for pure premiums: many zeros, and amounts where there is a claim.
 
@@ -122,11 +111,7 @@ def tweedie_deviance(
     Returns
     -------
     float
-        The deviance.
-
-    See Also
-    --------
-    sklearn.metrics.mean_tweedie_deviance : The same number.
+        The deviance, ``sklearn.metrics.mean_tweedie_deviance``.
 
     Examples
     --------
@@ -138,60 +123,27 @@ def tweedie_deviance(
             f"power must be a number of at least 1, got {power!r}. "
             "1 is Poisson, 2 is gamma; 1.5 is usual for pure premiums."
         )
-    return _mean_deviance(y_true, y_pred, sample_weight, power=float(power))
-
-
-def _mean_deviance(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    sample_weight: npt.ArrayLike | None,
-    *,
-    power: float,
-) -> float:
     observed, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
-    _check_range(observed, predicted, power)
-    deviance = predicted ** (2 - power) * _of_ratio(observed / predicted, power)
-    # Rounding may leave a trace below zero where the prediction is right.
-    return float(np.sum(weight * np.maximum(deviance, 0.0)) / weight.sum())
+    if power >= 2:
+        rule = f"y_true must be positive for a deviance of power {power:g}"
+        way_out = "Leave out the rows without a claim, or use a power below 2."
+        refuse_rows(observed <= 0, observed, rule, way_out)
+    rule = "y_true must not be negative for a deviance"
+    way_out = "Check the sign, and claims that were recovered."
+    refuse_rows(observed < 0, observed, rule, way_out)
+    rule = "y_pred must be positive for a deviance"
+    way_out = "Predict on a log scale, or raise small predictions to a floor."
+    refuse_rows(predicted <= 0, predicted, rule, way_out)
+
+    if (observed == predicted).all():
+        return 0.0  # where the sum of powers would leave a trace of rounding
+    from sklearn.metrics import mean_tweedie_deviance  # slow to import, like all of scikit-learn
+
+    deviance = mean_tweedie_deviance(observed, predicted, power=power, sample_weight=weight)
+    return max(float(deviance), 0.0)  # the trace may lie below zero
 
 
-def _of_ratio(ratio: FloatArray, power: float) -> FloatArray:
-    """Deviance of an observed value at a predicted one of 1; by scaling it gives all others."""
-    if power == 1:
-        log = np.log(ratio, out=np.zeros_like(ratio), where=ratio > 0)  # 0·log 0 is 0
-        return 2 * (ratio * log - ratio + 1)
-    if power == 2:
-        return 2 * (ratio - 1 - np.log(ratio))
-    p = power
-    return 2 * (ratio ** (2 - p) / ((1 - p) * (2 - p)) - ratio / (1 - p) + 1 / (2 - p))
-
-
-def _check_range(observed: FloatArray, predicted: FloatArray, power: float) -> None:
-    if power >= 2 and observed.min() <= 0:
-        row = int(np.argmax(observed <= 0))
-        raise InvalidInputError(
-            f"y_true must be positive for a deviance of power {power:g}, got {observed[row]:g} in "
-            f"row {row}. Leave out the rows without a claim, or use a power below 2."
-        )
-    if observed.min() < 0:
-        row = int(np.argmax(observed < 0))
-        raise InvalidInputError(
-            f"y_true must not be negative for a deviance, got {observed[row]:g} in row {row}. "
-            "Check the sign, and claims that were recovered."
-        )
-    if predicted.min() <= 0:
-        row = int(np.argmax(predicted <= 0))
-        raise InvalidInputError(
-            f"y_pred must be positive for a deviance, got {predicted[row]:g} in row {row}. "
-            "Predict on a log scale, or raise small predictions to a floor."
-        )
-
-
-# ------------------------------ lorenz
-# Lorenz curves as in insurance: policies by predicted risk, and the claims they bring.
-#
-# `gini_score` is the area between the curve and the diagonal, times two; the metrics here add the
-# curve itself, and the share of the best possible area that a model gets.
+# ------------------------------------------------------------------------------ Lorenz curves
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,16 +166,11 @@ class LorenzCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the curve as plain data, ready for JSON."""
-        return {
-            "exposure_share": self.exposure_share.tolist(),
-            "claim_share": self.claim_share.tolist(),
-            "gini": self.gini,
-        }
+        shares = {"exposure_share": self.exposure_share, "claim_share": self.claim_share}
+        return {name: share.tolist() for name, share in shares.items()} | {"gini": self.gini}
 
 
-def lorenz_curve(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
-) -> LorenzCurve:
+def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> LorenzCurve:
     """Order the rows by prediction, and add up their weights and their observed amounts.
 
     Parameters
@@ -255,16 +202,17 @@ def lorenz_curve(
     0.375
     """
     amount, prediction, weight = _counted(y_true, y_pred, sample_weight)
-    if np.sum(weight * amount) <= 0:
+    total = np.sum(weight * amount)
+    if total <= 0:
         raise InvalidInputError(
-            "lorenz_curve needs observed amounts with a positive sum, got "
-            f"{np.sum(weight * amount):g} in {len(amount)} rows. Choose rows that have claims."
+            f"lorenz_curve needs observed amounts with a positive sum, got {total:g} in "
+            f"{len(amount)} rows. Choose rows that have claims."
         )
     return _curve(amount, prediction, weight)
 
 
 def normalized_gini_score(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
+    y_true: Column, y_pred: Column, *, sample_weight: Weights = None
 ) -> float:
     """Gini index as a share of the best one that these amounts allow.
 
@@ -274,13 +222,8 @@ def normalized_gini_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        The observed amounts, per unit of weight: for policies with an exposure, ``claims /
-        exposure``.
-    y_pred : array-like of shape (n,)
-        The predicted ones, or any score that rises with them.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (the exposure); once when left out.
+    y_true, y_pred, sample_weight : array-like of shape (n,)
+        As in `lorenz_curve`.
 
     Returns
     -------
@@ -307,7 +250,7 @@ def normalized_gini_score(
 
 
 def _counted(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, sample_weight: npt.ArrayLike | None
+    y_true: Column, y_pred: Column, sample_weight: Weights
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     amount, prediction, weight = as_amounts(y_true, y_pred, sample_weight)
     counted = weight > 0  # a row that does not count gets no point on the curve
@@ -323,11 +266,7 @@ def _curve(amount: FloatArray, prediction: FloatArray, weight: FloatArray) -> Lo
     return LorenzCurve(exposure_share, claim_share, float(1 - 2 * area))
 
 
-# ------------------------------ lift
-# Lift tables: predicted beside actual, for policies put into bins by what a model says of them.
-#
-# Where policies have an exposure, pass ``claims / exposure`` as `y_true`, predicted frequencies as
-# `y_pred` and the exposure as `sample_weight`.
+# ------------------------------------------------------------------------------ lift tables
 
 
 @dataclass(frozen=True)
@@ -336,10 +275,8 @@ class LiftBin:
 
     Attributes
     ----------
-    n : int
-        Their number, without those of weight 0.
-    weight : float
-        Their total weight (exposure).
+    n, weight : int, float
+        Their number, without those of weight 0, and their total weight (exposure).
     low, high : float
         The smallest and the largest prediction among them.
     predicted, actual : float
@@ -360,10 +297,8 @@ class DoubleLiftBin:
 
     Attributes
     ----------
-    n : int
-        Their number, without those of weight 0.
-    weight : float
-        Their total weight (exposure).
+    n, weight : int, float
+        Their number, without those of weight 0, and their total weight (exposure).
     low, high : float
         The smallest and the largest ratio among them, prediction over incumbent.
     predicted, incumbent, actual : float
@@ -389,6 +324,11 @@ class LiftTable:
         """Return the table as plain data, ready for JSON."""
         return {"rows": [asdict(row) for row in self.rows]}
 
+    def _repr_html_(self) -> str:
+        return rows_to_html(
+            "Predicted and actual, from the lowest predictions to the highest", self.rows
+        )
+
 
 @dataclass(frozen=True)
 class DoubleLiftTable:
@@ -400,13 +340,14 @@ class DoubleLiftTable:
         """Return the table as plain data, ready for JSON."""
         return {"rows": [asdict(row) for row in self.rows]}
 
+    def _repr_html_(self) -> str:
+        return rows_to_html(
+            "Two models and the actual, by the ratio of their predictions", self.rows
+        )
+
 
 def lift_table(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    *,
-    n_bins: int = 10,
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column, y_pred: Column, *, n_bins: int = 10, sample_weight: Weights = None
 ) -> LiftTable:
     """Compare predicted and actual in bins of about equal weight, ordered by prediction.
 
@@ -415,10 +356,8 @@ def lift_table(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        The observed amounts, per unit of weight.
-    y_pred : array-like of shape (n,)
-        The predicted ones.
+    y_true, y_pred : array-like of shape (n,)
+        The observed and the predicted amounts, per unit of weight.
     n_bins : int, default=10
         How many bins to make.
     sample_weight : array-like of shape (n,), optional
@@ -442,12 +381,12 @@ def lift_table(
 
 
 def double_lift_table(
-    y_true: npt.ArrayLike,
-    y_pred: npt.ArrayLike,
-    y_incumbent: npt.ArrayLike,
+    y_true: Column,
+    y_pred: Column,
+    y_incumbent: Column,
     *,
     n_bins: int = 10,
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> DoubleLiftTable:
     """Compare two models where they disagree: bins by the ratio of their predictions.
 
@@ -456,16 +395,11 @@ def double_lift_table(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        The observed amounts, per unit of weight.
-    y_pred : array-like of shape (n,)
-        The predictions of the new model.
-    y_incumbent : array-like of shape (n,)
-        Those of the model in use, all positive.
-    n_bins : int, default=10
-        How many bins to make.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (the exposure); once when left out.
+    y_true, y_pred, y_incumbent : array-like of shape (n,)
+        The observed amounts, per unit of weight, the predictions of the new model, and those of the
+        model in use, all positive.
+    n_bins, sample_weight
+        As in `lift_table`.
 
     Returns
     -------
@@ -481,12 +415,8 @@ def double_lift_table(
     actual, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
     incumbent = as_floats(y_incumbent, "y_incumbent")
     check_same_length(y_true=len(actual), y_incumbent=len(incumbent))
-    if incumbent.min() <= 0:
-        row = int(np.argmax(incumbent <= 0))
-        raise InvalidInputError(
-            f"y_incumbent must be positive to divide by, got {incumbent[row]:g} in row {row}. "
-            "Raise small predictions to a floor, or leave out those rows."
-        )
+    way_out = "Raise small predictions to a floor, or leave out those rows."
+    refuse_rows(incumbent <= 0, incumbent, "y_incumbent must be positive to divide by", way_out)
     means_of = (predicted, incumbent, actual)
     columns = _bin_columns(predicted / incumbent, weight, n_bins, means_of=means_of)
     return DoubleLiftTable(tuple(DoubleLiftBin(int(n), *map(float, rest)) for n, *rest in columns))
@@ -496,28 +426,20 @@ def _bin_columns(
     key: FloatArray, weight: FloatArray, n_bins: int, *, means_of: Sequence[FloatArray]
 ) -> Iterable[tuple[float, ...]]:
     """Put rows into bins by a key; give each bin's size, weight, range of the key, and means."""
+    if not isinstance(n_bins, int | np.integer) or n_bins < 1:
+        raise InvalidInputError(f"n_bins must be a positive integer, got {n_bins!r}. 10 is usual.")
     counted = weight > 0
     means_of = [column[counted] for column in means_of]
     key, weight = key[counted], weight[counted]
-    bins = _bins(key, weight, n_bins)
-    mass = np.bincount(bins, weights=weight)
-    low, high = np.full(len(mass), np.inf), np.full(len(mass), -np.inf)
-    np.minimum.at(low, bins, key)
-    np.maximum.at(high, bins, key)
-    means = [np.bincount(bins, weights=weight * column) / mass for column in means_of]
-    return zip(np.bincount(bins), mass, low, high, *means, strict=True)
-
-
-def _bins(key: FloatArray, weight: FloatArray, n_bins: int) -> IntArray:
-    """Tell each row's bin, numbered from 0 without gaps.
-
-    A block of equal keys goes where its middle lies on the scale of cumulated weight.
-    """
-    if not isinstance(n_bins, int | np.integer) or n_bins < 1:
-        raise InvalidInputError(f"n_bins must be a positive integer, got {n_bins!r}. 10 is usual.")
-    block = np.unique(key, return_inverse=True)[1]
+    # A block of equal keys goes where its middle lies on the scale of cumulated weight.
+    levels, block = np.unique(key, return_inverse=True)
     block_weight = np.bincount(block, weights=weight)
     middle = (np.cumsum(block_weight) - block_weight / 2) / block_weight.sum()
     # The tolerance keeps a middle that is a bin's edge but for rounding on one side of it.
     of_block = np.minimum(np.floor(middle * n_bins + 1e-9), n_bins - 1)
-    return np.unique(of_block, return_inverse=True)[1][block]
+    _, first_block, bin_of_block = np.unique(of_block, return_index=True, return_inverse=True)
+    low, high = levels[first_block], levels[np.append(first_block[1:], len(levels)) - 1]
+    bins = bin_of_block[block]
+    mass = np.bincount(bins, weights=weight)
+    means = [np.bincount(bins, weights=weight * column) / mass for column in means_of]
+    return zip(np.bincount(bins), mass, low, high, *means, strict=True)

@@ -1,21 +1,22 @@
-"""How sure is a metric? Percentile bootstrap over rows, for any metric that returns a number."""
+"""Confidence intervals: the percentile bootstrap over rows, for any metric that returns a number.
+
+By hand and not by ``scipy.stats.bootstrap``: rows are drawn whole from columns of any library and
+from `FlippedScores`, one row is a sample too, and resamples without a value are counted.
+"""
 
 import math
 import numbers
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from sklearn.exceptions import UndefinedMetricWarning
 
 from fcorr._core import InvalidInputError, NotEstimableWarning, RandomState, draw_seed
-from fcorr.metrics._checks import FloatArray, IntArray, check_same_length, encode_groups
+from fcorr.metrics._checks import check_confidence, check_same_length, encode_groups
 from fcorr.metrics.flips import FlippedScores
-
-__all__ = ["Interval", "bootstrap_interval"]
 
 _ROW_KEYWORDS = ("sample_weight", "sensitive_features")
 
@@ -97,85 +98,60 @@ def bootstrap_interval(
     >>> interval.estimate, interval.low, interval.high
     (1.0, 0.0, 3.0)
     """
-    _check_arguments(n_resamples, confidence)
-    estimate = _as_number(metric(*arrays, **options))
-    columns = {k: _as_rows(array) for k, array in enumerate(arrays) if _has_rows(array)}
-    named = {key: _as_rows(options[key]) for key in _ROW_KEYWORDS if options.get(key) is not None}
-    n_rows = _count_rows(columns, named)
-
-    groups = _group_codes(named.get("sensitive_features"), n_rows)
-    n_groups = groups.max() + 1
-
-    rng = np.random.default_rng(draw_seed(random_state))
-    draws, lost_groups = [], []
-    for _ in range(n_resamples):
-        rows = rng.integers(0, n_rows, size=n_rows)
-        lost_groups.append(bool((np.bincount(groups[rows], minlength=n_groups) == 0).any()))
-        drawn = [_take(columns[k], rows) if k in columns else a for k, a in enumerate(arrays)]
-        drawn_named = {key: _take(column, rows) for key, column in named.items()}
-        draws.append(_evaluate(metric, drawn, {**options, **drawn_named}))
-
-    for text, category in {warning for draw in draws for warning in draw.other_warnings}:
-        warnings.warn(text, category, stacklevel=2)
-    values = np.array([draw.value for draw in draws])
-    known = values[~np.isnan(values)]
-    errors = [draw.error for draw in draws if draw.error is not None]
-    if len(errors) == n_resamples:
-        raise errors[0]  # not an unlucky draw: the metric does not work on resampled arguments
-    low, high = _percentiles(known, confidence)
-    return Interval(
-        estimate,
-        low,
-        high,
-        confidence,
-        n_resamples,
-        n_not_estimable=n_resamples - len(known),
-        n_partial=sum(
-            (draw.left_out or lost) and not math.isnan(draw.value)
-            for draw, lost in zip(draws, lost_groups, strict=True)
-        ),
-    )
-
-
-class _Draw(NamedTuple):
-    """What a metric made of one resample."""
-
-    value: float
-    left_out: bool
-    error: ValueError | None
-    other_warnings: list[tuple[str, type[Warning]]]
-
-
-def _evaluate(metric: Callable[..., Any], arrays: list[Any], options: dict[str, Any]) -> _Draw:
-    error = None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            value = _as_number(metric(*arrays, **options))
-        except ValueError as refusal:
-            value, error = math.nan, refusal
-    left_out = [w for w in caught if issubclass(w.category, NotEstimableWarning)]
-    stand_in = [w for w in caught if _marks_stand_in(w)]
-    others = [(str(w.message), w.category) for w in caught if w not in left_out + stand_in]
-    if stand_in:
-        value = math.nan
-    return _Draw(value, bool(left_out), error, others)
-
-
-def _check_arguments(n_resamples: int, confidence: float) -> None:
     if not isinstance(n_resamples, int | np.integer) or n_resamples < 1:
         raise InvalidInputError(
             f"n_resamples must be a positive integer, got {n_resamples!r}. 500 is usual."
         )
     check_confidence(confidence)
-
-
-def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that no interval can have."""
-    if not 0 < confidence < 1:
+    estimate = _as_number(metric(*arrays, **options))
+    columns = {k: _as_rows(array) for k, array in enumerate(arrays) if _has_rows(array)}
+    named = {key: _as_rows(options[key]) for key in _ROW_KEYWORDS if options.get(key) is not None}
+    lengths = {f"argument {k + 1}": len(column) for k, column in columns.items()}
+    lengths |= {key: len(column) for key, column in named.items()}
+    if not lengths:
         raise InvalidInputError(
-            f"confidence must lie between 0 and 1, got {confidence!r}. Write 95 % as 0.95."
+            "bootstrap_interval needs an argument with rows to resample, got none. "
+            "Pass the metric's columns after the metric."
         )
+    check_same_length(**lengths)
+    n_rows = next(iter(lengths.values()))
+    # A group that was not drawn is missed here: no metric can warn of that.
+    groups = np.zeros(n_rows, dtype=np.intp)
+    if "sensitive_features" in named:
+        groups = encode_groups(named["sensitive_features"], "sensitive_features").codes
+    n_groups = groups.max() + 1
+
+    rng = np.random.default_rng(draw_seed(random_state))
+    values, are_partial, refusals, others = [], [], [], set()
+    for _ in range(n_resamples):
+        rows = rng.integers(0, n_rows, size=n_rows)
+        drawn = [_take(columns[k], rows) if k in columns else a for k, a in enumerate(arrays)]
+        drawn_named = {key: _take(column, rows) for key, column in named.items()}
+        value = math.nan
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                value = _as_number(metric(*drawn, **{**options, **drawn_named}))
+            except ValueError as refusal:
+                refusals.append(refusal)
+        left_out = [w for w in caught if issubclass(w.category, NotEstimableWarning)]
+        stand_in = [w for w in caught if _marks_stand_in(w)]
+        others |= {(str(w.message), w.category) for w in caught if w not in left_out + stand_in}
+        lost = (np.bincount(groups[rows], minlength=n_groups) == 0).any()
+        values.append(math.nan if stand_in else value)
+        are_partial.append(bool(left_out) or lost)
+
+    for text, category in others:
+        warnings.warn(text, category, stacklevel=2)
+    if len(refusals) == n_resamples:
+        raise refusals[0]  # not an unlucky draw: the metric does not work on resampled arguments
+    is_known = ~np.isnan(values)
+    low = high = math.nan
+    if is_known.any():
+        tail = (1 - confidence) / 2
+        low, high = np.quantile(np.array(values)[is_known], [tail, 1 - tail]).tolist()
+    n_not_estimable, n_partial = int((~is_known).sum()), int((is_known & are_partial).sum())
+    return Interval(estimate, low, high, confidence, n_resamples, n_not_estimable, n_partial)
 
 
 def _as_number(value: Any) -> float:
@@ -211,35 +187,10 @@ def _take(column: Any, rows: Any) -> Any:
     return column.take(rows) if isinstance(column, FlippedScores) else column[rows]
 
 
-def _count_rows(columns: dict[int, Any], named: dict[str, Any]) -> int:
-    lengths = {f"argument {k + 1}": len(column) for k, column in columns.items()}
-    lengths |= {key: len(column) for key, column in named.items()}
-    if not lengths:
-        raise InvalidInputError(
-            "bootstrap_interval needs an argument with rows to resample, got none. "
-            "Pass the metric's columns after the metric."
-        )
-    check_same_length(**lengths)
-    return next(iter(lengths.values()))
-
-
-def _group_codes(labels: Any, n_rows: int) -> IntArray:
-    """Code the groups, so as to miss one that was not drawn: no metric can warn of that."""
-    if labels is None:
-        return np.zeros(n_rows, dtype=np.intp)
-    return encode_groups(labels, "sensitive_features").codes
-
-
 def _marks_stand_in(warning: warnings.WarningMessage) -> bool:
     """Tell whether scikit-learn says that the value is not the metric's (0 where it is 0/0)."""
+    from sklearn.exceptions import UndefinedMetricWarning
+
     return issubclass(warning.category, UndefinedMetricWarning) or str(warning.message).startswith(
         "No positive class found in y_true"  # average_precision_score has no category for it
     )
-
-
-def _percentiles(values: FloatArray, confidence: float) -> tuple[float, float]:
-    if len(values) == 0:
-        return math.nan, math.nan
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return float(low), float(high)

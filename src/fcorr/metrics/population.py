@@ -1,4 +1,4 @@
-"""From a sample to the population: the share for whom a flip would change the prediction.
+"""Population statements: the share for whom a flip would change the prediction, from a sample.
 
 All flips of a row can be tried, so the largest change of each sampled row is known. What is not
 known is the rest of the population. The statements here hold for any distribution and any sample
@@ -11,13 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, betaincinv
 
 from fcorr._core import InvalidInputError
-from fcorr.metrics._checks import as_floats
-from fcorr.metrics.intervals import check_confidence
-
-__all__ = ["PopulationBound", "population_bound"]
+from fcorr.metrics._checks import as_floats, check_confidence
 
 
 @dataclass(frozen=True)
@@ -123,6 +119,8 @@ def population_bound(
         raise InvalidInputError(
             f"changes must not be negative, got {sizes.min():g}. Pass absolute changes."
         )
+    from scipy.special import betainc, betaincinv
+
     n_rows = len(sizes)
     if epsilon is not None:
         if not isinstance(epsilon, numbers.Real) or not 0 <= epsilon < math.inf:
@@ -131,29 +129,24 @@ def population_bound(
                 "from which on it matters, such as 0.01, or 0 for any change at all."
             )
         n_above = int((sizes > epsilon).sum())
-        share = 1.0
-        if n_above < n_rows:
-            share = float(betaincinv(n_above + 1, n_rows - n_above, confidence))
-        return PopulationBound(float(epsilon), share, confidence, n_rows, n_above)
-    assert alpha is not None
-    return _smallest_change(np.sort(sizes), alpha, confidence)
+        # Where all rows lie above there is no such quantile: the share may be everyone.
+        share = betaincinv(n_above + 1, n_rows - n_above, confidence) if n_above < n_rows else 1.0
+        return PopulationBound(float(epsilon), float(share), confidence, n_rows, n_above)
 
-
-def _smallest_change(ordered: Any, alpha: float, confidence: float) -> PopulationBound:
     if not isinstance(alpha, numbers.Real) or not 0 < alpha < 1:
         raise InvalidInputError(
             f"alpha must lie between 0 and 1, got {alpha!r}. Write 1 % as 0.01."
         )
-    alpha, n_rows = float(alpha), len(ordered)
+    alpha = float(alpha)
     m = np.arange(1, n_rows + 1)
     # P(Binomial(n, 1 - alpha) <= m - 1), as an incomplete beta function.
-    covered = betainc(n_rows - m + 1, m, alpha) >= confidence
-    if not covered.any():
+    is_enough = betainc(n_rows - m + 1, m, alpha) >= confidence
+    if not is_enough.any():
         needed = math.ceil(math.log1p(-confidence) / math.log1p(-alpha))
         reason = (
             f"{n_rows} rows are too few to say anything about a share of {100 * alpha:.3g} % of "
             f"the population with {confidence:.4g} confidence: it takes {needed}."
         )
         return PopulationBound(None, alpha, confidence, n_rows, None, reason)
-    epsilon = float(ordered[int(covered.argmax())])
-    return PopulationBound(epsilon, alpha, confidence, n_rows, int((ordered > epsilon).sum()))
+    epsilon = float(np.sort(sizes)[is_enough.argmax()])
+    return PopulationBound(epsilon, alpha, confidence, n_rows, int((sizes > epsilon).sum()))

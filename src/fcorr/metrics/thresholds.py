@@ -6,19 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from fcorr._core import InvalidInputError
 from fcorr.metrics._checks import (
-    TO_CLASSES,
+    Column,
     FloatArray,
-    as_binary,
+    Weights,
+    as_classes,
     as_floats,
     as_weights,
     check_same_length,
 )
-
-__all__ = ["ThresholdRule", "choose_threshold", "is_threshold_rule"]
 
 ThresholdRule = Literal["f1"] | Mapping[str, Any]
 """``"f1"``, ``{"fpr": 0.05}`` or ``{"cost": (c_fp, c_fn)}``."""
@@ -27,11 +25,7 @@ RULES = "'f1', {'fpr': a rate in [0, 1]} or {'cost': (of a false positive, of a 
 
 
 def choose_threshold(
-    y_true: npt.ArrayLike,
-    y_score: npt.ArrayLike,
-    *,
-    rule: ThresholdRule = "f1",
-    sample_weight: npt.ArrayLike | None = None,
+    y_true: Column, y_score: Column, *, rule: ThresholdRule = "f1", sample_weight: Weights = None
 ) -> float:
     """Choose the score from which on a row is decided positive: ``y_score >= threshold``.
 
@@ -67,7 +61,7 @@ def choose_threshold(
     """
     if not is_threshold_rule(rule):
         raise InvalidInputError(f"rule must be {RULES}, got {rule!r}.")
-    truth = as_binary(y_true, "y_true", TO_CLASSES)
+    truth = as_classes(y_true)
     score = as_floats(y_score, "y_score")
     check_same_length(y_true=len(truth), y_score=len(score))
     weight = as_weights(sample_weight, len(truth))

@@ -1,0 +1,267 @@
+"""Deviances, Lorenz curves and lift tables."""
+
+import json
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import sklearn.metrics
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fcorr._core import InvalidInputError, NotEstimableWarning
+from fcorr.metrics import (
+    double_lift_table,
+    gamma_deviance,
+    gini_score,
+    lift_table,
+    lorenz_curve,
+    normalized_gini_score,
+    poisson_deviance,
+    tweedie_deviance,
+)
+
+
+def make_portfolio(n):
+    rng = np.random.default_rng(0)
+    exposure, rate = rng.uniform(0.1, 1, n), rng.gamma(2, 0.1, n)
+    return rng.poisson(exposure * rate) / exposure, rate, exposure
+
+
+# Deviances
+
+POSITIVE = st.floats(1e-3, 1e3)
+
+
+@given(st.lists(st.tuples(POSITIVE, POSITIVE, st.floats(0.01, 10)), min_size=1, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_deviances_are_scikit_learns(rows):
+    y_true, y_pred, weight = zip(*rows, strict=True)
+    theirs = sklearn.metrics
+    pairs = [
+        (poisson_deviance, theirs.mean_poisson_deviance),
+        (gamma_deviance, theirs.mean_gamma_deviance),
+        *(
+            (partial(tweedie_deviance, power=p), partial(theirs.mean_tweedie_deviance, power=p))
+            for p in (1, 1.2, 1.5, 1.9, 2, 3)
+        ),
+    ]
+    for ours, reference in pairs:
+        for sample_weight in (None, weight):
+            expected = reference(y_true, y_pred, sample_weight=sample_weight)
+            actual = ours(y_true, y_pred, sample_weight=sample_weight)
+            assert actual == pytest.approx(expected, rel=1e-9, abs=1e-9)
+            # rounding leaves no trace on either side of zero
+            assert ours(y_true, y_true, sample_weight=sample_weight) == 0
+            assert ours(y_true, np.nextafter(y_true, 1e4), sample_weight=sample_weight) >= 0
+
+
+@pytest.mark.parametrize("power", [1, 1.3, 1.7])
+def test_zeros_are_welcome_below_power_two(power):
+    y_true, y_pred = [0, 0, 2.5, 1], [0.1, 0.7, 1.5, 2]
+    expected = sklearn.metrics.mean_tweedie_deviance(y_true, y_pred, power=power)
+    assert tweedie_deviance(y_true, y_pred, power=power) == pytest.approx(expected, rel=1e-12)
+
+
+def test_exposure_as_weight_or_as_factor_differ_by_the_mean_exposure():
+    y, rate, exposure = make_portfolio(200)
+    per_policy = poisson_deviance(y * exposure, exposure * rate)
+    per_year = poisson_deviance(y, rate, sample_weight=exposure)
+    assert per_policy == pytest.approx(per_year * exposure.mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize("deviance", [poisson_deviance, gamma_deviance, tweedie_deviance])
+def test_the_mean_is_the_best_constant(deviance):
+    y = np.random.default_rng(1).gamma(1, 100, 50)
+    below, at, above = (deviance(y, np.full(50, f * y.mean())) for f in (0.98, 1, 1.02))
+    assert below > at < above
+
+
+# Lorenz curves
+
+
+def test_a_point_is_the_share_of_claims_below_a_prediction():
+    y, rate, exposure = make_portfolio(500)
+    rate, claims = np.round(rate, 2), y * exposure
+    curve = lorenz_curve(y, rate, sample_weight=exposure)
+    assert (curve.exposure_share[0], curve.claim_share[0]) == (0, 0)
+    assert (curve.exposure_share[-1], curve.claim_share[-1]) == (1, 1)
+    values = np.unique(rate)
+    assert len(curve.exposure_share) == len(values) + 1
+    for i, value in enumerate(values):
+        below = rate <= value
+        share = exposure[below].sum() / exposure.sum(), claims[below].sum() / claims.sum()
+        assert (curve.exposure_share[i + 1], curve.claim_share[i + 1]) == pytest.approx(share)
+    assert json.loads(json.dumps(curve.to_dict())) == {
+        "exposure_share": curve.exposure_share.tolist(),
+        "claim_share": curve.claim_share.tolist(),
+        "gini": curve.gini,
+    }
+
+
+def test_gini_is_the_area_and_the_score_that_of_n_rows():
+    rng = np.random.default_rng(1)
+    y, prediction = rng.gamma(1, 100, 80), rng.integers(0, 9, 80)
+    curve = lorenz_curve(y, prediction)
+    area = np.trapezoid(curve.claim_share, curve.exposure_share)
+    assert curve.gini == pytest.approx(1 - 2 * area, rel=1e-12)
+    assert gini_score(y, prediction) == pytest.approx(curve.gini * 80 / 79, rel=1e-12)
+    constant = lorenz_curve([0, 1, 5], [3, 3, 3])  # the diagonal
+    assert constant.exposure_share.tolist() == constant.claim_share.tolist() == [0, 1]
+    assert constant.gini == 0
+
+
+def test_normalized_gini_is_the_share_of_the_best():
+    rng = np.random.default_rng(2)
+    y, prediction = rng.gamma(1, 100, 80), rng.random(80)
+    weight = rng.integers(1, 4, 80)
+    share = gini_score(y, prediction, sample_weight=weight) / gini_score(y, y, sample_weight=weight)
+    assert normalized_gini_score(y, prediction, sample_weight=weight) == pytest.approx(share)
+    # Weights may be shares: only their proportions matter.
+    shares = weight / weight.sum()
+    assert normalized_gini_score(y, prediction, sample_weight=shares) == pytest.approx(share)
+    assert normalized_gini_score(y, -y) == pytest.approx(-1)
+    assert normalized_gini_score(y, y) == 1
+
+
+@pytest.mark.parametrize(("y", "total"), [([0, 0], "0"), ([3, 3], "6")])
+def test_normalized_gini_not_estimable(y, total):
+    text = f"amounts that differ and have a positive sum, got {total} in 2 rows"
+    with pytest.warns(NotEstimableWarning, match=text) as caught:
+        assert np.isnan(normalized_gini_score(y, [1, 2]))
+    assert caught[0].filename == __file__
+
+
+# Lift tables
+
+
+def test_bins_have_about_equal_weight_and_lose_nothing():
+    y, rate, exposure = make_portfolio(4_000)
+    rows = lift_table(y, rate, sample_weight=exposure).rows
+    weights = np.array([row.weight for row in rows])
+    assert len(rows) == 10
+    assert weights == pytest.approx(exposure.sum() / 10, abs=1.01)  # one policy at either end
+    assert sum(row.n for row in rows) == 4_000
+    for name, column in (("actual", y), ("predicted", rate)):
+        total = sum(row.weight * getattr(row, name) for row in rows)
+        assert total == pytest.approx(np.sum(exposure * column), rel=1e-12)
+    assert all(a.high < b.low for a, b in pairwise(rows))
+    assert all(row.low <= row.predicted <= row.high for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("y_true", "y_pred", "n_bins", "weight", "expected"),
+    [
+        (range(10), range(10), 5, None, [(2, 2 * i, 2 * i + 1, 2 * i + 0.5) for i in range(5)]),
+        # equal predictions stay together
+        (range(6), [1, 1, 1, 1, 1, 9], 3, None, [(5, 1, 1, 2), (1, 9, 9, 5)]),
+        ([1, 2], [4, 4], 10, None, [(2, 4, 4, 1.5)]),
+        # the middle row lies on the edge of two bins but for rounding
+        (range(5), range(5), 2, [0.25] * 5, [(2, 0, 1, 0.5), (3, 2, 4, 3)]),
+        (range(5), range(5), 2, [0.3] * 5, [(2, 0, 1, 0.5), (3, 2, 4, 3)]),
+        # rows without weight do not count
+        ([1, 2, 99], [1, 2, 3], 3, [1, 1, 0], [(1, 1, 1, 1), (1, 2, 2, 2)]),
+    ],
+)
+def test_bins_by_hand(y_true, y_pred, n_bins, weight, expected):
+    rows = lift_table(list(y_true), list(y_pred), n_bins=n_bins, sample_weight=weight).rows
+    found = [(row.n, row.low, row.high, row.actual) for row in rows]
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+
+
+def test_double_lift_shows_which_model_is_right():
+    y, rate, exposure = make_portfolio(4_000)
+    flat = np.full(len(y), np.average(y, weights=exposure))
+    rows = double_lift_table(y, rate, flat, sample_weight=exposure).rows
+    off_model = sum(abs(row.predicted - row.actual) for row in rows)
+    off_incumbent = sum(abs(row.incumbent - row.actual) for row in rows)
+    assert off_model < off_incumbent / 3
+    assert rows[0].predicted < rows[0].incumbent
+    assert rows[-1].predicted > rows[-1].incumbent
+    ratios = rate / flat
+    assert (rows[0].low, rows[-1].high) == (ratios.min(), ratios.max())
+
+
+def test_double_lift_bins_follow_the_ratio_not_the_prediction():
+    table = double_lift_table([1, 2, 3, 4], [10, 1, 20, 2], [20, 0.5, 40, 1], n_bins=2)
+    assert [(row.low, row.actual, row.n) for row in table.rows] == [(0.5, 2, 2), (2, 3, 2)]
+
+
+def test_tables_go_through_json_and_into_notebooks():
+    y, rate, _ = make_portfolio(100)
+    for table in (lift_table(y, rate), double_lift_table(y, rate, rate + 1)):
+        lines = json.loads(json.dumps(table.to_dict()))["rows"]
+        assert [line["n"] for line in lines] == [row.n for row in table.rows]
+        shown = table._repr_html_()
+        assert all(f"<td>{row.actual:.4g}</td>" in shown for row in table.rows)
+
+
+@pytest.mark.parametrize(
+    ("metric", "arguments", "text"),
+    [
+        (
+            gamma_deviance,
+            ([1, 0], [1, 1]),
+            "y_true must be positive for a deviance of power 2, got 0 in row 1. Leave out the rows "
+            "without a claim, or use a power below 2.",
+        ),
+        (
+            poisson_deviance,
+            ([1, 2, -0.5], [1, 1, 1]),
+            "y_true must not be negative for a deviance, got -0.5 in row 2. Check the sign, and "
+            "claims that were recovered.",
+        ),
+        (
+            tweedie_deviance,
+            ([1, 2], [0, 1]),
+            "y_pred must be positive for a deviance, got 0 in row 0. Predict on a log scale, or "
+            "raise small predictions to a floor.",
+        ),
+        (
+            poisson_deviance,
+            ([1, 2], [1]),
+            "All columns must have the same number of rows, got y_true 2, y_pred 1. Take them from "
+            "the same table.",
+        ),
+        *(
+            (
+                partial(tweedie_deviance, power=power),
+                ([1], [1]),
+                f"power must be a number of at least 1, got {power!r}. 1 is Poisson, 2 is gamma; "
+                "1.5 is usual for pure premiums.",
+            )
+            for power in (0, 0.5, np.nan, np.inf)
+        ),
+        (
+            lorenz_curve,
+            ([0, 0], [1, 2]),
+            "lorenz_curve needs observed amounts with a positive sum, got 0 in 2 rows. "
+            "Choose rows that have claims.",
+        ),
+        *(
+            (
+                partial(lift_table, n_bins=n_bins),
+                ([1], [1]),
+                f"n_bins must be a positive integer, got {n_bins!r}. 10 is usual.",
+            )
+            for n_bins in (0, -3, 2.5, "ten")
+        ),
+        (
+            double_lift_table,
+            ([1, 2], [1, 2], [1, 0]),
+            "y_incumbent must be positive to divide by, got 0 in row 1. "
+            "Raise small predictions to a floor, or leave out those rows.",
+        ),
+        (
+            double_lift_table,
+            ([1, 2], [1, 2], [1]),
+            "All columns must have the same number of rows, got y_true 2, y_incumbent 1. Take them "
+            "from the same table.",
+        ),
+    ],
+)
+def test_bad_input(metric, arguments, text):
+    with pytest.raises(InvalidInputError) as caught:
+        metric(*arguments)
+    assert str(caught.value) == text
