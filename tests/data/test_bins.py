@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from fcorr._core import InvalidInputError, UnseenCategoryWarning
 from fcorr.data import BinnedColumn, Schema, encode, infer_schema, read_table
-from fcorr.data.infer import find_edges, find_groups, parse_bins
+from fcorr.data.infer import find_edges, parse_bins
+from fcorr.data.schema import find_groups
 
 AGES = [float(age) for age in range(18, 78)]
 TABLE = {

@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import DataConversionWarning
 
 from fcorr._core import InvalidInputError
-from fcorr.data.targets import (
+from fcorr.data.encode import (
     column_name,
     read_outcomes,
     read_sample_weight,
