@@ -116,7 +116,7 @@ def test_refused(sensitive, options, message):
 @pytest.mark.parametrize("values", [[7, 7, 7], [7, None, 7]])
 def test_one_value_cannot_be_cut(values, bins):
     with pytest.raises(InvalidInputError, match=r"at least two groups .* and values from 7 to 7"):
-        bins_of(values, bins, constant_columns="keep")
+        bins_of(values, bins)
 
 
 def test_nothing_but_missing():

@@ -260,7 +260,7 @@ TYPES = pa.schema(
 @given(ROWS)
 def test_training_table_never_differs_from_itself(rows):
     table = read_table(pa.Table.from_pylist(rows, schema=TYPES))
-    schema = infer_schema(table, kinds={"o": list("ABC")}, constant_columns="keep")
+    schema = infer_schema(table, kinds={"o": list("ABC")})
     assert not schema.diff(table)
     assert type(schema).from_json(schema.to_json()) == schema
     encoded = encode(table, schema)
@@ -272,7 +272,7 @@ def test_training_table_never_differs_from_itself(rows):
 @given(ROWS)
 def test_encoding_does_not_depend_on_the_library_or_on_blocks(rows):
     arrow = pa.Table.from_pylist(rows, schema=TYPES)
-    schema = infer_schema(read_table(arrow), kinds={"o": list("ABC")}, constant_columns="keep")
+    schema = infer_schema(read_table(arrow), kinds={"o": list("ABC")})
     reference = encode(read_table(arrow), schema)
     chunks = pa.Table.from_batches(arrow.to_batches(max_chunksize=3))
     for frame in (arrow.to_pandas(), pl.from_arrow(arrow), chunks):

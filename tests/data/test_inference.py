@@ -237,7 +237,7 @@ def test_dictionary_that_holds_nothing_but_missing():
 
 def test_constant_columns_kept_on_demand():
     X = table(a=[5, 5, 5], b=["x", "x", "x"], c=[1.0, 2.0, 3.0])
-    schema = schema_of(X, constant_columns="keep")
+    schema = schema_of(X)
     assert schema.feature_names == ("b", "a", "c")
     assert schema.numeric[0].scale == 1.0
 

@@ -219,7 +219,7 @@ def test_only_what_varies_is_a_feature():
     assert schema_of({"d": days}).feature_names == ("d.day_of_week", "d.days")
     hours = [datetime.datetime(2020, 5, 4, hour) for hour in (1, 2)]
     assert schema_of({"d": hours}).feature_names == ("d.hour",)
-    one = schema_of({"d": days[:1] * 3}, constant_columns="keep")
+    one = schema_of({"d": days[:1] * 3})
     assert one.feature_names == ("d.days",)
 
 

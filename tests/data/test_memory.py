@@ -25,7 +25,7 @@ def count_arrow():
 def test_a_million_rows_take_less_than_twice_the_table(count_arrow):
     X, _ = make_bank_fraud(1_000_000, random_state=0, frame="pandas")
     assert X.shape == (1_000_000, 31)
-    schema = infer_schema(read_table(X[:10_000]), constant_columns="keep", min_category_rows=1)
+    schema = infer_schema(read_table(X[:10_000]), min_category_rows=1)
     pool = count_arrow()
     tracemalloc.start()
     try:

@@ -15,7 +15,7 @@ LETTERS = st.lists(st.sampled_from("abcdef") | st.none(), min_size=1, max_size=6
 
 
 def schema_of(values, **options):
-    return infer_schema(read_table(pa.table({"a": values})), constant_columns="keep", **options)
+    return infer_schema(read_table(pa.table({"a": values})), **options)
 
 
 def codes_of(values, schema):

@@ -127,25 +127,12 @@ class _IsFeature:
 class CategoricalColumn(_IsFeature):
     """A column of categories. Code i stands for ``categories[i]``; ``None`` is "missing".
 
-    Categories that training saw in too few rows are pooled: they share one code, the last, and
-    are not listed.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    categories : tuple
-        Numbers by value, text in alphabetical order, "missing" last.
-    counts : tuple of int
-        Training rows of each category.
-    n_missing : int
-        Training rows without a value.
-    mode : int
-        Code of the most frequent category that is neither "missing" nor the pool: what a missing
-        value with no category of its own is taken for and, where there is no pool, an unseen
-        category.
-    n_pooled, n_pooled_rows : int
-        How many categories were pooled, and the training rows that hold them.
+    ``categories`` are numbers by value or text in alphabetical order, "missing" last; ``counts``
+    are the training rows of each. Categories that training saw in too few rows are pooled: they
+    share one code, the last, and are not listed; there are ``n_pooled``, in ``n_pooled_rows``.
+    ``mode`` is the code of the most frequent category that is neither "missing" nor the pool: what
+    a missing value with no category of its own is taken for and, where there is no pool, an unseen
+    category. ``n_missing`` training rows have no value.
     """
 
     name: str
@@ -199,21 +186,10 @@ class CategoricalColumn(_IsFeature):
 class BinnedColumn(_IsFeature):
     """A column of numbers that are cut into groups. Code i stands for the i-th group from below.
 
-    Attributes
-    ----------
-    name : str
-        The column.
-    edges : tuple of float
-        Where one group ends and the next begins, which the edge itself belongs to.
-    counts : tuple of int
-        Training rows of each group and, where "missing" is a category, of the missing, last.
-    n_missing : int
-        Training rows without a value.
-    mode : int
-        Code of the most frequent group: what a missing value is taken for that has no category
-        of its own.
-    low, high : float
-        The smallest and the largest training value.
+    One group ends and the next begins at each of the ``edges``, which belongs to the group above.
+    ``counts`` are the training rows of each group and, where "missing" is a category, of the
+    missing, last. ``mode`` is the code of the most frequent group: what a missing value is taken
+    for that has no category of its own. ``low`` and ``high`` bound the training values.
     """
 
     name: str
@@ -286,16 +262,8 @@ class NumericColumn(_IsFeature):
 class OrdinalColumn:
     """A column of ordered categories, which the model sees as a number: the place in the order.
 
-    Attributes
-    ----------
-    name : str
-        The column.
-    categories : tuple
-        All categories in their order, also those that no training row has.
-    counts : tuple of int
-        Training rows of each.
-    position : NumericColumn
-        The place in the order, 0 for the first category.
+    ``categories`` are all in their order, also those that no training row has; ``counts`` are the
+    training rows of each; ``position`` describes the place in the order, 0 for the first.
     """
 
     name: str
@@ -337,18 +305,7 @@ class DatetimeColumn:
     A column ``d`` gives the features ``d.year``, ``d.month`` (1 to 12), ``d.day_of_week`` (0 is
     Monday), ``d.hour`` and ``d.days`` (whole days since the first training date), but only those
     that vary in the training table: dates without a time of day have no hour. Times are those of
-    the column's time zone.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    first, last : str
-        The first and the last training date, in ISO 8601.
-    n_missing : int
-        Training rows without a date.
-    features : tuple of NumericColumn
-        The parts that vary.
+    the column's time zone. ``first`` and ``last`` are training dates in ISO 8601.
     """
 
     name: str
@@ -428,7 +385,7 @@ def _first_few(labels: Sequence[str], separator: str, limit: int = 8) -> str:
     return separator.join(labels[:limit]) + more
 
 
-def _are_counts(*values: int) -> bool:
+def _are_counts(*values: object) -> bool:
     return all(isinstance(value, int) and value >= 0 for value in values)
 
 
@@ -500,11 +457,6 @@ class Schema:
         """Where in :attr:`feature_names` the features of sensitive columns are."""
         sensitive = {f.name for name in self.sensitive for f in self._by_name[name].features}
         return tuple(i for i, name in enumerate(self.feature_names) if name in sensitive)
-
-    @property
-    def sensitive_features(self) -> tuple[str, ...]:
-        """Names of the features of sensitive columns, in the model's order."""
-        return tuple(self.feature_names[i] for i in self.sensitive_positions)
 
     @property
     def text(self) -> tuple[str, ...]:
