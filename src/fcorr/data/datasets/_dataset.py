@@ -149,6 +149,8 @@ def fetch_file(
         problem = f"is not {path.stem}"
         converted = convert(content)
     except (OSError, ValueError, pa.ArrowException) as error:
+        if getattr(error, "response", None) is not None:
+            error.response.close()  # type: ignore[union-attr]  # it holds the connection
         raise DownloadError(f"{url} {problem} ({error}). {way_out}") from error
     finally:
         logger.setLevel(level)
