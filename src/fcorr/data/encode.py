@@ -39,12 +39,11 @@ from fcorr.data.tables import (
     can_be_category,
     date_part,
     find_distinct,
-    is_text,
+    name_values,
     read_table,
     refuse_values,
     to_numbers,
     to_timestamps,
-    value_type,
 )
 
 # ------------------------------------------------------------------------------ features
@@ -193,13 +192,13 @@ def _match_categories(
 
     Values that could not equal any category, whatever they are, raise a :class:`ColumnError`.
     """
-    kind = value_type(values.type)
+    held = name_values(values.type)
+    fits = can_be_category(values.type)
     if column.kind == "boolean":
-        expected, fits = "booleans", can_be_category(kind)
-    elif column.is_text:
-        expected, fits = "text", is_text(kind)
+        expected = "booleans"
     else:
-        expected, fits = "numbers", can_be_category(kind) and not is_text(kind)
+        expected = "text" if column.is_text else "numbers"
+        fits = fits and (held == "text") == column.is_text
     if not fits and values.null_count < len(values):
         remedy = "Convert the column as it was for training, or train on it as it is"
         refuse_values(column.name, expected, values, remedy)

@@ -41,10 +41,9 @@ from fcorr.data.tables import (
     ColumnError,
     Table,
     can_be_category,
+    count_distinct,
     date_part,
     find_distinct,
-    has_more_values,
-    is_date,
     is_number,
     name_values,
     resolve_columns,
@@ -240,18 +239,18 @@ def _kind_by_type(table: Table, name: str, is_sensitive: bool) -> KindName:
     categories, and numbers that take few values, such as 0 and 1 for two sexes.
     """
     dtype = table.columns[name].type
+    held = name_values(dtype)
     if name in table.ordinal:
         return "categorical" if is_sensitive else "ordinal"
-    if is_number(dtype):
-        if is_sensitive and not has_more_values(table.columns[name], MAX_SENSITIVE_CATEGORIES):
-            return "categorical"
-        return "numeric"
-    if is_date(value_type(dtype)):
+    if is_number(dtype):  # not so numbers in a dictionary, which makes them categories
+        few = is_sensitive and count_distinct(table.columns[name]) <= MAX_SENSITIVE_CATEGORIES
+        return "categorical" if few else "numeric"
+    if held == "dates":
         return "datetime"
     if can_be_category(dtype):
-        return "boolean" if pat.is_boolean(value_type(dtype)) else "categorical"
+        return "boolean" if held == "booleans" else "categorical"
     raise InvalidInputError(
-        f"Column {name!r} must hold numbers, text, booleans or dates, got {value_type(dtype)}. "
+        f"Column {name!r} must hold numbers, text, booleans or dates, got {held}. "
         "Convert it to text or numbers first, or drop it."
     )
 
@@ -344,7 +343,7 @@ def _check_can_be_cut(
             "Leave it out of bins, or out of kinds."
         )
     # Text that spells numbers is one of numbers only if kinds says so.
-    if stated is None and not is_number(value_type(dtype)):
+    if stated is None and name_values(dtype) != "numbers":
         raise InvalidInputError(
             f"bins must name columns of numbers, got {name!r}, which holds {name_values(dtype)}. "
             "Leave it out of bins, or convert the column to numbers."
@@ -494,13 +493,13 @@ def _describe_ordinal(
 
 
 def _find_order(name: str, values: pa.ChunkedArray) -> Sequence[Category]:
-    kind = value_type(values.type)
     if pat.is_dictionary(values.type) and values.type.ordered and values.num_chunks:
         return values.unify_dictionaries().chunk(0).dictionary.to_pylist()
-    if is_number(kind) or pat.is_boolean(kind):
+    if name_values(values.type) in ("numbers", "booleans"):
         return sorted(find_distinct(name, values).values, key=_category_order)
     raise InvalidInputError(
-        f"Column {name!r} must have an order to be ordinal, got {kind} without one. "
+        f"Column {name!r} must have an order to be ordinal, got {value_type(values.type)} "
+        "without one. "
         f"State it: kinds={{{name!r}: ['low', 'middle', 'high']}} with its own categories."
     )
 

@@ -216,32 +216,32 @@ def value_type(dtype: pa.DataType) -> pa.DataType:
     return dtype.value_type if pat.is_dictionary(dtype) else dtype
 
 
+def name_values(dtype: pa.DataType) -> str:
+    """Say in a word what a column holds, also where a dictionary holds it: an odd type's own name.
+
+    Examples
+    --------
+    >>> [name_values(t) for t in (pa.int8(), pa.dictionary(pa.int8(), pa.string()), pa.time32("s"))]
+    ['numbers', 'text', 'time32[s]']
+    """
+    kind = value_type(dtype)
+    if is_number(kind):
+        return "numbers"
+    if pat.is_string(kind) or pat.is_large_string(kind) or pat.is_string_view(kind):
+        return "text"
+    if pat.is_date(kind) or pat.is_timestamp(kind):
+        return "dates"
+    return "booleans" if pat.is_boolean(kind) else str(kind)
+
+
 def is_number(dtype: pa.DataType) -> bool:
     """Tell whether a type is one of numbers."""
     return bool(pat.is_integer(dtype) or pat.is_floating(dtype) or pat.is_decimal(dtype))
 
 
-def is_text(dtype: pa.DataType) -> bool:
-    """Tell whether a type is one of text."""
-    return bool(pat.is_string(dtype) or pat.is_large_string(dtype) or pat.is_string_view(dtype))
-
-
-def is_date(dtype: pa.DataType) -> bool:
-    """Tell whether a type is one of dates, with or without the time of day."""
-    return bool(pat.is_date(dtype) or pat.is_timestamp(dtype))
-
-
 def can_be_category(dtype: pa.DataType) -> bool:
     """Tell whether a column's values can be categories."""
-    kind = value_type(dtype)
-    return is_number(kind) or is_text(kind) or pat.is_boolean(kind) or pat.is_null(kind)
-
-
-def name_values(dtype: pa.DataType) -> str:
-    """Say in a word what a column holds."""
-    kind = value_type(dtype)
-    words = {"numbers": is_number, "text": is_text, "dates": is_date, "booleans": pat.is_boolean}
-    return next((word for word, is_kind in words.items() if is_kind(kind)), str(kind))
+    return name_values(dtype) in ("numbers", "text", "booleans", "null")
 
 
 def refuse_values(
@@ -391,17 +391,9 @@ def find_distinct(name: str, column: pa.ChunkedArray) -> Distinct:
     return Distinct(_decode(dictionary), [chunk.indices for chunk in column.chunks])
 
 
-def has_more_values(column: pa.ChunkedArray, limit: int) -> bool:
-    """Tell whether a column of categories has more distinct values than a limit.
-
-    Missing ones do not count. Only as much is read as the answer takes: of measurements, little.
-    """
-    found: set[Category] = set()
-    for _, block in blocks(column):
-        found.update(pc.unique(_as_categories(block)).drop_null().to_pylist())
-        if len(found) > limit:
-            return True
-    return False
+def count_distinct(column: pa.ChunkedArray) -> int:
+    """Count the distinct values of a column of categories; missing ones do not count."""
+    return int(pc.count_distinct(_as_categories(column)).as_py())
 
 
 def _is_clean_dictionary(column: pa.ChunkedArray) -> bool:
@@ -431,7 +423,7 @@ def to_timestamps(name: str, column: pa.ChunkedArray, first_row: int = 0) -> pa.
     """Return a column of dates as local time in microseconds; ISO 8601 text is read as dates."""
     remedy = "Convert the column to dates"
     kind = value_type(column.type)
-    if not (is_date(kind) or is_text(kind) or pat.is_null(kind)):
+    if name_values(kind) not in ("dates", "text", "null"):
         refuse_values(name, "dates", column, remedy, first_row)
     local = pa.timestamp("us")
     try:

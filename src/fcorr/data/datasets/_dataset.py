@@ -202,8 +202,3 @@ def encode_categories(table: pa.Table) -> pa.Table:
             column = pa.DictionaryArray.from_arrays(codes, categories)
             table = table.set_column(position, field.name, column)
     return table
-
-
-def column_to_numpy(table: pa.Table, name: str, dtype: type[np.generic]) -> NDArray[Any]:
-    """Return one column as an array of the given type."""
-    return table[name].to_numpy().astype(dtype)

@@ -98,18 +98,17 @@ class _Reader:
             ]
         if kind == _ALTREP:
             return self.read_compact()
-        values = self.read_values(kind)
-        return _Vector(values, dict(self.read_item() or ()) if flags & _HAS_ATTRIBUTES else {})
-
-    def read_values(self, kind: int) -> Any:
+        values: Any
         n_values = self.read_integer()
         if kind in (_INTEGER, _LOGICAL):
-            return np.frombuffer(self.take(4 * n_values), dtype=">i4").astype(np.int32)
-        if kind == _REAL:
-            return np.frombuffer(self.take(8 * n_values), dtype=">f8").astype(np.float64)
-        if kind in (_STRINGS, _LIST):
-            return [self.read_item() for _ in range(n_values)]
-        raise ValueError(f"it holds R objects of type {kind}, which are no data")
+            values = np.frombuffer(self.take(4 * n_values), dtype=">i4").astype(np.int32)
+        elif kind == _REAL:
+            values = np.frombuffer(self.take(8 * n_values), dtype=">f8").astype(np.float64)
+        elif kind in (_STRINGS, _LIST):
+            values = [self.read_item() for _ in range(n_values)]
+        else:
+            raise ValueError(f"it holds R objects of type {kind}, which are no data")
+        return _Vector(values, dict(self.read_item() or ()) if flags & _HAS_ATTRIBUTES else {})
 
     def read_compact(self) -> _Vector:
         """Read a vector that R keeps in another form: a run, a wrapped one, or unwritten texts."""

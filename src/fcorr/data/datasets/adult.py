@@ -66,16 +66,6 @@ def load_adult(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -> D
     ------
     FileNotFoundError
         A file is not there; the message says where to put it.
-
-    See Also
-    --------
-    fetch_adult : Download the files.
-
-    Examples
-    --------
-    >>> adult = load_adult(frame="pandas")  # doctest: +SKIP
-    >>> adult.train  # doctest: +SKIP
-    Part(32,561 rows, 14 features)
     """
     check_frame(frame, caller="load_adult")
     parts = [_read(name, data_home) for name in _N_ROWS]

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.types as pat
 
 from fcorr.data.datasets._dataset import (
     DataHome,
     Dataset,
     check_table,
-    column_to_numpy,
     data_folder,
     find_file,
     split,
@@ -57,12 +57,6 @@ def load_baf(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -> Dat
     Months 0 to 5 are to learn from and 6 and 7 to test on. ``month`` is one of the paper's 31
     features and stays in `X`, although the test months are new to a model: leave it out to score
     without warnings about unseen categories.
-
-    Examples
-    --------
-    >>> fraud = load_baf()  # doctest: +SKIP
-    >>> fraud.sensitive[0]  # doctest: +SKIP
-    'customer_age'
     """
     check_frame(frame, caller="load_baf")
     schema = make_bank_fraud(1, random_state=0)[0].schema
@@ -73,8 +67,8 @@ def load_baf(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -> Dat
     train, test = split(
         table,
         schema.names,
-        column_to_numpy(table, "month", np.int64) >= _FIRST_TEST_MONTH,
-        y=column_to_numpy(table, _TARGET, np.int64),
+        table["month"].cast(pa.int64()).to_numpy() >= _FIRST_TEST_MONTH,
+        y=table[_TARGET].to_numpy().astype(np.int64),
         frame=frame,
     )
     return Dataset(

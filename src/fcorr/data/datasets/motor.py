@@ -2,6 +2,7 @@
 
 import io
 import zlib
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from fcorr.data.datasets._dataset import (
     DataHome,
     Dataset,
     check_table,
-    column_to_numpy,
     data_folder,
     encode_categories,
     fetch_file,
@@ -83,10 +83,6 @@ def load_fremtpl2(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -
     FileNotFoundError
         A file is not there; the message says where to put it.
 
-    See Also
-    --------
-    fetch_fremtpl2 : Download the files.
-
     Notes
     -----
     Claims are counted in the table of claim amounts, as ``ClaimNb`` counts some that are not there;
@@ -97,20 +93,12 @@ def load_fremtpl2(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -
     With one frequency for all, estimated on the part to learn from,
     ``100 * poisson_deviance(y, exposure * frequency)`` is 25.213 there and 25.445 on the part to
     test on, which are the published figures.
-
-    Examples
-    --------
-    >>> motor = load_fremtpl2()  # doctest: +SKIP
-    >>> motor.train, motor.test  # doctest: +SKIP
-    (Part(610,206 rows, 9 features, exposure 322,392), Part(67,801 rows, 9 features, ...))
     """
     check_frame(frame, caller="load_fremtpl2")
     policies = _read("freMTPL2freq", data_home)
     policies = policies.take(pc.sort_indices(policies["IDpol"]))
-    y = _count_claims(
-        column_to_numpy(policies, "IDpol", np.int64),
-        column_to_numpy(_read("freMTPL2sev", data_home), "IDpol", np.int64),
-    )
+    n_claims = Counter(_read("freMTPL2sev", data_home)["IDpol"].to_pylist())
+    y = np.array([n_claims[policy] for policy in policies["IDpol"].to_pylist()])
     kept = y <= _MOST_CLAIMS
     policies, y = policies.filter(pa.array(kept)), y[kept]
     if len(y) != _N_POLICIES:
@@ -118,7 +106,7 @@ def load_fremtpl2(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -
             f"freMTPL2 must have {_N_POLICIES:,} policies with at most {_MOST_CLAIMS} claims, got "
             f"{len(y):,}. Take both files from one source, such as fetch_fremtpl2(force=True)."
         )
-    exposure = np.minimum(column_to_numpy(policies, "Exposure", np.float64), 1.0)
+    exposure = np.minimum(policies["Exposure"].to_numpy(), 1.0)
     is_test = np.ones(len(y), dtype=np.bool_)
     is_test[_sample_as_in_r(len(y), round(0.9 * len(y)), seed=_SEED)] = False
     train, test = split(policies, _FRE_FEATURES, is_test, y=y, exposure=exposure, frame=frame)
@@ -194,21 +182,6 @@ def _read(name: str, data_home: DataHome) -> pa.Table:
     table = read_file(path)
     check_table(table, path, columns=_FRE_COLUMNS[name], n_rows=_FRE_N_ROWS[name])
     return table
-
-
-def _count_claims(policy: NDArray[np.int64], claim_policy: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the claims of each policy; a few claims belong to none.
-
-    Examples
-    --------
-    >>> _count_claims(np.array([1, 3, 5]), np.array([5, 1, 5, 4])).tolist()
-    [1, 0, 2]
-    """
-    with_claims, counts = np.unique(claim_policy, return_counts=True)
-    known = np.isin(with_claims, policy)
-    claims = np.zeros(len(policy), dtype=np.int64)
-    claims[np.searchsorted(policy, with_claims[known])] = counts[known]
-    return claims
 
 
 def _sample_as_in_r(n: int, size: int, *, seed: int) -> NDArray[np.int64]:
@@ -288,21 +261,11 @@ def load_bemtpl97(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -
     FileNotFoundError
         The file is not there; the message says where to put it.
 
-    See Also
-    --------
-    fetch_bemtpl97 : Download the file.
-
     Notes
     -----
     There is no published split. Here a policy is one to test on where the CRC-32 checksum of its
     ``id``, written in decimal digits, is divisible by five: the same in every language, and
     whatever the order of the rows.
-
-    Examples
-    --------
-    >>> motor = load_bemtpl97()  # doctest: +SKIP
-    >>> motor.sensitive  # doctest: +SKIP
-    ('sex', 'ageph')
     """
     check_frame(frame, caller="load_bemtpl97")
     path = find_file("beMTPL97", [f"beMTPL97{ending}" for ending in _ENDINGS], data_home)
@@ -311,9 +274,9 @@ def load_bemtpl97(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -
     train, test = split(
         table,
         _BE_FEATURES,
-        _is_test(column_to_numpy(table, "id", np.int64)),
-        y=column_to_numpy(table, "nclaims", np.int64),
-        exposure=column_to_numpy(table, "expo", np.float64),
+        _is_test(table["id"].to_numpy()),
+        y=table["nclaims"].to_numpy().astype(np.int64),
+        exposure=table["expo"].to_numpy().astype(np.float64),
         frame=frame,
     )
     return Dataset(
