@@ -391,8 +391,9 @@ def test_sensitive_features_come_first_among_codes_and_among_numbers(of_all):
     assert [feature.name for feature in of_all.numeric] == numeric
     assert of_all.feature_names == ("member", "sex", "job", *numeric)
     assert of_all.sensitive_positions == (0, 1, 3, 4, 5, 6, 7, 8)
+    assert of_all.sensitive_features == ("member", "sex", "income", *born, "grade")
     assert of_all.names == tuple(TABLE)  # the columns stay where they were
-    assert schema_of(TABLE).sensitive_positions == ()
+    assert schema_of(TABLE).sensitive_positions == schema_of(TABLE).sensitive_features == ()
 
 
 @given(st.lists(st.sampled_from(list(TABLE)), unique=True))

@@ -459,6 +459,11 @@ class Schema:
         return tuple(i for i, name in enumerate(self.feature_names) if name in sensitive)
 
     @property
+    def sensitive_features(self) -> tuple[str, ...]:
+        """Names of the features of sensitive columns, in the model's order."""
+        return tuple(self.feature_names[i] for i in self.sensitive_positions)
+
+    @property
     def text(self) -> tuple[str, ...]:
         """Names of the columns whose categories are text."""
         return tuple(c.name for c in self.columns if getattr(c, "is_text", False))
