@@ -65,7 +65,7 @@ def measure_cost(run: CostRun) -> dict[str, Any]:
 def _encode(name: str, sensitive: tuple[str, ...], task: str, n_rows: int, seed: int) -> Table:
     X, y = _MAKERS[name](n_rows, random_state=seed)
     read = read_table(X)
-    schema = infer_schema(read, sensitive=sensitive, min_category_rows=1)
+    schema = infer_schema(read, sensitive=sensitive, constant_columns="keep", min_category_rows=1)
     encoded = encode(read, schema)
     target = torch.from_numpy(y.astype(np.float32))
     if task == "regression":
