@@ -464,7 +464,7 @@ def read_target(y: ArrayLike | None, n_rows: int) -> NDArray[Any]:
         raise InvalidInputError(
             "y must be given: this estimator requires y to be passed, but the target y is None."
         )
-    # Imported here, as scikit-learn takes long and the metrics, which import this room, need none.
+    # scikit-learn takes long to import: only those who have a target pay for it.
     from sklearn.utils.validation import column_or_1d
 
     values = column_or_1d(_to_numpy(y), warn=True)

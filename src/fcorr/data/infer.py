@@ -192,7 +192,7 @@ def _check_feature_names(schema: Schema) -> None:
 
 
 def _check_constant(schema: Schema) -> None:
-    """Warn of columns that take one value; refuse sensitive ones: fairness is about none."""
+    """Warn of columns that take one value; with a sensitive one, fairness is about nothing."""
     constant = {c.name: _only_value(c) for c in schema.columns if _is_constant(c)}
     for name in schema.sensitive:
         if name in constant:
