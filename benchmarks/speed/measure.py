@@ -268,7 +268,7 @@ def _time_encoding(X: Any, setting: Setting) -> Record:
     clock = [time.perf_counter()]
     table = read_table(X)
     clock.append(time.perf_counter())
-    schema = infer_schema(table, sensitive=[SENSITIVE[setting.name]], constant_columns="keep")
+    schema = infer_schema(table, sensitive=[SENSITIVE[setting.name]])
     clock.append(time.perf_counter())
     encoded = encode(table, schema)
     clock.append(time.perf_counter())

@@ -284,7 +284,6 @@ BAD_DATA = {
     "one class": ("key,a,y\n1,2,0\n2,3,0\n", "y must hold at least two classes"),
     "missing target": ("key,a,y\n1,2,0\n2,3,1\n3,4,\n", "y must not hold missing values, got 1"),
     "target alone": ("key,y\n1,0\n2,1\n", "at least one row and one column"),
-    "constant": ("key,a,y\n1,2,0\n2,2,1\n", "Column 'a' must take at least two values"),
     "all missing": ("key,a,y\n1,,0\n2,,1\n", "Column 'a' must hold at least one value"),
     "repeated name": ("key,a,a,y\n1,2,3,0\n2,3,4,1\n", "names must differ, got 'a' more than"),
     "infinite": ("key,a,y\n1,2,0\n2,inf,1\n", "Column 'a' must hold finite numbers"),

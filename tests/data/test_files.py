@@ -1,6 +1,7 @@
+"""Files and folders of tables: read with the right types, written whole, refused with the place."""
+
 import gzip
 import os
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
@@ -10,6 +11,9 @@ from fcorr._core import InvalidInputError
 from fcorr.data.files import read_file, read_verbatim, write_file
 
 TABLE = pa.table({"a": [1, 2, None], "b": ["x", None, "é"], "c": [0.5, 1.5, -1.0]})
+PARQUET = pa.BufferOutputStream()
+pa_parquet.write_table(TABLE, PARQUET)
+PARQUET = PARQUET.getvalue().to_pybytes()
 
 
 @pytest.fixture
@@ -30,27 +34,25 @@ def test_round_trip(tmp_path, name):
     assert os.listdir(tmp_path) == [name]
 
 
-@pytest.mark.parametrize("name", ["t.csv.gz", "T.CSV.GZ"])
-def test_gzipped(write, name):
-    assert read_file(write(name, gzip.compress(b"a,b\n1,x\n", mtime=0))).to_pydict() == {
-        "a": [1],
-        "b": ["x"],
-    }
-
-
-def test_missing_values(write):
-    table = read_file(write("t.csv", "a,b\n1,x\n,\nNA,NA\nNaN,N/A\nnull,NULL\n"))
-    assert table.to_pydict() == {"a": [1, *[None] * 4], "b": ["x", *[None] * 4]}
-
-
-def test_types(write):
-    table = read_file(write("t.csv", '\ufeffi,f,t,s\n1,1.5,true,"a,b"\n2,2,false,"c\nd"\n'))
-    assert table.to_pydict() == {
-        "i": [1, 2],
-        "f": [1.5, 2.0],
-        "t": [True, False],
-        "s": ["a,b", "c\nd"],
-    }
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("t.csv.gz", gzip.compress(b"a,b\n1,x\n", mtime=0), {"a": [1], "b": ["x"]}),
+        ("T.CSV.GZ", gzip.compress(b"a,b\n1,x\n", mtime=0), {"a": [1], "b": ["x"]}),
+        (
+            "missing.csv",
+            "a,b\n1,x\n,\nNA,NA\nNaN,N/A\nnull,NULL\n",
+            {"a": [1, *[None] * 4], "b": ["x", *[None] * 4]},
+        ),
+        (
+            "types.csv",
+            '\ufeffi,f,t,s\n1,1.5,true,"a,b"\n2,2,false,"c\nd"\n',
+            {"i": [1, 2], "f": [1.5, 2.0], "t": [True, False], "s": ["a,b", "c\nd"]},
+        ),
+    ],
+)
+def test_csv(write, name, content, expected):
+    assert read_file(write(name, content)).to_pydict() == expected
 
 
 def test_text_that_looks_like_numbers(write):
@@ -61,18 +63,14 @@ def test_text_that_looks_like_numbers(write):
 
 
 def test_keys_are_copied_as_they_are(write):
+    table = read_verbatim(write("t.parquet", PARQUET), ["b", "a"])
+    assert table.column_names == ["b", "a"]
+    assert table["a"].type == pa.int64()
     path = write("t.csv", 'key,n,k2\n007,1,NA\n1e3,2,\n"a,b",3,true\n')
     assert read_verbatim(path, ["k2", "key"]).to_pydict() == {
         "k2": ["NA", "", "true"],
         "key": ["007", "1e3", "a,b"],
     }
-
-
-def test_keys_in_parquet_keep_their_type(write):
-    path = write("t.parquet", PARQUET)
-    table = read_verbatim(path, ["b", "a"])
-    assert table.column_names == ["b", "a"]
-    assert table["a"].type == pa.int64()
 
 
 def test_line_breaks_within_quotes_wherever_they_fall(write):
@@ -86,11 +84,6 @@ def test_dictionary_columns_can_be_written_as_csv(tmp_path):
     table = pa.table({"a": pa.array(["x", "y"]).dictionary_encode()})
     write_file(table, tmp_path / "t.csv")
     assert read_file(tmp_path / "t.csv").to_pydict() == {"a": ["x", "y"]}
-
-
-PARQUET = pa.BufferOutputStream()
-pa_parquet.write_table(TABLE, PARQUET)
-PARQUET = PARQUET.getvalue().to_pybytes()
 
 
 @pytest.mark.parametrize(
@@ -169,8 +162,58 @@ def test_unknown_ending_is_not_written(tmp_path, name):
 def test_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "t.csv"
     write_file(TABLE, path)
-    before = Path(path).read_bytes()
+    before = path.read_bytes()
     with pytest.raises(pa.ArrowInvalid, match="list"):
         write_file(pa.table({"a": [[1], [2]]}), path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["t.csv"]
+
+
+# Folders of Parquet files
+
+
+@pytest.fixture
+def write_part(tmp_path):
+    def write_part(name, **columns):
+        folder = tmp_path / "claims.csv"  # whatever it is called
+        folder.mkdir(exist_ok=True)
+        pa_parquet.write_table(pa.table(columns), folder / name)
+        return folder
+
+    return write_part
+
+
+def test_parts_are_read_in_the_order_of_their_names(write_part):
+    categories = [pa.array(values).dictionary_encode() for values in (["u", "v"], ["w", "u"])]
+    folder = write_part("b.parquet", key=["007", "NA"], x=[3, 4], c=categories[1])
+    write_part("a.parquet", x=[1, 2], key=["1", "2"], c=categories[0])  # columns in another order
+    (folder / "_SUCCESS").write_text("")
+    assert read_file(folder).to_pydict() == {
+        "x": [1, 2, 3, 4],
+        "key": ["1", "2", "007", "NA"],
+        "c": ["u", "v", "w", "u"],
+    }
+    assert read_verbatim(folder, ["key"]).column_names == ["key"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"x": ["text"]}, "'x' is string in 'b.parquet' and int64 in 'a.parquet'"),
+        ({"z": [1]}, "'x' is no such column in 'b.parquet' and int64 in 'a.parquet'"),
+        ({"x": [1], "z": [1]}, "'z' is int64 in 'b.parquet' and no such column in 'a.parquet'"),
+    ],
+)
+def test_parts_with_other_columns_are_refused(write_part, columns, message):
+    write_part("a.parquet", x=[1])
+    with pytest.raises(InvalidInputError, match=message):
+        read_file(write_part("b.parquet", **columns))
+
+
+def test_broken_folders(tmp_path, write_part):
+    with pytest.raises(InvalidInputError, match="must hold Parquet files, found none"):
+        read_file(tmp_path)
+    folder = write_part("a.parquet", x=[1])
+    (folder / "b.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InvalidInputError, match="cannot be read as Parquet"):
+        read_file(folder)

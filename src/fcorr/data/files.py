@@ -1,11 +1,10 @@
-"""Tables in files: CSV and Parquet, by the file's ending; a folder holds parts in Parquet."""
+"""Files of tables: CSV and Parquet, by the file's ending; a folder holds parts in Parquet."""
 
-import contextlib
 import csv
 import gzip
 import io
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -41,8 +40,7 @@ def read_file(path: Path, text: Iterable[str] = ()) -> pa.Table:
         The file is empty, broken, not in UTF-8 or of another kind; the message says where.
     """
     types = {name: pa.string() for name in text}
-    options = pa_csv.ConvertOptions(strings_can_be_null=True, column_types=types)
-    return _read(path, options, lambda: _read_parquet(path))
+    return _read(path, pa_csv.ConvertOptions(strings_can_be_null=True, column_types=types))
 
 
 def read_verbatim(path: Path, columns: Sequence[str]) -> pa.Table:
@@ -51,19 +49,18 @@ def read_verbatim(path: Path, columns: Sequence[str]) -> pa.Table:
     A key such as ``007`` or ``NA`` is neither a number nor a missing value.
     """
     types = {name: pa.string() for name in columns}
-    options = pa_csv.ConvertOptions(include_columns=columns, column_types=types)
-    return _read(path, options, lambda: _read_parquet(path, list(columns)))
+    return _read(path, pa_csv.ConvertOptions(include_columns=columns, column_types=types))
 
 
 def write_file(table: pa.Table, path: Path) -> None:
     """Write a CSV or Parquet file, whole or not at all."""
+    if not _is(path, WRITABLE):
+        raise _unknown_kind(path)
     buffer = io.BytesIO()
     if _is(path, _PARQUET):
         pa_parquet.write_table(table, buffer)
-    elif _is(path, WRITABLE):
-        pa_csv.write_csv(table, buffer)
     else:
-        raise _unknown_kind(path)
+        pa_csv.write_csv(table, buffer)
     write_atomically(path, buffer.getvalue())
 
 
@@ -80,41 +77,54 @@ def file_ending(path: Path) -> str:
     return ".csv" if _is(path, _CSV) else ".parquet"
 
 
-def _read(
-    path: Path, options: pa_csv.ConvertOptions, read_parquet: Callable[[], pa.Table]
-) -> pa.Table:
-    if not _is(path, _CSV + _PARQUET):
-        raise _unknown_kind(path)
-    with contextlib.nullcontext() if os.path.isdir(path) else open(path, "rb"):
-        pass  # a missing or unreadable file is the operating system's error, with its own words
+def _is(path: Path, endings: tuple[str, ...]) -> bool:
+    # Whatever a folder is called, it holds Parquet files.
+    ending = ".parquet" if os.path.isdir(path) else os.fspath(path).lower()
+    return ending.endswith(endings)
+
+
+def _unknown_kind(path: Path) -> InvalidInputError:
+    return InvalidInputError(
+        f"{os.fspath(path)!r} must end in .csv or .parquet, which tell how to read or write it. "
+        "Rename or convert the file."
+    )
+
+
+def _read(path: Path, options: pa_csv.ConvertOptions) -> pa.Table:
+    is_csv = file_ending(path) == ".csv"
+    if not os.path.isdir(path):
+        with open(path, "rb"):
+            pass  # a missing or unreadable file is the operating system's error, with its own words
     try:
-        table = _read_csv(path, options) if _is(path, _CSV) else read_parquet()
+        table = _read_csv(path, options) if is_csv else _read_parquet(path, options.include_columns)
         table.validate(full=True)
         names = table.column_names
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         raise InvalidInputError(
-            f"{os.fspath(path)!r} cannot be read as {'CSV' if _is(path, _CSV) else 'Parquet'} "
+            f"{os.fspath(path)!r} cannot be read as {'CSV' if is_csv else 'Parquet'} "
             f"({error}). Check that the file is whole and of the kind its name says."
         ) from error
     refuse_repeated(names)
     return table
 
 
-def _read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
+def _read_parquet(path: Path, columns: list[str]) -> pa.Table:
     """Read one file, or all Parquet files of a folder in the order of their names."""
     if not os.path.isdir(path):
-        return pa_parquet.read_table(path, columns=columns)
+        return pa_parquet.read_table(path, columns=columns or None)
     names = sorted(name for name in os.listdir(path) if _is(name, _PARQUET))
     if not names:
         raise InvalidInputError(
             f"The folder {os.fspath(path)!r} must hold Parquet files, found none ending in "
             ".parquet. Pass the folder they are in, or one file."
         )
-    files = [os.path.join(path, name) for name in names]
-    first = pa_parquet.read_schema(files[0])
-    for file in files[1:]:
-        _refuse_other_columns(file, pa_parquet.read_schema(file), files[0], first)
-    parts = [pa_parquet.read_table(file, columns=columns or first.names) for file in files]
+    schemas = [pa_parquet.read_schema(os.path.join(path, name)) for name in names]
+    for name, schema in zip(names[1:], schemas[1:], strict=True):
+        _refuse_other_columns(name, schema, names[0], schemas[0])
+    parts = [
+        pa_parquet.read_table(os.path.join(path, name), columns=columns or schemas[0].names)
+        for name in names
+    ]
     return pa.concat_tables(parts).unify_dictionaries()
 
 
@@ -128,18 +138,23 @@ def _refuse_other_columns(file: str, schema: pa.Schema, other: str, expected: pa
         if here != there:
             raise InvalidInputError(
                 f"All files of a folder must have the same columns, but {name!r} is {here} in "
-                f"{os.path.basename(file)!r} and {there} in {os.path.basename(other)!r}. "
-                "Convert one of them, or move it elsewhere."
+                f"{file!r} and {there} in {other!r}. Convert one of them, or move it elsewhere."
             )
 
 
 def _read_csv(path: Path, options: pa_csv.ConvertOptions) -> pa.Table:
+    def parse(*, newlines_in_values: bool) -> pa.Table:
+        parsing = pa_csv.ParseOptions(newlines_in_values=newlines_in_values)
+        compression = "gzip" if _is(path, (".gz",)) else None
+        with pa.input_stream(os.fspath(path), compression=compression) as stream:
+            return pa_csv.read_csv(stream, parse_options=parsing, convert_options=options)
+
     try:
         try:
-            table = _parse_csv(path, options, newlines_in_values=False)
+            table = parse(newlines_in_values=False)
         except pa.ArrowInvalid:
             # Line breaks within quotes are rare, and looking for them takes twice the time.
-            table = _parse_csv(path, options, newlines_in_values=True)
+            table = parse(newlines_in_values=True)
         if any(pat.is_binary(field.type) for field in table.schema):  # what Arrow cannot decode
             raise pa.ArrowInvalid("text that is not UTF-8")
         table.column_names  # noqa: B018  decodes the header
@@ -148,13 +163,6 @@ def _read_csv(path: Path, options: pa_csv.ConvertOptions) -> pa.Table:
         _refuse_broken_line(path)
         raise
     return table
-
-
-def _parse_csv(path: Path, options: pa_csv.ConvertOptions, *, newlines_in_values: bool) -> pa.Table:
-    parsing = pa_csv.ParseOptions(newlines_in_values=newlines_in_values)
-    compression = "gzip" if _is(path, (".gz",)) else None
-    with pa.input_stream(os.fspath(path), compression=compression) as stream:
-        return pa_csv.read_csv(stream, parse_options=parsing, convert_options=options)
 
 
 def _refuse_other_encoding(path: Path) -> None:
@@ -197,16 +205,3 @@ def _open_bytes(path: Path) -> BinaryIO:
     if _is(path, (".gz",)):
         return gzip.open(path, "rb")  # type: ignore[return-value]
     return open(path, "rb")
-
-
-def _is(path: Path, endings: tuple[str, ...]) -> bool:
-    # Whatever a folder is called, it holds Parquet files.
-    ending = ".parquet" if os.path.isdir(path) else os.fspath(path).lower()
-    return ending.endswith(endings)
-
-
-def _unknown_kind(path: Path) -> InvalidInputError:
-    return InvalidInputError(
-        f"{os.fspath(path)!r} must end in .csv or .parquet, which tell how to read or write it. "
-        "Rename or convert the file."
-    )

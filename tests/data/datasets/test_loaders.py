@@ -1,4 +1,8 @@
-"""The loaders give what the data sets are known for; skipped where the files are not at hand."""
+"""Loaders: where data sets are looked for, and what they give where they are at hand."""
+
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,21 +12,105 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pytest
 
+from fcorr import _core
 from fcorr._core import InvalidInputError
 from fcorr.data import (
     Dataset,
+    fetch_baf,
     load_adult,
     load_baf,
     load_bemtpl97,
     load_fremtpl2,
     make_bank_fraud,
 )
-from fcorr.data.datasets.bemtpl97 import _is_test
-from fcorr.data.datasets.fremtpl2 import _sample_as_in_r
+from fcorr.data.datasets._dataset import data_folder
+from fcorr.data.datasets.motor import _is_test, _sample_as_in_r
 from fcorr.metrics import poisson_deviance
 
 LOADERS = [load_adult, load_fremtpl2, load_bemtpl97]
 FRAMES = {"pyarrow": pa.Table, "pandas": pd.DataFrame, "polars": pl.DataFrame}
+KAGGLE = (
+    "Its licence is for non-commercial use and a download by hand: get Base.csv from "
+    "https://www.kaggle.com/datasets/sgpjesus/bank-account-fraud-dataset-neurips-2022 and put "
+    "it into"
+)
+FIRST_FILES = {
+    load_adult: ("adult/adult.data.gz", "Call fetch_adult() to download it."),
+    load_fremtpl2: ("freMTPL2/freMTPL2freq.parquet", "Call fetch_fremtpl2() to download it."),
+    load_bemtpl97: ("beMTPL97/beMTPL97.parquet", "Call fetch_bemtpl97() to download it."),
+    load_baf: ("baf/Base.csv", f"{KAGGLE} the folder baf."),
+}
+
+# Where they are looked for
+
+
+def test_argument_then_variable_then_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("FCORR_DATA", str(tmp_path / "variable"))
+    assert data_folder(tmp_path / "argument") == tmp_path / "argument"
+    assert data_folder("~/data") == Path.home() / "data"
+    assert data_folder() == tmp_path / "variable"
+    monkeypatch.setenv("FCORR_DATA", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(_core.sys, "platform", "linux")
+    assert data_folder() == tmp_path / "cache" / "fcorr"
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "expected"),
+    [
+        ("linux", None, ".cache/fcorr"),
+        ("darwin", None, "Library/Caches/fcorr"),
+        ("win32", None, "AppData/Local/fcorr"),
+        ("win32", "LOCALAPPDATA", "chosen/fcorr"),
+    ],
+)
+def test_user_cache(monkeypatch, tmp_path, platform, variable, expected):
+    for name in ("FCORR_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    if variable:
+        monkeypatch.setenv(variable, str(tmp_path / "chosen"))
+    monkeypatch.setattr(_core.sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert data_folder() == tmp_path / expected
+
+
+@pytest.mark.parametrize("load", FIRST_FILES)
+def test_a_missing_file_is_named_with_the_way_out(load, tmp_path):
+    file, way_out = FIRST_FILES[load]
+    with pytest.raises(FileNotFoundError) as caught:
+        load(data_home=tmp_path)
+    assert str(caught.value) == (
+        f"{load.__name__} needs {file}, which is not in {str(tmp_path)!r}. {way_out} "
+        "Set FCORR_DATA, or pass data_home, for another folder."
+    )
+    # An unknown frame is refused before anything is looked for.
+    with pytest.raises(InvalidInputError, match=r"got 'panda'\. Did you mean 'pandas'\?"):
+        load(frame="panda", data_home=tmp_path)
+
+
+def test_bank_account_fraud_is_not_downloaded(tmp_path, no_network):
+    with pytest.raises(FileNotFoundError) as caught:
+        fetch_baf(data_home=tmp_path)
+    assert str(caught.value) == (
+        f"fetch_baf cannot download Bank Account Fraud. {KAGGLE} {str(tmp_path / 'baf')!r}."
+    )
+    (tmp_path / "baf").mkdir()
+    (tmp_path / "baf" / "Base.csv").touch()
+    assert fetch_baf(data_home=tmp_path) == tmp_path / "baf"
+
+
+def test_no_network_at_import():
+    code = (
+        "import socket\n"
+        "def refuse(*args): raise SystemExit('the network was used')\n"
+        "socket.socket.connect = socket.getaddrinfo = refuse\n"
+        "import fcorr.data"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# What they give
 
 
 @pytest.fixture(scope="module", params=LOADERS, ids=lambda load: load.__name__)
@@ -31,8 +119,16 @@ def loaded(request, real_data):
 
 
 @pytest.fixture(scope="module")
-def motor(real_data):
+def french(real_data):
     return load_fremtpl2()
+
+
+def as_lists(X):
+    if isinstance(X, pa.Table):
+        return X.to_pydict()
+    if isinstance(X, pd.DataFrame):  # NaN is how pandas writes a missing category
+        return {name: X[name].astype(object).where(X[name].notna(), None).tolist() for name in X}
+    return {name: X[name].to_list() for name in X.columns}
 
 
 def test_frames_hold_the_same(loaded):
@@ -46,50 +142,28 @@ def test_frames_hold_the_same(loaded):
             assert as_lists(part.X[:3_000]) == reference.X[:3_000].to_pydict()
 
 
-def as_lists(X):
-    if isinstance(X, pa.Table):
-        return X.to_pydict()
-    if isinstance(X, pd.DataFrame):  # NaN is how pandas writes a missing category
-        return {name: X[name].astype(object).where(X[name].notna(), None).tolist() for name in X}
-    return {name: X[name].to_list() for name in X.columns}
-
-
-def test_parts_agree_in_columns_and_categories(loaded):
-    _, data = loaded
-    assert data.train.X.schema == data.test.X.schema
-    for name in data.train.X.column_names:
-        train, test = (part.X[name].combine_chunks() for part in (data.train, data.test))
-        if pa.types.is_dictionary(train.type):
-            assert train.dictionary == test.dictionary
-            assert train.dictionary.to_pylist() == sorted(train.dictionary.to_pylist())
-    assert set(data.sensitive) <= set(data.train.X.column_names)
-
-
-def test_a_data_set_says_what_it_is(loaded):
-    _, data = loaded
+def test_a_data_set_says_what_it_is_and_its_parts_agree(loaded):
+    load, data = loaded
     assert isinstance(data, Dataset)
     for text in (data.name, data.target, data.description, data.source, data.licence):
         assert len(text) > 3
     assert len(repr(data)) < 1_000  # no table in it
     assert len(data.train) == len(data.train.y) == data.train.X.num_rows
-
-
-def test_only_adult_has_missing_values(loaded):
-    load, data = loaded
-    n_missing = {
-        name: sum(part.X[name].null_count for part in (data.train, data.test))
-        for name in data.train.X.column_names
-    }
-    found = {name: count for name, count in n_missing.items() if count}
+    assert data.train.X.schema == data.test.X.schema
+    assert set(data.sensitive) <= set(data.train.X.column_names)
+    n_missing = {}
+    for name in data.train.X.column_names:
+        train, test = (part.X[name].combine_chunks() for part in (data.train, data.test))
+        n_missing[name] = train.null_count + test.null_count
+        if pa.types.is_dictionary(train.type):
+            assert train.dictionary == test.dictionary
+            assert train.dictionary.to_pylist() == sorted(train.dictionary.to_pylist())
     known = {"workclass": 2_799, "occupation": 2_809, "native_country": 857}
+    found = {name: count for name, count in n_missing.items() if count}
     assert found == (known if load is load_adult else {})
 
 
-def test_loading_needs_no_network(real_data, no_network):
-    assert len(load_adult().test) == 16_281
-
-
-def test_adult(real_data):
+def test_adult_without_a_network(real_data, no_network):
     adult = load_adult(data_home=real_data)
     assert (len(adult.train), adult.train.y.sum()) == (32_561, 7_841)
     assert (len(adult.test), adult.test.y.sum()) == (16_281, 3_846)
@@ -100,25 +174,25 @@ def test_adult(real_data):
     ]
 
 
-def test_fremtpl2_is_the_published_benchmark(motor):
-    assert (len(motor.train), len(motor.test)) == (610_206, 67_801)
-    assert motor.train.y.sum() + motor.test.y.sum() == 26_383
-    assert max(motor.train.y.max(), motor.test.y.max()) == 5
-    assert max(motor.train.exposure.max(), motor.test.exposure.max()) == 1
-    frequency = motor.train.y.sum() / motor.train.exposure.sum()
-    for part, published in ((motor.train, 25.213), (motor.test, 25.445)):
+def test_fremtpl2_is_the_published_benchmark(french):
+    assert (len(french.train), len(french.test)) == (610_206, 67_801)
+    assert french.train.y.sum() + french.test.y.sum() == 26_383
+    assert max(french.train.y.max(), french.test.y.max()) == 5
+    assert max(french.train.exposure.max(), french.test.exposure.max()) == 1
+    frequency = french.train.y.sum() / french.train.exposure.sum()
+    for part, published in ((french.train, 25.213), (french.test, 25.445)):
         deviance = 100 * poisson_deviance(part.y, part.exposure * frequency)
         assert deviance == pytest.approx(published, abs=5e-4)
 
 
-def test_fremtpl2_split_is_the_published_one(real_data, motor):
+def test_fremtpl2_split_is_the_published_one(real_data, french):
     folder = real_data / "freMTPL2"
     published = pa_parquet.read_table(folder / "published_test_idpol.parquet")["IDpol"].to_numpy()
     policies = pa_parquet.read_table(folder / "freMTPL2freq.parquet").to_pandas()
     of_test = policies[policies["IDpol"].isin(published)].sort_values("IDpol")
-    for name in motor.test.X.column_names:
-        assert motor.test.X[name].to_pylist() == of_test[name].tolist()
-    assert np.array_equal(motor.test.exposure, of_test["Exposure"].clip(upper=1))
+    for name in french.test.X.column_names:
+        assert french.test.X[name].to_pylist() == of_test[name].tolist()
+    assert np.array_equal(french.test.exposure, of_test["Exposure"].clip(upper=1))
 
 
 def test_sampling_as_in_r():
@@ -126,28 +200,25 @@ def test_sampling_as_in_r():
     assert _sample_as_in_r(20, 6, seed=1).tolist() == [5, 7, 10, 15, 3, 13]
 
 
-def test_bemtpl97(real_data):
-    motor = load_bemtpl97()
-    y = np.concatenate([motor.train.y, motor.test.y])
-    assert (len(motor.train), len(motor.test)) == (130_732, 32_480)
+def test_bemtpl97(real_data, tmp_path):
+    belgian = load_bemtpl97()
+    y = np.concatenate([belgian.train.y, belgian.test.y])
+    assert (len(belgian.train), len(belgian.test)) == (130_732, 32_480)
     assert np.mean(y > 0) == pytest.approx(0.112, abs=5e-4)
-    assert set(motor.train.X["sex"].to_pylist()) == {"female", "male"}
+    assert set(belgian.train.X["sex"].to_pylist()) == {"female", "male"}
+    assert repr(belgian.test) == "Part(32,480 rows, 11 features, exposure 28,986)"
     # The parts are alike: their frequencies differ by less than two standard errors.
-    rates = [part.y.sum() / part.exposure.sum() for part in (motor.train, motor.test)]
-    error = np.sqrt(
-        sum(part.y.sum() / part.exposure.sum() ** 2 for part in (motor.train, motor.test))
+    claims, years = (
+        np.array([np.sum(getattr(part, name)) for part in (belgian.train, belgian.test)])
+        for name in ("y", "exposure")
     )
-    assert abs(rates[0] - rates[1]) < 2 * error
-    assert repr(motor.test) == "Part(32,480 rows, 11 features, exposure 28,986)"
-
-
-def test_bemtpl97_as_csv(real_data, tmp_path):
-    table = pa_parquet.read_table(real_data / "beMTPL97" / "beMTPL97.parquet")
+    assert abs(np.diff(claims / years)[0]) < 2 * np.sqrt(np.sum(claims / years**2))
     (tmp_path / "beMTPL97").mkdir()
+    table = pa_parquet.read_table(real_data / "beMTPL97" / "beMTPL97.parquet")
     pa_csv.write_csv(table, tmp_path / "beMTPL97" / "beMTPL97.csv")
-    from_csv, original = load_bemtpl97(data_home=tmp_path), load_bemtpl97()
-    assert from_csv.test.X.equals(original.test.X)
-    assert np.array_equal(from_csv.test.y, original.test.y)
+    from_csv = load_bemtpl97(data_home=tmp_path)
+    assert from_csv.test.X.equals(belgian.test.X)
+    assert np.array_equal(from_csv.test.y, belgian.test.y)
 
 
 def test_bemtpl97_split_does_not_depend_on_order_or_company():
@@ -177,19 +248,15 @@ def test_baf_reads_a_file_of_the_published_form(fraud_file, frame):
     assert np.array_equal(fraud.test.y, y[month >= 6])
     columns = as_lists(fraud.test.X)
     assert list(columns) == X.column_names
-    for name in X.column_names:
-        expected = X[name].filter(pa.array(month >= 6)).to_pylist()
-        assert columns[name] == (
-            expected if isinstance(expected[0], str) else pytest.approx(expected)
-        )
-
-
-def test_baf_columns_have_the_kinds_of_the_stand_in(fraud_file):
-    path, X, _ = fraud_file
-    schema = load_baf(data_home=path.parent.parent).train.X.schema
     for field in X.schema:
-        is_category = pa.types.is_dictionary(schema.field(field.name).type)
-        assert is_category == pa.types.is_dictionary(field.type), field.name
+        expected = X[field.name].filter(pa.array(month >= 6)).to_pylist()
+        is_category = pa.types.is_dictionary(field.type)
+        assert columns[field.name] == (expected if is_category else pytest.approx(expected))
+        if frame == "pyarrow":
+            assert pa.types.is_dictionary(fraud.test.X[field.name].type) == is_category
+
+
+# Other files than the published ones
 
 
 def test_a_file_without_a_column_is_refused(fraud_file):

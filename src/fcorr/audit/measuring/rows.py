@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fcorr._core import InvalidInputError
+from fcorr.data.encode import read_sample_weight, read_target
 from fcorr.data.tables import read_table
-from fcorr.data.targets import read_sample_weight, read_target
 from fcorr.metrics import flip_scores
 
 View = Callable[[Any], Any]

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.types as pat
 from numpy.typing import ArrayLike
 
+from fcorr.data.encode import read_sample_weight, read_target
 from fcorr.data.tables import read_table
-from fcorr.data.targets import read_sample_weight, read_target
 
 
 def fingerprint(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> str:
