@@ -101,9 +101,10 @@ def test_other_schema(run, train, files, columns):
     (line,) = predict(run, data="other.parquet", code=1).stderr.splitlines()
     assert line.startswith(
         "error: X must fit the training table: "
-        "Column 'age' must hold numbers, got dates: 2020-01-01 in line 2; "
-        "Column 'job' must hold text, got numbers: 0 in line 2. Convert the column"
+        "Column 'age' must hold numbers, got dates: 2020-01-01 in row 0; "
+        "Column 'job' must hold text, got numbers: 0 in row 0. Convert the column"
     )
+    assert line.endswith("train with --kind age=categorical.")
     assert files() == {"model.fcorr", "other.parquet"}
 
 
