@@ -12,7 +12,7 @@ from fcorr.cli import main
 
 def shell(*arguments, **options):
     """Run the command line in a process of its own."""
-    command = [sys.executable, "-c", "from fcorr.cli import main; main()"]
+    command = [sys.executable, "-m", "fcorr"]
     return subprocess.run(
         [*command, *map(str, arguments)], capture_output=True, text=True, timeout=60, **options
     )

@@ -1,6 +1,7 @@
 """`fcorr sweep`: records, table, figures and model, and again from where it stopped."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from fcorr.estimators.base import BaseFCorr
 
 WRITTEN = ["sweep.jsonl", "table.md", "controllability.svg", "frontier.svg"]
 SMALL = ("--epochs", 1, "--set", "head=4", "--drop", "key", "--quiet")
+ORDER = np.random.default_rng(0).permutation(200)  # the first fifth of the rows is set aside
 
 
 @pytest.fixture
@@ -80,9 +82,8 @@ def test_the_same_command_goes_on_where_it_stopped(sweep, monkeypatch):
 def test_validation_rows_are_set_aside_the_same_way_every_time(sweep, columns):
     sweep("--no-exact", car="100")
     (record,) = records()
-    order = np.random.default_rng(0).permutation(200)
     table = pa.table({name: v for name, v in columns.items() if name != "key"})
-    train, held_out = (table.take(np.sort(rows)) for rows in (order[40:], order[:40]))
+    train, held_out = (table.take(np.sort(rows)) for rows in (ORDER[40:], ORDER[:40]))
     model = fcorr.FCorrClassifier(
         sensitive="sex", car=100, invariance=None, epochs=1, head=(4,), random_state=0
     ).fit(train.drop_columns("bought"), train["bought"])
@@ -98,6 +99,31 @@ def test_a_validation_file(sweep, columns):
     write_file(pa.table({"sex": ["f"]}), "other.csv")
     result = sweep("--validation", "other.csv", code=2)
     assert "Invalid value for --validation: the file has no column 'bought'" in result.output
+
+
+@pytest.mark.parametrize(
+    ("file", "row"),
+    [("validation.csv", 11), ("data.csv", 11), *(("split.csv", ORDER[i]) for i in (0, -1))],
+)
+def test_rows_are_lines_of_the_file_that_they_come_from(sweep, columns, file, row):
+    for name in ("data.csv", "validation.csv", "split.csv"):
+        weight = [-1.0 if i == row and name == file else 1.0 for i in range(200)]
+        key = columns["key"] + (name == "validation.csv")
+        write_file(pa.table({**columns, "key": key, "w": weight}), name)
+    given = () if file == "split.csv" else ("--validation", "validation.csv")
+    data = "split.csv" if file == "split.csv" else "data.csv"
+    (line,) = sweep("--weight", "w", *given, data=data, code=1).stderr.splitlines()
+    assert f"must be finite and at least 0, got -1.0 in line {row + 2}." in line
+    assert ("--validation: " in line) == (file == "validation.csv" or row == ORDER[0])
+
+
+def test_results_without_figures(sweep, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = sweep("--no-exact", car="0")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("warning: no figures: ")
+    assert line.endswith("needs matplotlib: pip install 'fcorr[plot]'")
+    assert sorted(p.name for p in Path("out").iterdir()) == ["sweep.jsonl", "table.md"]
 
 
 def test_regression_with_exposure_and_weights(sweep, policies):
@@ -178,16 +204,8 @@ def test_a_sensitive_column_is_needed(run):
 
 
 def test_values_of_the_grid_are_read_as_what_they_look_like(sweep):
-    sweep(
-        "--no-exact",
-        "--grid",
-        "head=4x3,2",
-        "--grid",
-        "residual=true",
-        "--grid",
-        "learning-rate=1e-3",
-        car="paper,none",
-    )
+    grids = ("--grid", "head=4x3,2", "--grid", "residual=true", "--grid", "learning-rate=1e-3")
+    sweep("--no-exact", *grids, car="paper,none")
     found = [r["arguments"] for r in records()]
     assert [a["head"] for a in found] == [[4, 3], [2]] * 2
     assert {a["advanced"]["residual"] for a in found} == {True}

@@ -124,7 +124,7 @@ def collect_arguments(settings: list[str] | None, **options: Any) -> dict[str, A
         name = check_argument(given, "--set")
         own = arguments.setdefault("advanced", {}) if is_advanced(name) else arguments
         if name in own:
-            raise typer.BadParameter(f"must be {rule}, got {given}={text!r}.", param_hint="--set")
+            bad_usage("--set", f"must be {rule}, got {given}={text!r}.")
         own[name] = parse_value(name, text)
     return arguments
 
@@ -135,7 +135,7 @@ def split_pairs(options: Iterable[str], option: str, rule: str) -> dict[str, str
     for text in options:
         name, _, value = text.partition("=")
         if not name or not value or name in pairs:
-            raise typer.BadParameter(f"must be {rule}, got {text!r}.", param_hint=option)
+            bad_usage(option, f"must be {rule}, got {text!r}.")
         pairs[name] = value
     return pairs
 
@@ -146,10 +146,10 @@ def check_argument(name: str, option: str) -> str:
     unnamed = ("verbose", *_OPTIONS)  # these have options of their own
     names = sorted({*_argument_names(), *_advanced_names()}.difference(unnamed))
     if name not in names:
-        raise typer.BadParameter(
+        bad_usage(
+            option,
             f"no estimator has an argument {name!r}.{near_match(name, names)} There are: "
             f"{', '.join(names)}.",
-            param_hint=option,
         )
     return name
 
@@ -175,9 +175,7 @@ def parse_car(text: str) -> float | str | None:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(
-            f"must be a number, 'paper' or 'none', got {text!r}.", param_hint="--car"
-        ) from None
+        bad_usage("--car", f"must be a number, 'paper' or 'none', got {text!r}.")
 
 
 def _parse_threshold(text: str) -> float | str | dict[str, Any]:
@@ -189,9 +187,7 @@ def _parse_threshold(text: str) -> float | str | dict[str, Any]:
             return {"cost": tuple(float(cost) for cost in setting.split(","))}
         return text if text == "f1" else float(text)
     except ValueError:
-        raise typer.BadParameter(
-            f"must be a number, f1, fpr=0.05 or cost=1,20, got {text!r}.", param_hint="--threshold"
-        ) from None
+        bad_usage("--threshold", f"must be a number, f1, fpr=0.05 or cost=1,20, got {text!r}.")
 
 
 def _parse_kinds(options: list[str]) -> dict[str, str | list[str]]:
@@ -209,9 +205,7 @@ def _parse_bins(options: list[str]) -> dict[str, int | list[float]]:
             edges = [float(edge) for edge in cut.split(",") if edge.strip()]
             bins[name] = int(cut) if "," not in cut else edges
         except ValueError:
-            raise typer.BadParameter(
-                f"must be {rule}, got {name}={cut!r}.", param_hint="--bins"
-            ) from None
+            bad_usage("--bins", f"must be {rule}, got {name}={cut!r}.")
     return bins
 
 
@@ -244,21 +238,16 @@ class Roles:
         }.items():
             check_columns(names, columns, option)
         if self.exposure in (*self.outcomes, *self.sensitive):
-            raise typer.BadParameter(
+            bad_usage(
+                "--exposure",
                 f"{self.exposure!r} is the target, the weight or a sensitive column as well.",
-                param_hint="--exposure",
             )
         for name in self.drop:
             if name in (*self.outcomes, self.exposure, *self.sensitive):
-                raise typer.BadParameter(
-                    f"{name!r} is dropped and used at once.", param_hint="--drop"
-                )
+                bad_usage("--drop", f"{name!r} is dropped and used at once.")
         for name in self.sensitive:
             if name in self.outcomes:
-                raise typer.BadParameter(
-                    f"{name!r} is the target or the weight, not a feature.",
-                    param_hint="--sensitive",
-                )
+                bad_usage("--sensitive", f"{name!r} is the target or the weight, not a feature.")
 
     def split(self, table: "pa.Table") -> tuple[Any, Any, Any]:
         """Return X, y and the weight, which may be None, with the columns' names."""
@@ -309,7 +298,7 @@ def make_estimator(
     for name in arguments:
         if name not in _signature(classes[task]):
             (other,) = set(classes) - {task}
-            raise typer.BadParameter(f"is for {other}, not for {task}.", param_hint=_option(name))
+            bad_usage(_option(name), f"is for {other}, not for {task}.")
     return classes[task](**arguments)
 
 
@@ -333,10 +322,9 @@ def _read_orders(kinds: dict[str, Any], table: "pa.Table") -> None:
             try:
                 numbers = [float(category) for category in kind]
             except ValueError:
-                raise typer.BadParameter(
-                    f"the column {name!r} holds numbers, got the order {','.join(kind)}.",
-                    param_hint="--kind",
-                ) from None
+                bad_usage(
+                    "--kind", f"the column {name!r} holds numbers, got the order {','.join(kind)}."
+                )
             kinds[name] = [int(number) if number.is_integer() else number for number in numbers]
 
 
@@ -344,27 +332,21 @@ def check_columns(names: Iterable[str], columns: Sequence[str], option: str) -> 
     """Refuse an option that names a column the file does not have: bad usage."""
     for name in names:
         if name not in columns:
-            raise typer.BadParameter(
+            bad_usage(
+                option,
                 f"the file has no column {name!r}.{near_match(name, columns)} "
                 f"It has: {', '.join(columns)}.",
-                param_hint=option,
             )
 
 
 def check_output(output: Path, *inputs: Path | None, option: str = "--output") -> None:
     """Refuse an output that cannot be written, or that would replace an input: bad usage."""
     if not output.parent.is_dir():
-        raise typer.BadParameter(
-            f"the folder {str(output.parent)!r} does not exist.", param_hint=option
-        )
+        bad_usage(option, f"the folder {str(output.parent)!r} does not exist.")
     if not os.access(output.parent, os.W_OK):
-        raise typer.BadParameter(
-            f"the folder {str(output.parent)!r} cannot be written to.", param_hint=option
-        )
+        bad_usage(option, f"the folder {str(output.parent)!r} cannot be written to.")
     if output.exists() and any(file is not None and output.samefile(file) for file in inputs):
-        raise typer.BadParameter(
-            f"{str(output)!r} is an input and would be replaced.", param_hint=option
-        )
+        bad_usage(option, f"{str(output)!r} is an input and would be replaced.")
 
 
 # ------------------------------------------------------------------------------ errors
@@ -397,7 +379,7 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
                 if argument is not None:
                     text = str(error).removeprefix(f"{argument} ")
                     hint = _option(argument)
-                    raise typer.BadParameter(as_options(text), param_hint=hint) from None
+                    bad_usage(hint, as_options(text))
                 fail(as_options(f"{error}") or type(error).__name__)
 
     return guarded
@@ -503,6 +485,11 @@ def _option(argument: str) -> str:
         return _OPTIONS[argument]
     dashed = argument.replace("_", "-")
     return f"--{dashed}" if argument in _BY_NAME else f"--set {argument}"
+
+
+def bad_usage(option: str, message: str) -> NoReturn:
+    """Refuse what an option says: exit code 2."""
+    raise typer.BadParameter(message, param_hint=option) from None
 
 
 def fail(message: str) -> NoReturn:

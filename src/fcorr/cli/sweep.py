@@ -80,14 +80,10 @@ def sweep(
     if model is not None and model.parent != output:
         shared.check_output(model, data, validation, option="--model")
     if validation is not None and validation_fraction is not None:
-        raise typer.BadParameter(
-            "is for when there is no --validation file.", param_hint="--validation-fraction"
-        )
+        shared.bad_usage("--validation-fraction", "is for when there is no --validation file.")
     fraction = _FRACTION if validation_fraction is None else validation_fraction
     if not 0 < fraction < 1:
-        raise typer.BadParameter(
-            f"must lie between 0 and 1, got {fraction}.", param_hint="--validation-fraction"
-        )
+        shared.bad_usage("--validation-fraction", f"must lie between 0 and 1, got {fraction}.")
     roles = shared.Roles(target, sensitive, weight, exposure, drop or ())
     arguments = shared.collect_arguments(
         settings,
@@ -156,7 +152,7 @@ def _parse_grid(
     for given, text in shared.split_pairs(options, "--grid", rule).items():
         name = shared.check_argument(given, "--grid")
         if name in ("car", "invariance"):
-            raise typer.BadParameter(f"must be {rule}, got {given}={text!r}.", param_hint="--grid")
+            shared.bad_usage("--grid", f"must be {rule}, got {given}={text!r}.")
         values = [shared.parse_value(name, value) for value in text.split(",")]
         (advanced if shared.is_advanced(name) else varied)[name] = values
     if advanced:
@@ -172,7 +168,7 @@ def _parse_grid(
     if exact:
         grids.append({"invariance": ["adapt", "marginal"], **varied})
     if not grids:
-        raise typer.BadParameter("names no λ, and --no-exact leaves nothing.", param_hint="--car")
+        shared.bad_usage("--car", "names no λ, and --no-exact leaves nothing.")
     return grids
 
 

@@ -63,9 +63,8 @@ def train(
 ) -> None:
     """Train a model on a CSV or Parquet file."""
     if compare and (validation is None or not sensitive):
-        raise typer.BadParameter(
-            "needs --sensitive, and --validation with other rows to measure on.",
-            param_hint="--compare",
+        shared.bad_usage(
+            "--compare", "needs --sensitive, and --validation with other rows to measure on."
         )
     shared.check_output(output, data, validation)
     roles = shared.Roles(target, sensitive or (), weight, exposure, drop or ())
