@@ -1,3 +1,6 @@
+"""Tables from every library, and their columns taken apart into distinct values."""
+
+import pickle
 from decimal import Decimal
 
 import numpy as np
@@ -5,15 +8,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 from fcorr._core import InvalidInputError
 from fcorr.data import read_table
-
-
-def values(table):
-    return {name: column.to_pylist() for name, column in table.columns.items()}
-
+from fcorr.data.tables import ColumnError, find_distinct
 
 COLUMNS = {
     "age": [31, 52, 47],
@@ -21,6 +22,11 @@ COLUMNS = {
     "job": ["clerk", None, "nurse"],
     "member": [True, False, True],
 }
+NAN = float("nan")
+
+
+def values(table):
+    return {name: column.to_pylist() for name, column in table.columns.items()}
 
 
 def test_frames_of_every_library_are_seen_alike(as_frame):
@@ -28,45 +34,41 @@ def test_frames_of_every_library_are_seen_alike(as_frame):
     assert table.names == ("age", "income", "job", "member")
     assert table.n_rows == 3
     assert table.named
-    income = table.columns["income"].to_numpy()
-    np.testing.assert_array_equal(income, [1.5, np.nan, 2.5])
-    seen = values(table)
-    assert {name: seen[name] for name in ("age", "job", "member")} == {
-        name: COLUMNS[name] for name in ("age", "job", "member")
-    }
+    np.testing.assert_array_equal(table.columns["income"].to_numpy(), [1.5, np.nan, 2.5])
+    assert {**values(table), "income": COLUMNS["income"]} == COLUMNS
 
 
-def test_array():
-    table = read_table(np.array([[1.0, 2.0], [3.0, np.nan]]))
-    assert table.names == ("x0", "x1")
+@pytest.mark.parametrize(
+    ("X", "expected"),
+    [
+        (np.array([[1.0, 2.0], [3.0, np.nan]]), {"x0": [1.0, 3.0], "x1": [2.0, None]}),
+        (np.array([[1, "a"], [None, "b"]], dtype=object), {"x0": [1, None], "x1": ["a", "b"]}),
+        (
+            [[1, "a", 0.5], [2, "b", NAN]],  # each column keeps its kind
+            {"x0": [1, 2], "x1": ["a", "b"], "x2": [0.5, None]},
+        ),
+        (((1, 2), (3, 4)), {"x0": [1, 3], "x1": [2, 4]}),
+    ],
+    ids=["array", "objects", "mixed list", "tuples"],
+)
+def test_columns_without_names(X, expected):
+    table = read_table(X)
     assert not table.named
-    assert values(table) == {"x0": [1.0, 3.0], "x1": [2.0, None]}
+    assert values(table) == expected
+    assert pa.types.is_integer(table.columns["x0"].type) == isinstance(expected["x0"][0], int)
+    renamed = table.renamed([f"{name} new" for name in table.names])
+    assert values(renamed) == {f"{name} new": column for name, column in expected.items()}
+    assert renamed.named
 
 
-def test_array_of_objects_keeps_each_column_s_kind():
-    table = read_table(np.array([[1, "a"], [None, "b"]], dtype=object))
-    assert values(table) == {"x0": [1, None], "x1": ["a", "b"]}
+def test_labels_and_index_of_pandas():
+    labelled = read_table(pd.DataFrame({0: [1, 2], ("a", 1): ["x", "y"], "z": [0.5, 1.5]}))
+    assert values(labelled) == {"0": [1, 2], "('a', 1)": ["x", "y"], "z": [0.5, 1.5]}
+    indexed = pd.DataFrame({"a": [1, 2]}, index=pd.Index([7, 7], name="key"))
+    assert values(read_table(indexed)) == {"a": [1, 2]}
 
 
-def test_nested_list_keeps_each_column_s_kind():
-    table = read_table([[1, "a", 0.5], [2, "b", float("nan")]])
-    assert values(table) == {"x0": [1, 2], "x1": ["a", "b"], "x2": [0.5, None]}
-    assert pa.types.is_integer(table.columns["x0"].type)
-
-
-def test_nested_tuples_of_numbers():
-    assert values(read_table(((1, 2), (3, 4)))) == {"x0": [1, 3], "x1": [2, 4]}
-
-
-def test_pandas_labels_that_are_not_text():
-    table = read_table(pd.DataFrame({0: [1, 2], ("a", 1): ["x", "y"], "z": [0.5, 1.5]}))
-    assert table.names == ("0", "('a', 1)", "z")
-    assert values(table)["('a', 1)"] == ["x", "y"]
-
-
-def test_pandas_index_is_no_column():
-    table = read_table(pd.DataFrame({"a": [1, 2]}, index=pd.Index([7, 7], name="key")))
-    assert values(table) == {"a": [1, 2]}
+HALVES = [Decimal("1.5"), None, Decimal("2.0")]
 
 
 @pytest.mark.parametrize(
@@ -77,37 +79,23 @@ def test_pandas_index_is_no_column():
         (pd.array([True, pd.NA, False], dtype="boolean"), [True, None, False]),
         (pd.array(["a", pd.NA, "b"], dtype="string"), ["a", None, "b"]),
         (pd.Categorical(["a", None, "b"], categories=["b", "a", "c"]), ["a", None, "b"]),
-        (pd.Series([Decimal("1.5"), None, Decimal("2.0")]), [Decimal("1.5"), None, Decimal("2.0")]),
+        (pd.Series(HALVES), HALVES),
         (pd.Series(["a", None, "b"], dtype=pd.ArrowDtype(pa.string())), ["a", None, "b"]),
         (pd.Series(["a", pd.NA, "b"], dtype=object), ["a", None, "b"]),
         (pd.Series([1, pd.NA, 2], dtype=object), [1, None, 2]),
+        (pl.Series(["a", None, "b"], dtype=pl.Enum(["a", "b"])), ["a", None, "b"]),
+        (pl.Series(["a", None, "b"], dtype=pl.Categorical), ["a", None, "b"]),
+        (pl.Series(HALVES, dtype=pl.Decimal(scale=1)), HALVES),
+        (pl.Series([True, None, False]), [True, None, False]),
+        (pl.Series([1, None, 255], dtype=pl.UInt8), [1, None, 255]),
+        (pa.chunked_array([["x"], ["y", None]]).dictionary_encode(), ["x", "y", None]),
     ],
-    ids=[
-        *("Int64", "Float64", "boolean", "string", "categorical", "decimal", "arrow"),
-        *("object-text", "object-integers"),
-    ],
+    ids=lambda value: "" if isinstance(value, list) else str(getattr(value, "dtype", "arrow")),
 )
-def test_pandas_columns(column, expected):
-    assert values(read_table(pd.DataFrame({"a": column}))) == {"a": expected}
-
-
-@pytest.mark.parametrize(
-    ("dtype", "raw"),
-    [
-        (pl.Enum(["a", "b"]), ["a", None, "b"]),
-        (pl.Categorical, ["a", None, "b"]),
-        (pl.Decimal(scale=1), [Decimal("1.5"), None, Decimal("2.0")]),
-        (pl.Boolean, [True, None, False]),
-        (pl.UInt8, [1, None, 255]),
-    ],
-)
-def test_polars_columns(dtype, raw):
-    assert values(read_table(pl.DataFrame({"a": pl.Series(raw, dtype=dtype)}))) == {"a": raw}
-
-
-def test_arrow_table_of_several_chunks():
-    table = pa.table({"a": pa.chunked_array([["x"], ["y", None]]).dictionary_encode()})
-    assert values(read_table(table)) == {"a": ["x", "y", None]}
+def test_columns_of_every_type(column, expected):
+    library = type(column).__module__.split(".")[0]
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[library]
+    assert values(read_table(frame({"a": column}))) == {"a": expected}
 
 
 @pytest.mark.parametrize(
@@ -124,9 +112,7 @@ def test_arrow_table_of_several_chunks():
 def test_types_that_mean_their_order(X, ordinal):
     table = read_table(X)
     assert table.ordinal == ordinal
-    assert read_table(X).renamed([f"{n}2" for n in table.names]).ordinal == {
-        f"{n}2" for n in ordinal
-    }
+    assert table.renamed([f"{n}2" for n in table.names]).ordinal == {f"{n}2" for n in ordinal}
 
 
 def test_arrow_columns_are_not_copied():
@@ -134,10 +120,7 @@ def test_arrow_columns_are_not_copied():
     assert read_table(X).columns["a"].num_chunks == 2
 
 
-def test_renamed():
-    table = read_table(np.array([[1, 2]])).renamed(["a", "b"])
-    assert values(table) == {"a": [1], "b": [2]}
-    assert table.named
+TWICE = {"data": [[1], [2], [3]], "names": ["a", "b", "a"]}
 
 
 @pytest.mark.parametrize(
@@ -159,6 +142,13 @@ def test_renamed():
         (pd.DataFrame({"a": [1j, 2j]}), "Column 'a' must hold one kind of value.*Convert"),
         (pd.DataFrame({"a": [1, "b"]}), "Column 'a' must hold one kind of value.*astype"),
         ([[1, "a"], ["b", "c"]], "Column 'x0' must hold one kind of value"),
+        (
+            pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]),
+            "must differ, got 'a' more than once. Ren",
+        ),
+        (pa.table(**TWICE), "names must differ, got 'a' more than once"),
+        (pa.record_batch(**TWICE), "names must differ, got 'a' more than once"),
+        (pd.DataFrame([[1, 2]], columns=[1, "1"]), "names must differ, got '1' more than once"),
     ],
 )
 def test_what_is_no_table(X, message):
@@ -171,19 +161,64 @@ def test_sparse_matrix():
         read_table(sparse.eye_array(3).tocsr())
 
 
+# Distinct values and positions, put together again
+
+VALUES = {
+    pa.string(): st.text(max_size=2),
+    pa.large_string(): st.text(max_size=2),
+    pa.string_view(): st.text(max_size=2),
+    pa.int8(): st.integers(-3, 3),
+    pa.uint64(): st.integers(2**64 - 3, 2**64 - 1),
+    pa.float64(): st.floats(allow_nan=False),
+    pa.bool_(): st.booleans(),
+    pa.decimal128(5, 1): st.sampled_from([Decimal("1.5"), Decimal("2.0")]),
+}
+
+
+def put_together(distinct):
+    found = [*distinct.values, None]
+    return [found[p] for _, positions in distinct.positions() for p in positions]
+
+
+@given(st.data())
+def test_there_and_back(data):
+    dtype = data.draw(st.sampled_from(list(VALUES)))
+    rows = st.lists(VALUES[dtype] | st.none(), max_size=8)
+    chunks = [pa.array(data.draw(rows), dtype) for _ in range(2)]
+    if data.draw(st.booleans()):
+        chunks = [chunk.dictionary_encode() for chunk in chunks]
+    column = pa.chunked_array(chunks)
+    distinct = find_distinct("a", column)
+    expected = column.to_pylist()
+    assert put_together(distinct) == expected
+    assert len(set(distinct.values)) == len(distinct.values)
+    counts = distinct.count().tolist()
+    assert counts == [expected.count(value) for value in [*distinct.values, None]]
+    for position, n in enumerate(counts[:-1]):
+        if n:
+            assert distinct.first_row(position) == expected.index(distinct.values[position])
+
+
 @pytest.mark.parametrize(
-    "X",
+    ("column", "expected"),
     [
-        pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]),
-        pa.table([[1], [2], [3]], names=["a", "b", "a"]),
-        pa.record_batch([[1], [2], [3]], names=["a", "b", "a"]),
+        (pa.array([0.0, -0.0, 1.0, NAN]), [0.0, 0.0, 1.0, None]),
+        (pa.array([NAN, -0.0]).dictionary_encode(), [None, 0.0]),
+        (pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), ["x", "x", "y"]), ["x", "x", "y"]),
+        (pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array([None, "y"])), [None, "y"]),
+        (pa.nulls(2), [None, None]),
     ],
+    ids=["zeros", "nan", "repeated", "missing", "nulls"],
 )
-def test_repeated_names(X):
-    with pytest.raises(InvalidInputError, match=r"names must differ, got 'a' more than once. Ren"):
-        read_table(X)
+def test_values_that_are_one(column, expected):
+    distinct = find_distinct("a", pa.chunked_array([column]))
+    assert put_together(distinct) == expected
+    assert len(set(distinct.values)) == len(distinct.values)
+    assert None not in distinct.values
 
 
-def test_labels_that_read_alike():
-    with pytest.raises(InvalidInputError, match="names must differ, got '1' more than once"):
-        read_table(pd.DataFrame([[1, 2]], columns=[1, "1"]))
+def test_error_survives_another_process():
+    error = ColumnError("Column 'a' is wrong", "Mend it.")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) == "Column 'a' is wrong. Mend it."
+    assert (again.problem, again.remedy) == (error.problem, error.remedy)

@@ -13,9 +13,8 @@ from sklearn.metrics import log_loss
 
 from fcorr import metrics
 from fcorr._core import InvalidInputError, NotEstimableWarning, enumerate_some
-from fcorr.data.encode import read_exposure
+from fcorr.data.encode import read_exposure, read_sample_weight, read_target
 from fcorr.data.tables import read_table, resolve_columns
-from fcorr.data.targets import read_sample_weight, read_target
 from fcorr.estimators import FCorrClassifier, FCorrRegressor
 from fcorr.metrics import FlippedScores
 

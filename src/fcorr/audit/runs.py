@@ -31,8 +31,8 @@ from fcorr.audit.measure import (
     errors_about,
     measure,
 )
+from fcorr.data.encode import read_sample_weight, read_target
 from fcorr.data.tables import read_table
-from fcorr.data.targets import read_sample_weight, read_target
 from fcorr.estimators.options import check_arguments, complete_advanced
 
 Point = dict[str, Any]

@@ -1,18 +1,24 @@
-"""From a table to the arrays the model reads, by the schema of the training table."""
+"""Encoding: from a table to the arrays the model reads, by the schema of the training table.
+
+Beside the features: targets, sample weights and exposures, read and checked; and what differs
+between a table and the training table, in the words that errors use.
+"""
 
 import datetime
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fcorr._core import InvalidInputError, UnseenCategoryWarning, enumerate_some, near_match
-from fcorr.data.infer import find_groups
 from fcorr.data.schema import (
     BinnedColumn,
     CategoricalColumn,
@@ -23,9 +29,9 @@ from fcorr.data.schema import (
     OrdinalColumn,
     Schema,
     as_boolean,
+    find_groups,
 )
 from fcorr.data.tables import (
-    Category,
     ColumnError,
     Distinct,
     Table,
@@ -41,81 +47,152 @@ from fcorr.data.tables import (
     value_type,
 )
 
-# ------------------------------ exposures
-# Exposures: for how long, or how much, each row was at risk.
+# ------------------------------------------------------------------------------ features
+# The arrays are made first and filled column by column, block by block: beside them and the table
+# itself there is never more than one column's dictionary and a few blocks in memory.
+
+_UNSEEN = -1
+_FARTHEST = 1e12  # deviations from the mean, beyond any training row; float32 can still square it
 
 
-def read_exposure(table: Table, name: str) -> NDArray[np.float64]:
-    """Return a column of exposures, all of them positive.
+@dataclass(frozen=True)
+class EncodedTable:
+    """Codes ``(n_rows, n_categorical)`` and standardised numbers ``(n_rows, n_numeric)``."""
+
+    codes: NDArray[np.int32]
+    numbers: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> EncodedTable:
+    """Encode a table by name; columns the schema does not know are ignored.
+
+    The columns of a table without names are taken in their order.
+
+    With ``read_sensitive=False`` the sensitive columns are not looked at, whatever they hold, and
+    may be absent: a model that is invariant to them needs none. Each of their codes is then the
+    most frequent category's, each of their numbers 0, the mean.
+
+    A category that training did not see goes to its column's pool of rare categories. Where there
+    is no pool it is taken for the most frequent category, in an ordinal column for a missing
+    value. So is a missing category where training had none. An :class:`UnseenCategoryWarning`
+    counts them, except those that went to a pool, which is what a pool is for: training kept no
+    list of the categories in it.
 
     Raises
     ------
-    ColumnError
-        A row has no exposure, or one that is not positive; the message names column and row.
+    InvalidInputError
+        A column is missing, or holds what cannot be read as in training. The message names the
+        columns and the rows, in the words of :meth:`Schema.diff`.
     """
-    remedy = "Correct these rows or leave them out: without time at risk there is nothing to expect"
+    unread = () if read_sensitive else schema.sensitive
+    table = _name_columns(table, schema, unread)
+    if not set(schema.names).difference(unread).issubset(table.names):
+        raise compare(schema, table, read_sensitive=read_sensitive).to_error()
+    codes = np.empty((table.n_rows, len(schema.categorical)), dtype=np.int32)
+    numbers = np.empty((table.n_rows, len(schema.numeric)), dtype=np.float32)
+    views = dict(zip(schema.feature_names, [*codes.T, *numbers.T], strict=True))
+    unseen: Counter[str] = Counter()
     try:
-        exposure = to_numbers(name, table.columns[name])
+        for column in schema.sensitive_first:
+            filled = [views[feature.name] for feature in column.features]
+            if column.name in unread:
+                for view in filled:
+                    view[:] = column.mode if isinstance(column, CodedColumn) else 0.0
+                continue
+            for first, features in _encode_blocks(column, table.columns[column.name], unseen):
+                for view, values in zip(filled, features, strict=True):
+                    view[first : first + len(values)] = values
     except ColumnError as error:
-        raise ColumnError(error.problem, f"{remedy}.") from error
-    wrong = ~(exposure > 0)  # NaN is not
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        more = f" and {wrong.sum() - 1} more" if wrong.sum() > 1 else ""
-        raise ColumnError(
-            f"Column {name!r} (exposure) must be positive in every row, got {exposure[row]} in row "
-            f"{row}{more}",
-            f"{remedy}.",
-        )
-    return exposure
+        raise compare(schema, table, read_sensitive=read_sensitive).to_error() from error
+    _warn_of_unseen(+unseen, schema)
+    return EncodedTable(codes, numbers)
 
 
-# ------------------------------ matching
-# The categories of a new table among those of the training table.
+def _encode_blocks(
+    column: Column, values: pa.ChunkedArray, unseen: Counter[str]
+) -> Iterator[tuple[int, Sequence[NDArray[Any]]]]:
+    """Give a column's features in blocks, with their first rows; count the rows that are unseen."""
+    if isinstance(column, CategoricalColumn | OrdinalColumn):
+        distinct, places = _match_categories(values, column)
+        feature_of: NDArray[Any]
+        if isinstance(column, CategoricalColumn):
+            feature_of, is_unseen = _codes_of_values(places, column)
+        else:
+            is_unseen = np.append(places == _UNSEEN, False)
+            place_of = np.where(is_unseen, np.nan, np.append(places, np.nan))
+            feature_of = _standardise(place_of, column.position)
+        if is_unseen.any():
+            unseen[column.name] += int(distinct.count()[is_unseen].sum())
+        for first, positions in distinct.positions():
+            yield first, [feature_of[positions]]
+        return
+    for first, block in blocks(values):
+        if isinstance(column, BinnedColumn):
+            groups = find_groups(to_numbers(column.name, block, first), column.edges)
+            is_missing = groups > len(column.edges)
+            groups[is_missing] = column.mode if column.missing is None else column.missing
+            if not column.n_missing:
+                unseen[column.name] += int(np.count_nonzero(is_missing))
+            yield first, [groups]
+        elif isinstance(column, NumericColumn):
+            yield first, [_standardise(to_numbers(column.name, block, first), column)]
+        else:
+            dates = to_timestamps(column.name, block, first)
+            parts = zip(column.parts, column.features, strict=True)
+            yield first, [_standardise(date_part(p, dates, column.origin), f) for p, f in parts]
 
-UNSEEN = -1
+
+def _codes_of_values(
+    places: NDArray[np.int32], column: CategoricalColumn
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the code of each distinct value and, last, of a missing one; and which are news."""
+    missing = column.categories.index(None) if None in column.categories else _UNSEEN
+    code_of = np.append(places, np.int32(missing))
+    is_unseen = code_of == _UNSEEN
+    if missing == _UNSEEN:
+        code_of[-1] = column.mode
+        # Training that imputed the mode does so again; training that saw no missing value has no
+        # category for one, so it counts as unseen.
+        is_unseen[-1] = column.n_missing == 0
+    if column.pool is not None:
+        is_unseen[:-1] = False
+    code_of[code_of == _UNSEEN] = column.mode if column.pool is None else column.pool
+    return code_of, is_unseen
 
 
-def match_categories(
+def _standardise(values: NDArray[np.float64], feature: NumericColumn) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):
+        standardised = (values - feature.mean) / feature.scale
+    np.clip(standardised, -_FARTHEST, _FARTHEST, out=standardised)
+    if not feature.keep_missing:
+        standardised[np.isnan(standardised)] = 0.0
+    return standardised
+
+
+def _warn_of_unseen(unseen: Counter[str], schema: Schema) -> None:
+    if not unseen:
+        return
+    ordinal = [name for name in unseen if isinstance(schema[name], OrdinalColumn)]
+    coded = [name for name in unseen if name not in ordinal]
+    counts = ", ".join(f"{unseen[name]} row(s) of {name!r}" for name in (*coded, *ordinal))
+    message = f"Categories not seen in training: {counts}."
+    if coded:
+        message += " Each is taken for the most frequent training category of its column."
+    if ordinal:
+        message += f" In {enumerate_some(ordinal)}, which is ordinal, it is taken as missing."
+    warnings.warn(message, UnseenCategoryWarning, stacklevel=3)
+
+
+def _match_categories(
     values: pa.ChunkedArray, column: CategoricalColumn | OrdinalColumn
 ) -> tuple[Distinct, NDArray[np.int32]]:
-    """Split a column into its distinct values, and find each among the training categories.
+    """Split a column, and find each distinct value's place in its categories, or ``_UNSEEN``.
 
-    Parameters
-    ----------
-    values : ChunkedArray
-        The column of the new table.
-    column : CategoricalColumn or OrdinalColumn
-        What it was in training.
-
-    Returns
-    -------
-    Distinct
-        The column, split.
-    ndarray of int32
-        The place of each distinct value in ``column.categories``, or :data:`UNSEEN`.
-
-    Raises
-    ------
-    ColumnError
-        The column holds text where training had numbers, or the other way round, or dates.
+    Values that could not equal any category, whatever they are, raise a :class:`ColumnError`.
     """
-    _check_values(values, column)
-    distinct = find_distinct(column.name, values)
-    place: dict[Category, int] = {
-        category: i for i, category in enumerate(column.categories) if category is not None
-    }
-    found = distinct.values
-    if column.kind == "boolean":
-        found = [as_boolean(value) for value in found]
-    places = [place.get(value, UNSEEN) for value in found]
-    return distinct, np.asarray(places, dtype=np.int32)
-
-
-def _check_values(values: pa.ChunkedArray, column: CategoricalColumn | OrdinalColumn) -> None:
-    """Refuse values that could not equal any category, whatever they are."""
-    if values.null_count == len(values):
-        return
     kind = value_type(values.type)
     if column.kind == "boolean":
         expected, fits = "booleans", can_be_category(kind)
@@ -123,13 +200,31 @@ def _check_values(values: pa.ChunkedArray, column: CategoricalColumn | OrdinalCo
         expected, fits = "text", is_text(kind)
     else:
         expected, fits = "numbers", can_be_category(kind) and not is_text(kind)
-    if not fits:
+    if not fits and values.null_count < len(values):
         remedy = "Convert the column as it was for training, or train on it as it is"
         refuse_values(column.name, expected, values, remedy)
+    distinct = find_distinct(column.name, values)
+    found = distinct.values
+    if column.kind == "boolean":
+        found = [as_boolean(value) for value in found]
+    place = {category: i for i, category in enumerate(column.categories)}
+    place[None] = _UNSEEN  # what is no boolean; missing values are not among the distinct ones
+    return distinct, np.array([place.get(v, _UNSEEN) for v in found], dtype=np.int32)
 
 
-# ------------------------------ differences
-# What differs between a table and the training table, in words.
+def _name_columns(table: Table, schema: Schema, unread: Sequence[str] = ()) -> Table:
+    """Give a table without names those of training, if it has as many columns.
+
+    ``unread`` columns may be left out, all of them or none.
+    """
+    if table.named:
+        return table
+    read = tuple(name for name in schema.names if name not in unread)
+    by_count = {len(read): read, len(schema.names): schema.names}
+    return table.renamed(by_count.get(len(table.names), table.names))
+
+
+# ------------------------------------------------------------------------------ differences
 
 Problem = Literal[
     "missing column",
@@ -139,7 +234,6 @@ Problem = Literal[
     "out of range",
     "missing values",
 ]
-_FATAL = ("missing column", "other values")
 
 
 @dataclass(frozen=True)
@@ -171,7 +265,7 @@ class Difference:
     @property
     def is_fatal(self) -> bool:
         """Whether the model cannot predict for such a table."""
-        return self.problem in _FATAL
+        return self.problem in ("missing column", "other values")
 
 
 @dataclass(frozen=True)
@@ -211,35 +305,26 @@ def compare(schema: Schema, X: Any, *, read_sensitive: bool = True) -> SchemaDif
     """
     unread = () if read_sensitive else schema.sensitive
     table = X if isinstance(X, Table) else read_table(X, unread=unread)
-    table = name_columns(table, schema, unread)
+    table = _name_columns(table, schema, unread)
     strangers = [name for name in table.names if name not in (*schema.names, schema.exposure)]
     found: list[Difference] = []
-    for column in schema.columns:
-        if column.name in unread:
+    for name in (*schema.names, *([schema.exposure] if schema.exposure else [])):
+        if name in unread:
             continue
-        if column.name in table.columns:
-            found += _compare_column(column, table.columns[column.name])
-        else:
-            found.append(_missing_column(column.name, schema, table, strangers))
-    if schema.exposure is not None:
-        found += _compare_exposure(schema.exposure, schema, table, strangers)
-    found += [
-        Difference(name, "extra column", f"Column {name!r} is not in the training table: ignored")
-        for name in strangers
-    ]
+        if name not in table.columns:
+            found.append(_missing_column(name, schema, table, strangers))
+            continue
+        try:
+            if name == schema.exposure:
+                read_exposure(table, name)
+            else:
+                found += _compare_column(schema[name], table.columns[name])
+        except ColumnError as error:
+            found.append(Difference(name, "other values", error.problem, remedy=error.remedy))
+    for name in strangers:
+        text = f"Column {name!r} is not in the training table: ignored"
+        found.append(Difference(name, "extra column", text))
     return SchemaDiff(tuple(found))
-
-
-def name_columns(table: Table, schema: Schema, unread: Sequence[str] = ()) -> Table:
-    """Give a table without names those of training, if it has as many columns.
-
-    ``unread`` columns may be left out, all of them or none.
-    """
-    if table.named:
-        return table
-    read = tuple(name for name in schema.names if name not in unread)
-    by_count = {len(read): read, len(schema.names): schema.names}
-    return table.renamed(by_count.get(len(table.names), table.names))
 
 
 def _missing_column(name: str, schema: Schema, table: Table, strangers: list[str]) -> Difference:
@@ -253,79 +338,44 @@ def _missing_column(name: str, schema: Schema, table: Table, strangers: list[str
     return Difference(name, "missing column", text, remedy=f"{remedy}.")
 
 
-def _compare_exposure(
-    name: str, schema: Schema, table: Table, strangers: list[str]
-) -> list[Difference]:
-    if name not in table.columns:
-        return [_missing_column(name, schema, table, strangers)]
-    try:
-        read_exposure(table, name)
-    except ColumnError as error:
-        return [Difference(name, "other values", error.problem, remedy=error.remedy)]
-    return []
-
-
-def _compare_column(column: Column, values: pa.ChunkedArray) -> list[Difference]:
-    try:
-        if isinstance(column, CategoricalColumn | OrdinalColumn):
-            found, n_missing = _compare_categories(column, values)
-        elif isinstance(column, DatetimeColumn):
-            found, n_missing = _compare_dates(column, values)
+def _compare_column(column: Column, values: pa.ChunkedArray) -> Iterator[Difference]:
+    has = f"Column {column.name!r} has"
+    if isinstance(column, CategoricalColumn | OrdinalColumn):
+        distinct, places = _match_categories(values, column)
+        *counts, n_missing = distinct.count().tolist()
+        rows = zip(distinct.values, counts, places == _UNSEEN, strict=True)
+        unseen = Counter({value: n for value, n, is_unseen in rows if n and is_unseen})
+        if unseen:
+            shown = ", ".join(f"{value!r} ({n})" for value, n in unseen.most_common(5))
+            more = f" and {len(unseen) - 5} more" if len(unseen) > 5 else ""
+            pooled = isinstance(column, CategoricalColumn) and column.n_pooled > 0
+            # Training kept no list of those it pooled.
+            where = "not seen in training, or pooled there" if pooled else "not seen in training"
+            text = f"{has} {unseen.total()} row(s) of categories {where}: {shown}{more}"
+            yield Difference(column.name, "unseen categories", text, unseen.total())
+    else:
+        low: Any
+        high: Any
+        if isinstance(column, DatetimeColumn):
+            low, high = map(datetime.datetime.fromisoformat, (column.first, column.last))
+            found = to_timestamps(column.name, values).drop_null()
         else:
-            numbers = to_numbers(column.name, values)
-            is_missing = np.isnan(numbers)
-            n_missing = int(np.count_nonzero(is_missing))
             low, high = column.low, column.high
-            found = _out_of_range(column.name, pa.array(numbers[~is_missing]), low, high)
-    except ColumnError as error:
-        text, remedy = error.problem, error.remedy
-        return [Difference(column.name, "other values", text, remedy=remedy)]
+            numbers = to_numbers(column.name, values)
+            found = pa.array(numbers[~np.isnan(numbers)])
+        n_missing = len(values) - len(found)
+        below = found.filter(pc.less(found, pa.scalar(low, found.type)))
+        above = found.filter(pc.greater(found, pa.scalar(high, found.type)))
+        n_rows = len(below) + len(above)
+        if n_rows:
+            ends = [f"down to {_shown(pc.min(below).as_py())}"] if len(below) else []
+            ends += [f"up to {_shown(pc.max(above).as_py())}"] if len(above) else []
+            span = f"{_shown(low)} to {_shown(high)}: {', '.join(ends)}"
+            text = f"{has} {n_rows} row(s) outside the training range, {span}"
+            yield Difference(column.name, "out of range", text, n_rows)
     if n_missing and not column.n_missing:
-        text = f"Column {column.name!r} has {n_missing} missing value(s); training had none"
-        found.append(Difference(column.name, "missing values", text, n_missing))
-    return found
-
-
-def _compare_categories(
-    column: CategoricalColumn | OrdinalColumn, values: pa.ChunkedArray
-) -> tuple[list[Difference], int]:
-    distinct, places = match_categories(values, column)
-    *counts, n_missing = distinct.count().tolist()
-    rows = zip(distinct.values, counts, places == UNSEEN, strict=True)
-    unseen = {value: n for value, n, is_unseen in rows if n and is_unseen}
-    if not unseen:
-        return [], n_missing
-    frequent = sorted(unseen.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{value!r} ({n})" for value, n in frequent[:5])
-    more = f" and {len(unseen) - 5} more" if len(unseen) > 5 else ""
-    n_rows = sum(unseen.values())
-    pooled = isinstance(column, CategoricalColumn) and column.n_pooled > 0
-    # Training kept no list of those it pooled.
-    where = "not seen in training, or pooled there" if pooled else "not seen in training"
-    text = f"Column {column.name!r} has {n_rows} row(s) of categories {where}: {shown}{more}"
-    return [Difference(column.name, "unseen categories", text, n_rows)], n_missing
-
-
-def _compare_dates(column: DatetimeColumn, values: pa.ChunkedArray) -> tuple[list[Difference], int]:
-    timestamps = to_timestamps(column.name, values)
-    first, last = map(datetime.datetime.fromisoformat, (column.first, column.last))
-    found = _out_of_range(column.name, timestamps, first, last)
-    return found, timestamps.null_count
-
-
-def _out_of_range(name: str, values: Any, low: Any, high: Any) -> list[Difference]:
-    below = values.filter(pc.less(values, pa.scalar(low, values.type)))
-    above = values.filter(pc.greater(values, pa.scalar(high, values.type)))
-    n_rows = len(below) + len(above)
-    if not n_rows:
-        return []
-    ends = [f"down to {_shown(pc.min(below).as_py())}"] if len(below) else []
-    ends += [f"up to {_shown(pc.max(above).as_py())}"] if len(above) else []
-    text = (
-        f"Column {name!r} has {n_rows} row(s) outside the training range, "
-        f"{_shown(low)} to {_shown(high)}: {', '.join(ends)}"
-    )
-    return [Difference(name, "out of range", text, n_rows)]
+        text = f"{has} {n_missing} missing value(s); training had none"
+        yield Difference(column.name, "missing values", text, n_missing)
 
 
 def _shown(value: float | datetime.datetime) -> str:
@@ -334,193 +384,190 @@ def _shown(value: float | datetime.datetime) -> str:
     return f"{value:.10g}"
 
 
-# ------------------------------ encoding
-# From a table to the arrays the model reads, by the schema of the training table.
-#
-# The arrays are made first and filled column by column, block by block: beside them and the table
-# itself there is never more than one column's dictionary and a few blocks in memory.
-
-_FARTHEST = 1e12  # deviations from the mean, beyond any training row; float32 can still square it
+# ------------------------------------------------------------------------------ outcomes
 
 
-@dataclass(frozen=True)
-class EncodedTable:
-    """Codes ``(n_rows, n_categorical)`` and standardised numbers ``(n_rows, n_numeric)``."""
-
-    codes: NDArray[np.int32]
-    numbers: NDArray[np.float32]
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-
-def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> EncodedTable:
-    """Encode a table by name; columns the schema does not know are ignored.
-
-    The columns of a table without names are taken in their order.
-
-    With ``read_sensitive=False`` the sensitive columns are not looked at, whatever they hold, and
-    may be absent: a model that is invariant to them needs none. Each of their codes is then the
-    most frequent category's, each of their numbers 0, the mean.
-
-    A category that training did not see goes to its column's pool of rare categories. Where there
-    is no pool it is taken for the most frequent category, in an ordinal column for a missing
-    value. So is a missing category where training had none. An :class:`UnseenCategoryWarning`
-    counts them, except those that went to a pool, which is what a pool is for: training kept no
-    list of the categories in it.
+def read_exposure(table: Table, name: str) -> NDArray[np.float64]:
+    """Return a column of exposures, all of them positive.
 
     Raises
     ------
-    InvalidInputError
-        A column is missing, or holds what cannot be read as in training. The message names the
-        columns and the rows, in the words of :meth:`Schema.diff`.
+    ColumnError
+        A row has no exposure, or one that is not positive; the message names column and row.
     """
-    unread = () if read_sensitive else schema.sensitive
-    table = name_columns(table, schema, unread)
-    if not set(schema.names).difference(unread).issubset(table.names):
-        raise compare(schema, table, read_sensitive=read_sensitive).to_error()
-    codes = np.empty((table.n_rows, len(schema.categorical)), dtype=np.int32)
-    numbers = np.empty((table.n_rows, len(schema.numeric)), dtype=np.float32)
+    remedy = "Correct these rows or leave them out: without time at risk there is nothing to expect"
     try:
-        unseen = _fill_codes(codes, table, schema, unread)
-        unseen |= _fill_numbers(numbers, table, schema, unread)
+        exposure = to_numbers(name, table.columns[name])
     except ColumnError as error:
-        raise compare(schema, table, read_sensitive=read_sensitive).to_error() from error
-    if unseen:
-        _warn_of_unseen(unseen, schema)
-    return EncodedTable(codes, numbers)
+        raise ColumnError(error.problem, f"{remedy}.") from error
+    wrong = ~(exposure > 0)  # NaN is not
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        more = f" and {wrong.sum() - 1} more" if wrong.sum() > 1 else ""
+        raise ColumnError(
+            f"Column {name!r} (exposure) must be positive in every row, got {exposure[row]} in row "
+            f"{row}{more}",
+            f"{remedy}.",
+        )
+    return exposure
 
 
-def _fill_codes(
-    codes: NDArray[np.int32], table: Table, schema: Schema, unread: Sequence[str]
-) -> dict[str, int]:
-    """Fill the codes; return the number of unseen rows of each column that has some."""
-    unseen = {}
-    for i, column in enumerate(schema.categorical):
-        if column.name in unread:
-            codes[:, i] = column.mode
-            continue
-        values = table.columns[column.name]
-        if isinstance(column, CategoricalColumn):
-            unseen[column.name] = _fill_categories(codes[:, i], values, column)
-        else:
-            unseen[column.name] = _fill_bins(codes[:, i], values, column)
-    return {name: n for name, n in unseen.items() if n}
+@dataclass(frozen=True)
+class Outcomes:
+    """What is known of rows beside their features, checked.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n_rows,)
+        Target, in the type it came in.
+    weight : ndarray of shape (n_rows,)
+        Sample weights, of mean 1.
+    exposure : ndarray of shape (n_rows,)
+        Exposures; 1 where no column says otherwise.
+    label : str
+        What messages call y: by its column's name as well, where it has one.
+    """
+
+    y: NDArray[Any]
+    weight: NDArray[np.float64]
+    exposure: NDArray[np.float64]
+    label: str = "y"
+
+    @cached_property
+    def classes(self) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """The distinct values of y, sorted, and the place of each row's among them."""
+        return np.unique(self.y, return_inverse=True)
+
+    def numbers(self) -> NDArray[np.float64]:
+        """Return y as floats, or say that it holds none."""
+        try:
+            return self.y.astype(np.float64)
+        except (ValueError, TypeError) as error:
+            raise InvalidInputError(
+                f"{self.label} must hold numbers, got {self.y.dtype} such as "
+                f"{enumerate_some(self.y[:1])}. Convert it, or use FCorrClassifier for classes."
+            ) from error
 
 
-def _fill_categories(
-    codes: NDArray[np.int32], values: pa.ChunkedArray, column: CategoricalColumn
-) -> int:
-    """Fill the codes of one column; return the number of unseen rows."""
-    distinct, places = match_categories(values, column)
-    code_of, is_unseen = _codes_of_values(places, column)
-    for first, positions in distinct.positions():
-        codes[first : first + len(positions)] = code_of[positions]
-    return _count(distinct, is_unseen)
+def read_outcomes(
+    y: ArrayLike | None, sample_weight: ArrayLike | None, exposure: NDArray[np.float64]
+) -> Outcomes:
+    """Read target and weights of as many rows as there are exposures."""
+    n_rows = len(exposure)
+    target, weight = read_target(y, n_rows), read_sample_weight(sample_weight, n_rows)
+    return Outcomes(target, weight, exposure, label=_label("y", y))
 
 
-def _fill_bins(codes: NDArray[np.int32], values: pa.ChunkedArray, column: BinnedColumn) -> int:
-    """Fill the codes of one column; return the number of unseen rows, which are missing ones."""
-    missing = column.mode if column.missing is None else column.missing
-    code_of = np.append(np.arange(len(column.edges) + 1, dtype=np.int32), np.int32(missing))
-    n_missing = 0
-    for first, block in blocks(values):
-        groups = find_groups(to_numbers(column.name, block, first), column.edges)
-        codes[first : first + len(groups)] = code_of[groups]
-        n_missing += int(np.count_nonzero(groups == len(code_of) - 1))
-    return n_missing if column.n_missing == 0 else 0
+def read_target(y: ArrayLike | None, n_rows: int) -> NDArray[Any]:
+    """Return y as a 1-D array of ``n_rows`` values, none of them missing or infinite."""
+    label = _label("y", y)
+    if y is None:
+        raise InvalidInputError(
+            "y must be given: this estimator requires y to be passed, but the target y is None."
+        )
+    # Imported here, as scikit-learn takes long and the metrics, which import this room, need none.
+    from sklearn.utils.validation import column_or_1d
+
+    values = column_or_1d(_to_numpy(y), warn=True)
+    if values.dtype.kind in "mM":
+        raise InvalidInputError(
+            f"{label} must hold numbers, text or booleans, got {values.dtype}. "
+            "Convert it first, for example a date to the number of days since a start."
+        )
+    if len(values) != n_rows:
+        raise InvalidInputError(
+            f"X and y must have the same number of rows, got {n_rows} and {len(values)}. "
+            "Check that both come from the same filter."
+        )
+    # Only a float, or an object in a column of them, can fail to be there.
+    missing = np.array(
+        [_is_missing(v) for v in values] if values.dtype == object else values != values
+    )
+    if missing.any():
+        raise InvalidInputError(
+            f"{label} must not hold missing values, got {int(missing.sum())} NaN, the first in row "
+            f"{int(np.argmax(missing))}. Drop these rows: a target cannot be imputed."
+        )
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        row = int(np.argmax(~np.isfinite(values)))
+        raise InvalidInputError(
+            f"{label} must be finite, got infinity ({values[row]}) in row {row}. "
+            "Correct or drop it."
+        )
+    return values
 
 
-def _codes_of_values(
-    places: NDArray[np.int32], column: CategoricalColumn
-) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Return the code of each distinct value and, last, of a missing one; and which are news."""
-    missing = column.categories.index(None) if None in column.categories else UNSEEN
-    code_of = np.append(places, np.int32(missing))
-    is_unseen = code_of == UNSEEN
-    if missing == UNSEEN:
-        code_of[-1] = column.mode
-        # Training that imputed the mode does so again; training that saw no missing value has no
-        # category for one, so it counts as unseen.
-        is_unseen[-1] = column.n_missing == 0
-    if column.pool is not None:
-        is_unseen[:-1] = False
-    code_of[code_of == UNSEEN] = column.mode if column.pool is None else column.pool
-    return code_of, is_unseen
-
-
-def _fill_numbers(
-    numbers: NDArray[np.float32], table: Table, schema: Schema, unread: Sequence[str]
-) -> dict[str, int]:
-    """Fill the numbers; return the number of unseen rows of each ordinal column that has some."""
-    unseen = {}
-    stop = 0
-    for column in schema.sensitive_first:
-        if isinstance(column, CodedColumn):
-            continue
-        start, stop = stop, stop + len(column.features)
-        if column.name in unread:
-            numbers[:, start:stop] = 0.0
-            continue
-        values = table.columns[column.name]
-        if isinstance(column, OrdinalColumn):
-            distinct, places = match_categories(values, column)
-            unseen[column.name] = _count(distinct, np.append(places == UNSEEN, False))
-            raw = _place_blocks(distinct, places)
-        else:
-            raw = _number_blocks(values, column)
-        for first, features in raw:
-            parts = zip(range(start, stop), column.features, features, strict=True)
-            for i, feature, feature_values in parts:
-                rows = slice(first, first + len(feature_values))
-                numbers[rows, i] = _standardise(feature_values, feature)
-    return {name: n for name, n in unseen.items() if n}
-
-
-def _place_blocks(
-    distinct: Distinct, places: NDArray[np.int32]
-) -> Iterator[tuple[int, Sequence[NDArray[np.float64]]]]:
-    """Give the places of an ordinal column's rows in blocks; unseen ones are missing."""
-    place_of = np.append(np.where(places == UNSEEN, np.nan, places), np.nan)
-    for first, positions in distinct.positions():
-        yield first, [place_of[positions]]
-
-
-def _number_blocks(
-    values: pa.ChunkedArray, column: NumericColumn | DatetimeColumn
-) -> Iterator[tuple[int, Sequence[NDArray[np.float64]]]]:
-    """Give the numbers of a column, or the parts of its dates, in blocks."""
-    for first, block in blocks(values):
-        if isinstance(column, NumericColumn):
-            yield first, [to_numbers(column.name, block, first)]
-        else:
-            timestamps = to_timestamps(column.name, block, first)
-            origin = column.origin
-            yield first, [date_part(part, timestamps, origin) for part in column.parts]
-
-
-def _standardise(values: NDArray[np.float64], feature: NumericColumn) -> NDArray[np.float64]:
+def read_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """Return weights scaled to a mean of 1; all 1 where none are given."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    label = _label("sample_weight", sample_weight)
+    try:
+        weight = np.asarray(_to_numpy(sample_weight), dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise InvalidInputError(
+            f"{label} must hold numbers: {error}. Pass one number per row."
+        ) from error
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.ndim != 1 or len(weight) != n_rows:
+        raise InvalidInputError(
+            f"{label} must hold one number per row, got shape {weight.shape} for "
+            f"{n_rows} rows. sample_weight.shape must be (n_rows,)."
+        )
+    wrong = ~(np.isfinite(weight) & (weight >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidInputError(
+            f"{label} must be finite and at least 0, got {weight[row]} in row {row}. "
+            "Correct it, or set it to 0 to leave the row out."
+        )
     with np.errstate(over="ignore"):
-        standardised = (values - feature.mean) / feature.scale
-    np.clip(standardised, -_FARTHEST, _FARTHEST, out=standardised)
-    if not feature.keep_missing:
-        standardised[np.isnan(standardised)] = 0.0
-    return standardised
+        total = weight.sum()
+    if np.isinf(total):
+        raise InvalidInputError(
+            f"{label} must have a finite sum, got weights up to {weight.max()}. "
+            "Divide them all by the largest."
+        )
+    if total == 0:
+        raise InvalidInputError(
+            f"{label} must have a positive sum, got a weight of zero in every row. "
+            "Leave it out to weigh all rows alike."
+        )
+    return weight * (n_rows / total)
 
 
-def _count(distinct: Distinct, is_counted: NDArray[np.bool_]) -> int:
-    """Count the rows that hold one of some distinct values."""
-    if not is_counted.any():
-        return 0
-    return int(distinct.count()[is_counted].sum())
+def column_name(values: Any) -> str | None:
+    """Return the name that a column of a dataframe brings along."""
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    name = series.name if isinstance(series, nw.Series) else None
+    return str(name) if name not in (None, "") else None
 
 
-def _warn_of_unseen(unseen: dict[str, int], schema: Schema) -> None:
-    counts = ", ".join(f"{n} row(s) of {name!r}" for name, n in unseen.items())
-    ordinal = [name for name in unseen if isinstance(schema[name], OrdinalColumn)]
-    message = f"Categories not seen in training: {counts}."
-    if len(ordinal) < len(unseen):
-        message += " Each is taken for the most frequent training category of its column."
-    if ordinal:
-        message += f" In {enumerate_some(ordinal)}, which is ordinal, it is taken as missing."
-    warnings.warn(message, UnseenCategoryWarning, stacklevel=3)
+def _label(argument: str, values: Any) -> str:
+    """Name an argument for a message, and the column it came from."""
+    name = column_name(values)
+    return argument if name in (None, argument) else f"{argument} ({name!r})"
+
+
+def _to_numpy(values: Any) -> NDArray[Any]:
+    if isinstance(values, pa.Array):
+        values = pa.chunked_array([values])
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return series.to_numpy()
+    array = np.asarray(values)
+    if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
+        # In a list of text numpy writes NaN as the text "nan".
+        objects = np.asarray(values, dtype=object)
+        if any(map(_is_missing, objects.flat)):
+            return objects
+    return array
+
+
+def _is_missing(value: object) -> bool:
+    """Tell whether a value is None, NaN or pandas' NA."""
+    try:
+        return value is None or bool(value != value)  # NaN is what does not equal itself
+    except TypeError:  # pandas' NA refuses to be true or false
+        return True

@@ -1,31 +1,38 @@
-"""From a training table to its schema."""
+"""Inference: from a training table to its schema.
 
-import datetime
+What each column is comes from the user or from its type; sensitive numbers may be cut into bins;
+then every column is described by the function for its kind.
+"""
+
 import decimal
 import numbers
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 from numpy.typing import NDArray
 
 from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.data.schema import (
+    MAX_SENSITIVE_CATEGORIES,
     BinnedColumn,
     CategoricalColumn,
     Column,
     DatetimeColumn,
     Kind,
+    KindName,
     Kinds,
     NumericColumn,
     OrdinalColumn,
     Schema,
     as_boolean,
-    find_kinds,
-    resolve_kinds,
+    find_groups,
+    parse_kinds,
 )
 from fcorr.data.tables import (
     DATE_PARTS,
@@ -33,10 +40,11 @@ from fcorr.data.tables import (
     Category,
     ColumnError,
     Table,
+    can_be_category,
     date_part,
-    date_range,
-    declared_order,
     find_distinct,
+    has_more_values,
+    is_date,
     is_number,
     name_values,
     resolve_columns,
@@ -45,17 +53,213 @@ from fcorr.data.tables import (
     value_type,
 )
 
-# ------------------------------ bins
-# Bins: groups that sensitive numbers are cut into, so that they become categories.
-#
-# Edges are those between the groups, and belong to the group above: with edges 25 and 35 the groups
-# are "below 25", "25 to below 35" and "35 and above".
+CategoricalMissing = Literal["category", "mode"]
+NumericMissing = Literal["mean", "category"]
+MinCategoryRows = int | Literal["auto"]
 
 Cut = int | tuple[float, ...]
 """Into how many groups of about equal size a column is cut, or at which edges."""
 
 Bins = int | Sequence[float] | Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]
 """One cut for all continuous sensitive columns, or one for each that is named."""
+
+
+def infer_schema(
+    table: Table,
+    *,
+    sensitive: Sequence[str | int] = (),
+    kinds: Kinds | None = None,
+    bins: Bins | None = None,
+    missing_categorical: CategoricalMissing = "category",
+    missing_numeric: NumericMissing = "mean",
+    min_category_rows: MinCategoryRows = "auto",
+    target: str | None = None,
+    weight: str | None = None,
+    exposure: str | None = None,
+) -> Schema:
+    """Describe a training table.
+
+    A column that takes one value only is kept, with a warning; a sensitive one is refused.
+
+    Parameters
+    ----------
+    table : Table
+        The training table.
+    sensitive : sequence of str or int
+        Sensitive columns, of any kind. Numbers of at most 20 distinct values are categories
+        there, and so are ordered dictionaries, unless ``kinds`` says otherwise. Where the columns
+        have no names, here, in ``kinds`` and in ``bins``, their positions serve.
+    kinds : dict, optional
+        What columns are: ``"numeric"``, ``"categorical"``, ``"ordinal"``, ``"boolean"``,
+        ``"datetime"``, or a sequence of categories, which is an ordinal column's order. By
+        default numbers are numeric, text and dictionaries categorical, ordered dictionaries
+        ordinal, booleans boolean and dates datetime.
+    bins : int, sequence of float or dict, optional
+        Groups to cut sensitive numbers into, which are categories then: a number of groups with
+        about equal numbers of rows, or the edges between groups in increasing order. Without a
+        column it is for all sensitive columns that are numeric; ``{"age": 4}`` names columns,
+        also such as have few distinct values. An edge belongs to the group above it. A group
+        without training rows is joined with a neighbour.
+    missing_categorical : {"category", "mode"}
+        A missing category is a category of its own, or is taken for the most frequent one.
+    missing_numeric : {"mean", "category"}
+        A missing number is taken for the mean, or is kept.
+    min_category_rows : int or "auto"
+        Categories seen in fewer rows are pooled into one, but never those of sensitive and of
+        boolean columns. ``"auto"`` is the smaller of 10 and a thousandth of the rows.
+    target, weight, exposure : str, optional
+        Names of the columns with these roles, to keep with the schema. The exposure may be a
+        column of the table; it is no feature.
+
+    Returns
+    -------
+    Schema
+        The description.
+
+    Raises
+    ------
+    InvalidInputError
+        A column cannot be what it is said to be; the message names it.
+
+    Examples
+    --------
+    >>> from fcorr.data import read_table
+    >>> table = read_table([["B", 3], ["A", 1], ["B", 2]]).renamed(["grade", "rooms"])
+    >>> schema = infer_schema(table, kinds={"grade": ["C", "B", "A"]})
+    >>> schema["grade"].counts, schema["rooms"].high
+    ((0, 2, 1), 3.0)
+    """
+    sensitive_names = resolve_columns(table, sensitive, "sensitive")
+    told = parse_kinds(kinds)
+    stated = dict(zip(resolve_columns(table, list(told), "kinds"), told.values(), strict=True))
+    found = {
+        name: stated.get(name) or Kind(_kind_by_type(table, name, name in sensitive_names))
+        for name in table.names
+    }
+    if exposure is not None and found.pop(exposure, None) is not None:
+        _check_exposure(exposure, found, sensitive_names)
+    cuts = _find_cuts(table, bins, sensitive=sensitive_names, stated=stated, found=found)
+    rare_below = min(10, table.n_rows / 1000) if min_category_rows == "auto" else min_category_rows
+
+    def describe(name: str, kind: Kind) -> Column:
+        values = table.columns[name]
+        if name in cuts:
+            return _describe_bins(name, to_numbers(name, values), cuts[name], missing_categorical)
+        if kind.name == "numeric":
+            return _describe_numbers(name, to_numbers(name, values), missing_numeric)
+        if kind.name == "ordinal":
+            return _describe_ordinal(name, values, kind.order, missing_numeric)
+        if kind.name == "datetime":
+            return _describe_dates(name, values, missing_numeric)
+        if kind.name == "boolean":
+            return _describe_booleans(name, values, missing_categorical)
+        rare = 0 if name in sensitive_names else rare_below
+        return _describe_categories(name, values, missing_categorical, rare)
+
+    schema = Schema(
+        columns=tuple(describe(name, kind) for name, kind in found.items()),
+        sensitive=tuple(sensitive_names),
+        n_rows=table.n_rows,
+        target=target,
+        weight=weight,
+        exposure=exposure,
+    )
+    _check_feature_names(schema)
+    _check_constant(schema)
+    return schema
+
+
+def _check_exposure(exposure: str, others: Mapping[str, Kind], sensitive: Sequence[str]) -> None:
+    if exposure in sensitive:
+        raise InvalidInputError(
+            f"The exposure must be no feature, got {exposure!r} as exposure and as sensitive "
+            "column. Leave it out of `sensitive`."
+        )
+    if not others:
+        raise InvalidInputError(
+            f"X must have a feature beside the exposure, got the column {exposure!r} alone. "
+            "Add the features."
+        )
+
+
+def _check_feature_names(schema: Schema) -> None:
+    for column in schema.columns:
+        for feature in column.features:
+            if feature.name != column.name and feature.name in schema.names:
+                raise InvalidInputError(
+                    f"Feature names must differ, got {feature.name!r} as a column and as a part of "
+                    f"the dates in {column.name!r}. Rename the column, or drop it."
+                )
+
+
+def _check_constant(schema: Schema) -> None:
+    """Warn of columns that take one value; refuse sensitive ones: fairness is about none."""
+    constant = {c.name: _only_value(c) for c in schema.columns if _is_constant(c)}
+    for name in schema.sensitive:
+        if name in constant:
+            is_coded = isinstance(schema[name], CategoricalColumn)
+            what = "have at least two categories" if is_coded else "take at least two values"
+            raise InvalidInputError(
+                f"Sensitive column {name!r} must {what}, got only {constant[name]!r}. "
+                "Leave it out of `sensitive`, or check X."
+            )
+    if constant and schema.n_rows > 1:
+        shown = [f"{name!r} (always {value!r})" for name, value in list(constant.items())[:5]]
+        more = f" and {len(constant) - 5} more" if len(constant) > 5 else ""
+        warnings.warn(
+            f"Columns that take one value only are kept without effect: {', '.join(shown)}{more}. "
+            "Drop them if that is a mistake.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _is_constant(column: Column) -> bool:
+    if isinstance(column, BinnedColumn):
+        return False  # else there would be nothing to cut
+    if isinstance(column, CategoricalColumn):
+        return column.n_codes == 1
+    return all(part.low == part.high and not part.keep_missing for part in column.features)
+
+
+def _only_value(column: Column) -> object:
+    if isinstance(column, CategoricalColumn):
+        return column.categories[0]
+    if isinstance(column, OrdinalColumn):
+        return column.categories[int(column.position.low)]
+    return column.first if isinstance(column, DatetimeColumn) else column.low
+
+
+# ------------------------------------------------------------------------------ kinds
+
+
+def _kind_by_type(table: Table, name: str, is_sensitive: bool) -> KindName:
+    """Return what a column is by its type.
+
+    Sensitive columns are categorical where both a category and a number would do: ordered
+    categories, and numbers that take few values, such as 0 and 1 for two sexes.
+    """
+    dtype = table.columns[name].type
+    if name in table.ordinal:
+        return "categorical" if is_sensitive else "ordinal"
+    if is_number(dtype):
+        if is_sensitive and not has_more_values(table.columns[name], MAX_SENSITIVE_CATEGORIES):
+            return "categorical"
+        return "numeric"
+    if is_date(value_type(dtype)):
+        return "datetime"
+    if can_be_category(dtype):
+        return "boolean" if pat.is_boolean(value_type(dtype)) else "categorical"
+    raise InvalidInputError(
+        f"Column {name!r} must hold numbers, text, booleans or dates, got {value_type(dtype)}. "
+        "Convert it to text or numbers first, or drop it."
+    )
+
+
+# ------------------------------------------------------------------------------ bins
+# Groups that sensitive numbers are cut into, so that they become categories. Edges are those
+# between the groups, and belong to the group above: with edges 25 and 35 the groups are
+# "below 25", "25 to below 35" and "35 and above".
 
 
 def parse_bins(bins: Bins | None) -> Cut | dict[str | int, Cut]:
@@ -97,36 +301,24 @@ def _is_real(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
-def find_cuts(
+def _find_cuts(
     table: Table,
     bins: Bins | None,
-    kinds: Kinds | None,
     *,
     sensitive: Sequence[str],
+    stated: Mapping[str, Kind],
     found: Mapping[str, Kind],
 ) -> dict[str, Cut]:
     """Return how each column is cut that is.
 
-    Parameters
-    ----------
-    table : Table
-        The training table.
-    bins : int, sequence of float or dict, optional
-        As the user gave it. A cut that names no column is for every sensitive column that is
-        numeric without it; one that does is also for numbers that take few values.
-    kinds : dict, optional
-        As the user gave it: what it calls categorical cannot be cut.
-    sensitive : sequence of str
-        The sensitive columns.
-    found : dict
-        The kind of every column, without bins.
+    A cut that names no column is for every sensitive column that is numeric without it; one that
+    does is also for numbers that take few values, unless the user states that they are no numbers.
     """
     told = parse_bins(bins)
     if isinstance(told, dict):
         names = resolve_columns(table, list(told), "bins")
-        stated = resolve_kinds(table, kinds)
         for name in names:
-            _check_can_be_cut(table, name, sensitive, stated.get(name))
+            _check_can_be_cut(name, table.columns[name].type, sensitive, stated.get(name))
         return dict(zip(names, told.values(), strict=True))
     continuous = [name for name in sensitive if found[name].name == "numeric"]
     if not continuous:
@@ -139,7 +331,7 @@ def find_cuts(
 
 
 def _check_can_be_cut(
-    table: Table, name: str, sensitive: Sequence[str], stated: Kind | None
+    name: str, dtype: pa.DataType, sensitive: Sequence[str], stated: Kind | None
 ) -> None:
     if name not in sensitive:
         raise InvalidInputError(
@@ -151,7 +343,6 @@ def _check_can_be_cut(
             f"bins must name columns of numbers, got {name!r}, which is {stated.name!r} by kinds. "
             "Leave it out of bins, or out of kinds."
         )
-    dtype = table.columns[name].type
     # Text that spells numbers is one of numbers only if kinds says so.
     if stated is None and not is_number(value_type(dtype)):
         raise InvalidInputError(
@@ -206,8 +397,8 @@ def _quantiles(
     above = np.searchsorted(n_below, wanted).clip(max=len(n_below) - 1)
     below = (above - 1).clip(min=0)
     is_nearer = wanted - n_below[below] <= n_below[above] - wanted
-    places = np.unique(np.where(is_nearer, below, above))
-    return tuple(map(_round_down, distinct[places + 1].tolist(), distinct[places].tolist()))
+    chosen = np.unique(np.where(is_nearer, below, above))
+    return tuple(map(_round_down, distinct[chosen + 1].tolist(), distinct[chosen].tolist()))
 
 
 def _round_down(value: float, neighbour: float) -> float:
@@ -220,27 +411,10 @@ def _round_down(value: float, neighbour: float) -> float:
     return value
 
 
-def find_groups(values: NDArray[np.float64], edges: Sequence[float]) -> NDArray[np.intp]:
-    """Return the group of each number; of a missing one, the group after the last.
-
-    Examples
-    --------
-    >>> find_groups(np.array([24.9, 25.0, 99.0, np.nan]), (25.0, 35.0))
-    array([0, 1, 2, 3])
-    """
-    groups = np.searchsorted(edges, values, side="right")
-    groups[np.isnan(values)] = len(edges) + 1
-    return groups
+# ------------------------------------------------------------------------------ descriptions
 
 
-# ------------------------------ describing
-# From a column of the training table to its description, one function per kind.
-
-CategoricalMissing = Literal["category", "mode"]
-NumericMissing = Literal["mean", "category"]
-
-
-def describe_categories(
+def _describe_categories(
     name: str, values: pa.ChunkedArray, missing: CategoricalMissing, rare_below: float
 ) -> CategoricalColumn:
     """Describe a column of categories; those in fewer than ``rare_below`` rows are pooled.
@@ -260,34 +434,22 @@ def describe_categories(
             f"in fewer than {rare_below:g} rows: it is a key, or nearly empty. Drop it, or pass "
             "min_category_rows=1 to keep every category."
         )
-    return _categorical_column(
-        name,
-        dict(zip(categories, counts[is_kept].tolist(), strict=True)),
-        n_missing,
-        missing,
-        n_pooled=n_seen - len(categories),
-        n_pooled_rows=int(counts[~is_kept].sum()),
-    )
+    kept = dict(zip(categories, counts[is_kept].tolist(), strict=True))
+    pooled = (n_seen - len(categories), int(counts[~is_kept].sum()))
+    return _categorical_column(name, kept, n_missing, missing, pooled)
 
 
-def describe_booleans(
+def _describe_booleans(
     name: str, values: pa.ChunkedArray, missing: CategoricalMissing
 ) -> CategoricalColumn:
     """Describe a column of booleans, 0 and 1, or true and false."""
-    distinct = find_distinct(name, values)
-    *counts, n_missing = distinct.count().tolist()
-    seen: dict[Category, int] = {}
-    for position, (value, n) in enumerate(zip(distinct.values, counts, strict=True)):
-        boolean = as_boolean(value)
-        if n and boolean is None:
-            raise ColumnError(
-                f"Column {name!r} must hold booleans, 0 and 1, or true and false, got {value!r} "
-                f"in row {distinct.first_row(position)}",
-                f"Correct it, or train with kinds={{{name!r}: 'categorical'}}.",
-            )
-        if n:
-            seen[boolean] = seen.get(boolean, 0) + n
-    _refuse_all_missing(name, len(seen), n_missing)
+    seen, n_missing = _count_categories(
+        name,
+        values,
+        as_boolean,
+        rule="booleans, 0 and 1, or true and false",
+        remedy=lambda value: f"Correct it, or train with kinds={{{name!r}: 'categorical'}}.",
+    )
     return _categorical_column(name, seen, n_missing, missing)
 
 
@@ -296,23 +458,15 @@ def _categorical_column(
     counts: dict[Category, int],
     n_missing: int,
     missing: CategoricalMissing,
-    n_pooled: int = 0,
-    n_pooled_rows: int = 0,
+    pooled: tuple[int, int] = (0, 0),
 ) -> CategoricalColumn:
     categories = sorted(counts, key=_category_order)
     mode = max(range(len(categories)), key=lambda code: counts[categories[code]])
     if n_missing and missing == "category":
         counts[None] = n_missing
         categories.append(None)
-    return CategoricalColumn(
-        name=name,
-        categories=tuple(categories),
-        counts=tuple(counts[category] for category in categories),
-        n_missing=n_missing,
-        mode=mode,
-        n_pooled=n_pooled,
-        n_pooled_rows=n_pooled_rows,
-    )
+    rows = tuple(counts[category] for category in categories)
+    return CategoricalColumn(name, tuple(categories), rows, n_missing, mode, *pooled)
 
 
 def _category_order(category: Category) -> tuple[bool, float, str]:
@@ -321,51 +475,64 @@ def _category_order(category: Category) -> tuple[bool, float, str]:
     return (is_text, 0.0 if is_text else float(category or 0), str(category))
 
 
-def describe_ordinal(
+def _describe_ordinal(
     name: str, values: pa.ChunkedArray, order: Sequence[Category] | None, missing: NumericMissing
 ) -> OrdinalColumn:
     """Describe a column of ordered categories; without an ``order`` its type must tell one."""
-    distinct = find_distinct(name, values)
-    *counts, n_missing = distinct.count().tolist()
-    if order is None:
-        order = _find_order(name, values, distinct.values)
-    place = {category: i for i, category in enumerate(order)}
-    rows = [0] * len(order)
-    for position, (value, n) in enumerate(zip(distinct.values, counts, strict=True)):
-        if n and value not in place:
-            raise ColumnError(
-                f"Column {name!r} must hold the categories of its order, {enumerate_some(order)}, "
-                f"got {value!r} in row {distinct.first_row(position)}",
-                f"Correct it, or add {value!r} to the order in kinds.",
-            )
-        if n:
-            rows[place[value]] += n
-    _refuse_all_missing(name, sum(rows), n_missing)
-    places = np.repeat(np.arange(len(order), dtype=np.float64), rows)
-    return OrdinalColumn(
-        name=name,
-        categories=tuple(order),
-        counts=tuple(rows),
-        position=_numeric_column(name, places, n_missing, missing),
+    order = tuple(_find_order(name, values) if order is None else order)
+    known = set(order)
+    seen, n_missing = _count_categories(
+        name,
+        values,
+        lambda value: value if value in known else None,
+        rule=f"the categories of its order, {enumerate_some(order)}",
+        remedy=lambda value: f"Correct it, or add {value!r} to the order in kinds.",
     )
+    rows = tuple(seen.get(category, 0) for category in order)
+    places = np.repeat(np.arange(len(order), dtype=np.float64), rows)
+    return OrdinalColumn(name, order, rows, _numeric_column(name, places, n_missing, missing))
 
 
-def _find_order(
-    name: str, values: pa.ChunkedArray, distinct: Sequence[Category]
-) -> Sequence[Category]:
-    order = declared_order(values)
-    if order is not None:
-        return order
+def _find_order(name: str, values: pa.ChunkedArray) -> Sequence[Category]:
     kind = value_type(values.type)
+    if pat.is_dictionary(values.type) and values.type.ordered and values.num_chunks:
+        return values.unify_dictionaries().chunk(0).dictionary.to_pylist()
     if is_number(kind) or pat.is_boolean(kind):
-        return sorted(distinct, key=_category_order)
+        return sorted(find_distinct(name, values).values, key=_category_order)
     raise InvalidInputError(
         f"Column {name!r} must have an order to be ordinal, got {kind} without one. "
         f"State it: kinds={{{name!r}: ['low', 'middle', 'high']}} with its own categories."
     )
 
 
-def describe_numbers(
+def _count_categories(
+    name: str,
+    values: pa.ChunkedArray,
+    find: Callable[[Category], Category],
+    *,
+    rule: str,
+    remedy: Callable[[Category], str],
+) -> tuple[dict[Category, int], int]:
+    """Count the rows of each category that values stand for, and of missing ones; None is none."""
+    distinct = find_distinct(name, values)
+    *counts, n_missing = distinct.count().tolist()
+    seen: dict[Category, int] = {}
+    for position, (value, n) in enumerate(zip(distinct.values, counts, strict=True)):
+        if n == 0:
+            continue
+        category = find(value)
+        if category is None:
+            raise ColumnError(
+                f"Column {name!r} must hold {rule}, got {value!r} in row "
+                f"{distinct.first_row(position)}",
+                remedy(value),
+            )
+        seen[category] = seen.get(category, 0) + n
+    _refuse_all_missing(name, len(seen), n_missing)
+    return seen, n_missing
+
+
+def _describe_numbers(
     name: str, values: NDArray[np.float64], missing: NumericMissing
 ) -> NumericColumn:
     """Describe numbers, of which NaN are missing."""
@@ -383,18 +550,11 @@ def _numeric_column(
     # Centre before squaring: with a large mean, E[x²] − E[x]² would lose every digit.
     mean = float(np.clip(seen.mean(), low, high))
     scale = float(np.sqrt(np.mean((seen - mean) ** 2))) if high > low else 1.0
-    return NumericColumn(
-        name=name,
-        mean=mean,
-        scale=scale if scale > 0 else 1.0,
-        low=low,
-        high=high,
-        n_missing=n_missing,
-        keep_missing=missing == "category" and n_missing > 0,
-    )
+    keep_missing = missing == "category" and n_missing > 0
+    return NumericColumn(name, mean, scale or 1.0, low, high, n_missing, keep_missing)
 
 
-def describe_bins(
+def _describe_bins(
     name: str, values: NDArray[np.float64], cut: Cut, missing: CategoricalMissing
 ) -> BinnedColumn:
     """Describe numbers, of which NaN are missing, that are cut into groups."""
@@ -411,44 +571,32 @@ def describe_bins(
             "leave the column out of `sensitive`."
         )
     counts = np.bincount(find_groups(seen, edges), minlength=len(edges) + 1).tolist()
-    return BinnedColumn(
-        name=name,
-        edges=edges,
-        counts=(*counts, n_missing) if n_missing and missing == "category" else tuple(counts),
-        n_missing=n_missing,
-        mode=int(np.argmax(counts)),
-        low=low,
-        high=high,
-    )
+    mode = int(np.argmax(counts))
+    if n_missing and missing == "category":
+        counts.append(n_missing)
+    return BinnedColumn(name, edges, tuple(counts), n_missing, mode, low, high)
 
 
-def describe_dates(name: str, values: pa.ChunkedArray, missing: NumericMissing) -> DatetimeColumn:
+def _describe_dates(name: str, values: pa.ChunkedArray, missing: NumericMissing) -> DatetimeColumn:
     """Describe a column of dates by those of its parts that vary."""
     timestamps = to_timestamps(name, values)
     n_missing = timestamps.null_count
     _refuse_all_missing(name, len(timestamps) - n_missing, n_missing)
-    first, last = date_range(name, timestamps)
-    parts = {part: _describe_part(name, part, timestamps, first, missing) for part in DATE_PARTS}
+    ends = pc.min_max(timestamps)
+    try:
+        first, last = ends["min"].as_py(), ends["max"].as_py()
+    except (ValueError, OverflowError) as error:
+        raise ColumnError(
+            f"Column {name!r} must hold dates of the years 1 to 9999 ({error})",
+            "Correct these dates, or make them missing.",
+        ) from error
+    parts = [
+        _describe_numbers(f"{name}.{part}", date_part(part, timestamps, first.date()), missing)
+        for part in DATE_PARTS
+    ]
     # What is the same in every row says nothing, such as the hour of dates without one.
-    varying = tuple(part for part in parts.values() if part.low < part.high)
-    return DatetimeColumn(
-        name=name,
-        first=first.isoformat(),
-        last=last.isoformat(),
-        n_missing=n_missing,
-        features=varying or (parts["days"],),
-    )
-
-
-def _describe_part(
-    name: str,
-    part: str,
-    timestamps: pa.ChunkedArray,
-    first: datetime.datetime,
-    missing: NumericMissing,
-) -> NumericColumn:
-    numbers = date_part(part, timestamps, first.date())
-    return describe_numbers(f"{name}.{part}", numbers, missing)
+    varying = tuple(part for part in parts if part.low < part.high) or (parts[-1],)
+    return DatetimeColumn(name, first.isoformat(), last.isoformat(), n_missing, varying)
 
 
 def _refuse_all_missing(name: str, n_seen: int, n_missing: int) -> None:
@@ -457,182 +605,3 @@ def _refuse_all_missing(name: str, n_seen: int, n_missing: int) -> None:
             f"Column {name!r} must hold at least one value, got {n_missing} missing ones and "
             "nothing else. Drop the column."
         )
-
-
-# ------------------------------ inference
-# From a training table to its schema.
-
-ConstantColumns = Literal["error", "keep"]
-MinCategoryRows = int | Literal["auto"]
-
-
-def infer_schema(
-    table: Table,
-    *,
-    sensitive: Sequence[str | int] = (),
-    kinds: Kinds | None = None,
-    bins: Bins | None = None,
-    missing_categorical: CategoricalMissing = "category",
-    missing_numeric: NumericMissing = "mean",
-    min_category_rows: MinCategoryRows = "auto",
-    constant_columns: ConstantColumns = "error",
-    target: str | None = None,
-    weight: str | None = None,
-    exposure: str | None = None,
-) -> Schema:
-    """Describe a training table.
-
-    Parameters
-    ----------
-    table : Table
-        The training table.
-    sensitive : sequence of str or int
-        Sensitive columns, of any kind. Numbers of at most 20 distinct values are categories
-        there, and so are ordered dictionaries, unless ``kinds`` says otherwise. Where the columns
-        have no names, here, in ``kinds`` and in ``bins``, their positions serve.
-    kinds : dict, optional
-        What columns are: ``"numeric"``, ``"categorical"``, ``"ordinal"``, ``"boolean"``,
-        ``"datetime"``, or a sequence of categories, which is an ordinal column's order. By
-        default numbers are numeric, text and dictionaries categorical, ordered dictionaries
-        ordinal, booleans boolean and dates datetime.
-    bins : int, sequence of float or dict, optional
-        Groups to cut sensitive numbers into, which are categories then: a number of groups with
-        about equal numbers of rows, or the edges between groups in increasing order. Without a
-        column it is for all sensitive columns that are numeric; ``{"age": 4}`` names columns,
-        also such as have few distinct values. An edge belongs to the group above it. A group
-        without training rows is joined with a neighbour.
-    missing_categorical : {"category", "mode"}
-        A missing category is a category of its own, or is taken for the most frequent one.
-    missing_numeric : {"mean", "category"}
-        A missing number is taken for the mean, or is kept.
-    min_category_rows : int or "auto"
-        Categories seen in fewer rows are pooled into one, but never those of sensitive and of
-        boolean columns. ``"auto"`` is the smaller of 10 and a thousandth of the rows.
-    constant_columns : {"error", "keep"}
-        What to do about a column that takes one value only.
-    target, weight, exposure : str, optional
-        Names of the columns with these roles, to keep with the schema. The exposure may be a
-        column of the table; it is no feature.
-
-    Returns
-    -------
-    Schema
-        The description.
-
-    Raises
-    ------
-    InvalidInputError
-        A column cannot be what it is said to be; the message names it.
-
-    Examples
-    --------
-    >>> from fcorr.data import read_table
-    >>> table = read_table([["B", 3], ["A", 1], ["B", 2]]).renamed(["grade", "rooms"])
-    >>> schema = infer_schema(table, kinds={"grade": ["C", "B", "A"]})
-    >>> schema["grade"].counts, schema["rooms"].high
-    ((0, 2, 1), 3.0)
-    """
-    sensitive_names = resolve_columns(table, sensitive, "sensitive")
-    found = find_kinds(table, kinds, sensitive_names)
-    if exposure is not None and exposure in found:
-        _check_exposure(exposure, found, sensitive_names)
-        del found[exposure]
-    cuts = find_cuts(table, bins, kinds, sensitive=sensitive_names, found=found)
-    rare_below = min(10, table.n_rows / 1000) if min_category_rows == "auto" else min_category_rows
-
-    def describe(name: str, kind: Kind) -> Column:
-        values = table.columns[name]
-        if name in cuts:
-            numbers = to_numbers(name, values)
-            return describe_bins(name, numbers, cuts[name], missing_categorical)
-        if kind.name == "numeric":
-            return describe_numbers(name, to_numbers(name, values), missing_numeric)
-        if kind.name == "ordinal":
-            return describe_ordinal(name, values, kind.order, missing_numeric)
-        if kind.name == "datetime":
-            return describe_dates(name, values, missing_numeric)
-        if kind.name == "boolean":
-            return describe_booleans(name, values, missing_categorical)
-        rare = 0 if name in sensitive_names else rare_below
-        return describe_categories(name, values, missing_categorical, rare)
-
-    schema = Schema(
-        columns=tuple(describe(name, kind) for name, kind in found.items()),
-        sensitive=tuple(sensitive_names),
-        n_rows=table.n_rows,
-        target=target,
-        weight=weight,
-        exposure=exposure,
-    )
-    _check_feature_names(schema)
-    _check_sensitive(schema)
-    if constant_columns == "error":
-        _refuse_constant(schema)
-    return schema
-
-
-def _check_exposure(exposure: str, columns: Collection[str], sensitive: Collection[str]) -> None:
-    if exposure in sensitive:
-        raise InvalidInputError(
-            f"The exposure must be no feature, got {exposure!r} as exposure and as sensitive "
-            "column. Leave it out of `sensitive`."
-        )
-    if len(columns) == 1:
-        raise InvalidInputError(
-            f"X must have a feature beside the exposure, got the column {exposure!r} alone. "
-            "Add the features."
-        )
-
-
-def _check_feature_names(schema: Schema) -> None:
-    for column in schema.columns:
-        if not isinstance(column, DatetimeColumn):
-            continue
-        for feature in column.features:
-            if feature.name in schema.names:
-                raise InvalidInputError(
-                    f"Feature names must differ, got {feature.name!r} as a column and as a part of "
-                    f"the dates in {column.name!r}. Rename the column, or drop it."
-                )
-
-
-def _check_sensitive(schema: Schema) -> None:
-    """Refuse a constant sensitive column: there is nothing that fairness could be about."""
-    for name in schema.sensitive:
-        column = schema[name]
-        if _is_constant(column):
-            what = "have at least two categories"
-            if not isinstance(column, CategoricalColumn):
-                what = "take at least two values"
-            raise InvalidInputError(
-                f"Sensitive column {name!r} must {what}, got only {_only_value(column)!r}. "
-                "Leave it out of `sensitive`, or check X."
-            )
-
-
-def _refuse_constant(schema: Schema) -> None:
-    constant = {c.name: _only_value(c) for c in schema.columns if _is_constant(c)}
-    if constant and schema.n_rows > 1:
-        name, value = next(iter(constant.items()))
-        others = f" (and {len(constant) - 1} more such columns)" if len(constant) > 1 else ""
-        raise InvalidInputError(
-            f"Column {name!r} must take at least two values, got {value!r} wherever there is a "
-            f"value{others}. "
-            "Drop it, or pass constant_columns='keep' to carry it along without effect."
-        )
-
-
-def _is_constant(column: Column) -> bool:
-    if isinstance(column, BinnedColumn):
-        return False  # else there would be nothing to cut
-    if isinstance(column, CategoricalColumn):
-        return column.n_codes == 1
-    return all(part.low == part.high and not part.keep_missing for part in column.features)
-
-
-def _only_value(column: Column) -> object:
-    if isinstance(column, CategoricalColumn):
-        return column.categories[0]
-    if isinstance(column, OrdinalColumn):
-        return column.categories[int(column.position.low)]
-    return column.first if isinstance(column, DatetimeColumn) else column.low

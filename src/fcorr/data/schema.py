@@ -1,4 +1,4 @@
-"""What a table looks like to the model: column kinds, categories, ranges. JSON in and out."""
+"""Schema: what the training table looked like, column by column. Plain data, JSON in and out."""
 
 import datetime
 import json
@@ -7,28 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
-import pyarrow.types as pat
+import numpy as np
+from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError, near_match
-from fcorr.data.tables import (
-    DATE_PARTS,
-    Category,
-    Table,
-    can_be_category,
-    has_more_values,
-    is_date,
-    is_number,
-    resolve_columns,
-    value_type,
-)
+from fcorr._core import InvalidInputError, html_table, near_match
+from fcorr.data.tables import DATE_PARTS, Category
 
-# ------------------------------ kinds
-# Kinds of columns: what the user says they are, and what their types say where the user is silent.
-#
-# A kind is ``"numeric"``, ``"categorical"``, ``"ordinal"``, ``"boolean"`` or ``"datetime"``; a
-# sequence of categories instead is an ordinal column with its order.
+if TYPE_CHECKING:
+    from fcorr.data.encode import SchemaDiff
+
+# ------------------------------------------------------------------------------ kinds of columns
 
 KindName = Literal["numeric", "categorical", "ordinal", "boolean", "datetime"]
 KINDS: tuple[KindName, ...] = get_args(KindName)
@@ -92,55 +82,6 @@ def _parse_kind(column: str | int, kind: Any) -> Kind:
     return Kind("ordinal", order)
 
 
-def find_kinds(table: Table, kinds: Kinds | None, sensitive: Sequence[str] = ()) -> dict[str, Kind]:
-    """Return the kind of every column: as told, else by its type.
-
-    Sensitive columns are categorical where both a category and a number would do: ordered
-    categories, and numbers that take few values, such as 0 and 1 for two sexes.
-    """
-    stated = resolve_kinds(table, kinds)
-    found = {}
-    for name in table.names:
-        if name in stated:
-            found[name] = stated[name]
-        elif name in sensitive:
-            found[name] = Kind(_sensitive_kind(table, name))
-        else:
-            found[name] = Kind(_kind_by_type(table, name))
-    return found
-
-
-def resolve_kinds(table: Table, kinds: Kinds | None) -> dict[str, Kind]:
-    """Return what the user says of columns, by name also where the table has none of its own."""
-    told = parse_kinds(kinds)
-    names = resolve_columns(table, list(told), "kinds")
-    return dict(zip(names, told.values(), strict=True))
-
-
-def _sensitive_kind(table: Table, name: str) -> KindName:
-    kind = _kind_by_type(table, name)
-    if kind == "numeric":
-        is_measured = has_more_values(table.columns[name], MAX_SENSITIVE_CATEGORIES)
-        return "numeric" if is_measured else "categorical"
-    return "categorical" if kind == "ordinal" else kind
-
-
-def _kind_by_type(table: Table, name: str) -> KindName:
-    dtype = table.columns[name].type
-    if name in table.ordinal:
-        return "ordinal"
-    if is_number(dtype):
-        return "numeric"
-    if is_date(value_type(dtype)):
-        return "datetime"
-    if can_be_category(dtype):
-        return "boolean" if pat.is_boolean(value_type(dtype)) else "categorical"
-    raise InvalidInputError(
-        f"Column {name!r} must hold numbers, text, booleans or dates, got {value_type(dtype)}. "
-        "Convert it to text or numbers first, or drop it."
-    )
-
-
 def as_boolean(value: Category) -> bool | None:
     """Read a boolean, 0, 1 or the text true or false as a boolean; anything else as None.
 
@@ -155,33 +96,43 @@ def as_boolean(value: Category) -> bool | None:
     return bool(value) if value in (0, 1) else None
 
 
-# ------------------------------ descriptions
-# What a column of each kind looked like in training, as plain data.
+def find_groups(values: NDArray[np.float64], edges: Sequence[float]) -> NDArray[np.intp]:
+    """Return the group of each number; of a missing one, the group after the last.
+
+    An edge belongs to the group above it.
+
+    Examples
+    --------
+    >>> find_groups(np.array([24.9, 25.0, 99.0, np.nan]), (25.0, 35.0))
+    array([0, 1, 2, 3])
+    """
+    groups = np.searchsorted(edges, values, side="right")
+    groups[np.isnan(values)] = len(edges) + 1
+    return groups
+
+
+# ------------------------------------------------------------------------------ columns
+
+
+class _IsFeature:
+    """A column that gives one feature: itself."""
+
+    @property
+    def features(self) -> tuple[Self, ...]:
+        """The features it gives: itself."""
+        return (self,)
 
 
 @dataclass(frozen=True)
-class CategoricalColumn:
+class CategoricalColumn(_IsFeature):
     """A column of categories. Code i stands for ``categories[i]``; ``None`` is "missing".
 
-    Categories that training saw in too few rows are pooled: they share one code, the last, and
-    are not listed.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    categories : tuple
-        Numbers by value, text in alphabetical order, "missing" last.
-    counts : tuple of int
-        Training rows of each category.
-    n_missing : int
-        Training rows without a value.
-    mode : int
-        Code of the most frequent category that is neither "missing" nor the pool: what a missing
-        value with no category of its own is taken for and, where there is no pool, an unseen
-        category.
-    n_pooled, n_pooled_rows : int
-        How many categories were pooled, and the training rows that hold them.
+    ``categories`` are numbers by value or text in alphabetical order, "missing" last; ``counts``
+    are the training rows of each. Categories that training saw in too few rows are pooled: they
+    share one code, the last, and are not listed; there are ``n_pooled``, in ``n_pooled_rows``.
+    ``mode`` is the code of the most frequent category that is neither "missing" nor the pool: what
+    a missing value with no category of its own is taken for and, where there is no pool, an unseen
+    category. ``n_missing`` training rows have no value.
     """
 
     name: str
@@ -214,48 +165,31 @@ class CategoricalColumn:
         return len(self.categories) + (self.n_pooled > 0)
 
     @property
-    def features(self) -> tuple["CategoricalColumn", ...]:
-        """The features it gives: itself."""
-        return (self,)
-
-    @property
     def labels(self) -> tuple[str, ...]:
         """What each code stands for, in words."""
         labels = ["missing" if c is None else str(c) for c in self.categories]
         return (*labels, *([f"other ({self.n_pooled} rare)"] if self.n_pooled else []))
 
-    def is_possible(self) -> bool:
-        """Tell whether some table could look like this."""
+    def _is_possible(self) -> bool:
         seen = [category for category in self.categories if category is not None]
         return (
             all(isinstance(category, Category) for category in self.categories)
             and all(isinstance(category, str) for category in seen) == self.is_text
             and len(set(self.categories)) == len(self.categories) == len(self.counts)
-            and are_counts(*self.counts, self.n_missing, self.n_pooled)
-            and are_counts(self.mode, self.n_pooled_rows - self.n_pooled)
+            and _are_counts(*self.counts, self.n_missing, self.n_pooled)
+            and _are_counts(self.mode, self.n_pooled_rows - self.n_pooled)
             and self.mode < len(seen)  # "missing" comes last
         )
 
 
 @dataclass(frozen=True)
-class BinnedColumn:
+class BinnedColumn(_IsFeature):
     """A column of numbers that are cut into groups. Code i stands for the i-th group from below.
 
-    Attributes
-    ----------
-    name : str
-        The column.
-    edges : tuple of float
-        Where one group ends and the next begins, which the edge itself belongs to.
-    counts : tuple of int
-        Training rows of each group and, where "missing" is a category, of the missing, last.
-    n_missing : int
-        Training rows without a value.
-    mode : int
-        Code of the most frequent group: what a missing value is taken for that has no category
-        of its own.
-    low, high : float
-        The smallest and the largest training value.
+    One group ends and the next begins at each of the ``edges``, which belongs to the group above.
+    ``counts`` are the training rows of each group and, where "missing" is a category, of the
+    missing, last. ``mode`` is the code of the most frequent group: what a missing value is taken
+    for that has no category of its own. ``low`` and ``high`` bound the training values.
     """
 
     name: str
@@ -280,11 +214,6 @@ class BinnedColumn:
         return n_groups if len(self.counts) > n_groups else None
 
     @property
-    def features(self) -> tuple["BinnedColumn", ...]:
-        """The features it gives: itself."""
-        return (self,)
-
-    @property
     def labels(self) -> tuple[str, ...]:
         """What each code stands for, in words."""
         # In all their digits: different groups must not share a label.
@@ -293,8 +222,7 @@ class BinnedColumn:
         labels = (f"below {edges[0]}", *inner, f"{edges[-1]} and above")
         return labels if self.missing is None else (*labels, "missing")
 
-    def is_possible(self) -> bool:
-        """Tell whether some table could look like this."""
+    def _is_possible(self) -> bool:
         n_groups = len(self.edges) + 1
         limits = (self.low, *self.edges, self.high)
         return (
@@ -303,13 +231,13 @@ class BinnedColumn:
             and all(low <= high for low, high in pairwise(limits))
             and len(set(self.edges)) == len(self.edges)
             and len(self.counts) in (n_groups, n_groups + 1)
-            and are_counts(*self.counts, self.n_missing, self.mode)
+            and _are_counts(*self.counts, self.n_missing, self.mode)
             and self.mode < n_groups
         )
 
 
 @dataclass(frozen=True)
-class NumericColumn:
+class NumericColumn(_IsFeature):
     """A column of numbers; ``mean`` and ``scale`` standardise it, ``low`` and ``high`` bound it."""
 
     name: str
@@ -322,17 +250,11 @@ class NumericColumn:
 
     kind: ClassVar[ColumnKind] = "numeric"
 
-    @property
-    def features(self) -> tuple["NumericColumn", ...]:
-        """The features it gives: itself."""
-        return (self,)
-
-    def is_possible(self) -> bool:
-        """Tell whether some table could look like this."""
+    def _is_possible(self) -> bool:
         return (
             self.low <= self.mean <= self.high
             and 0 < self.scale < math.inf
-            and are_counts(self.n_missing)
+            and _are_counts(self.n_missing)
         )
 
 
@@ -340,16 +262,8 @@ class NumericColumn:
 class OrdinalColumn:
     """A column of ordered categories, which the model sees as a number: the place in the order.
 
-    Attributes
-    ----------
-    name : str
-        The column.
-    categories : tuple
-        All categories in their order, also those that no training row has.
-    counts : tuple of int
-        Training rows of each.
-    position : NumericColumn
-        The place in the order, 0 for the first category.
+    ``categories`` are all in their order, also those that no training row has; ``counts`` are the
+    training rows of each; ``position`` describes the place in the order, 0 for the first.
     """
 
     name: str
@@ -374,14 +288,13 @@ class OrdinalColumn:
         """The feature it gives: the place in the order."""
         return (self.position,)
 
-    def is_possible(self) -> bool:
-        """Tell whether some table could look like this."""
+    def _is_possible(self) -> bool:
         return (
             all(isinstance(category, str | int | float) for category in self.categories)
             and len(set(self.categories)) == len(self.categories) == len(self.counts)
-            and are_counts(*self.counts)
+            and _are_counts(*self.counts)
             and self.position.name == self.name
-            and self.position.is_possible()
+            and self.position._is_possible()
         )
 
 
@@ -392,18 +305,7 @@ class DatetimeColumn:
     A column ``d`` gives the features ``d.year``, ``d.month`` (1 to 12), ``d.day_of_week`` (0 is
     Monday), ``d.hour`` and ``d.days`` (whole days since the first training date), but only those
     that vary in the training table: dates without a time of day have no hour. Times are those of
-    the column's time zone.
-
-    Attributes
-    ----------
-    name : str
-        The column.
-    first, last : str
-        The first and the last training date, in ISO 8601.
-    n_missing : int
-        Training rows without a date.
-    features : tuple of NumericColumn
-        The parts that vary.
+    the column's time zone. ``first`` and ``last`` are training dates in ISO 8601.
     """
 
     name: str
@@ -424,19 +326,16 @@ class DatetimeColumn:
         """The day from which days are counted."""
         return datetime.datetime.fromisoformat(self.first).date()
 
-    def is_possible(self) -> bool:
-        """Tell whether some table could look like this."""
+    def _is_possible(self) -> bool:
         first, last = map(datetime.datetime.fromisoformat, (self.first, self.last))
+        possible = {f"{self.name}.{part}" for part in DATE_PARTS}
         return (
             first <= last
             and len(self.features) > 0
-            and all(feature.name in self._possible_names() for feature in self.features)
-            and all(feature.is_possible() for feature in self.features)
-            and are_counts(self.n_missing)
+            and {feature.name for feature in self.features} <= possible
+            and all(feature._is_possible() for feature in self.features)
+            and _are_counts(self.n_missing)
         )
-
-    def _possible_names(self) -> list[str]:
-        return [f"{self.name}.{part}" for part in DATE_PARTS]
 
 
 CodedColumn = CategoricalColumn | BinnedColumn
@@ -454,7 +353,7 @@ _COLUMNS: dict[str, type[Column]] = {
 }
 
 
-def column_from_dict(data: dict[str, Any]) -> Column:
+def _column_from_dict(data: dict[str, Any]) -> Column:
     """Make a column's description from plain data, as its fields and its ``kind``."""
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
@@ -468,16 +367,29 @@ def column_from_dict(data: dict[str, Any]) -> Column:
     return _COLUMNS[data["kind"]](**fields)
 
 
-def are_counts(*values: int) -> bool:
-    """Tell whether all values are whole numbers of at least 0."""
+def _learnt(column: Column) -> str:
+    """Say in a few words what training learnt of a column."""
+    if isinstance(column, CodedColumn):
+        text = _first_few(column.labels, ", ")
+    elif isinstance(column, OrdinalColumn):
+        text = _first_few([str(category) for category in column.categories], " < ")
+    elif isinstance(column, DatetimeColumn):
+        text = f"{column.first} to {column.last}, as {', '.join(column.parts)}"
+    else:
+        text = f"{column.low:.10g} to {column.high:.10g}, mean {column.mean:.4g}"
+    return f"{text}; {column.n_missing:,} missing" if column.n_missing else text
+
+
+def _first_few(labels: Sequence[str], separator: str, limit: int = 8) -> str:
+    more = f" and {len(labels) - limit:,} more" if len(labels) > limit else ""
+    return separator.join(labels[:limit]) + more
+
+
+def _are_counts(*values: object) -> bool:
     return all(isinstance(value, int) and value >= 0 for value in values)
 
 
-# ------------------------------ schema
-# What a table looks like to the model: column kinds, categories, ranges. JSON in and out.
-
-if TYPE_CHECKING:
-    from fcorr.data.encode import SchemaDiff
+# ------------------------------------------------------------------------------ the schema
 
 
 @dataclass(frozen=True)
@@ -547,11 +459,6 @@ class Schema:
         return tuple(i for i, name in enumerate(self.feature_names) if name in sensitive)
 
     @property
-    def sensitive_features(self) -> tuple[str, ...]:
-        """Names of the features of sensitive columns, in the model's order."""
-        return tuple(self.feature_names[i] for i in self.sensitive_positions)
-
-    @property
     def text(self) -> tuple[str, ...]:
         """Names of the columns whose categories are text."""
         return tuple(c.name for c in self.columns if getattr(c, "is_text", False))
@@ -560,12 +467,6 @@ class Schema:
     def cardinalities(self) -> tuple[int, ...]:
         """Number of codes of each categorical feature."""
         return tuple(column.n_codes for column in self.categorical)
-
-    def with_roles(
-        self, *, target: str | None = None, weight: str | None = None, exposure: str | None = None
-    ) -> "Schema":
-        """Return the same schema with the names of the columns that are no features."""
-        return replace(self, target=target, weight=weight, exposure=exposure)
 
     def diff(self, X: Any, *, read_sensitive: bool = True) -> "SchemaDiff":
         """Compare a table with the training table.
@@ -596,6 +497,17 @@ class Schema:
 
         return compare(self, X, read_sensitive=read_sensitive)
 
+    def _repr_html_(self) -> str:
+        """Show a row for each column: its role, its kind, and what training learnt of it."""
+        rows: list[tuple[str, str, str, str]] = [
+            (c.name, "sensitive" if c.name in self.sensitive else "feature", c.kind, _learnt(c))
+            for c in self.columns
+        ]
+        roles = {"target": self.target, "weight": self.weight, "exposure": self.exposure}
+        rows += [(name, role, "", "") for role, name in roles.items() if name is not None]
+        caption = f"Schema of a training table of {self.n_rows:,} rows"
+        return html_table(caption, ("column", "role", "kind", "in training"), rows)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain data, ready for JSON."""
         columns = [{"kind": column.kind, **asdict(column)} for column in self.columns]
@@ -607,7 +519,7 @@ class Schema:
 
         Data that no table could have given, as in a damaged file, raises an error.
         """
-        columns = tuple(column_from_dict(column) for column in data["columns"])
+        columns = tuple(_column_from_dict(column) for column in data["columns"])
         schema = cls(**{**data, "columns": columns, "sensitive": tuple(data["sensitive"])})
         if not schema._is_possible():
             raise InvalidInputError("A schema must describe a table, this one contradicts itself.")
@@ -650,6 +562,6 @@ class Schema:
             and set(self._by_name).issuperset(self.sensitive)
             and all(role is None or isinstance(role, str) for role in roles)
             and self.exposure not in self._by_name
-            and are_counts(self.n_rows)
-            and all(column.is_possible() for column in self.columns)
+            and _are_counts(self.n_rows)
+            and all(column._is_possible() for column in self.columns)
         )

@@ -1,9 +1,14 @@
-"""A table in: pandas, polars, pyarrow, numpy or nested lists, seen as named Arrow columns."""
+"""Tables: pandas, polars, pyarrow, numpy or nested lists, seen as named Arrow columns.
+
+Then one column at a time: as numbers, as distinct categories, as dates. Columns are read in blocks,
+so that what a column becomes on its way takes little memory beside the array it ends in.
+"""
 
 import datetime
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
@@ -16,18 +21,182 @@ from numpy.typing import NDArray
 
 from fcorr._core import InvalidInputError, enumerate_some, near_match
 
-# ------------------------------ columns
-# One Arrow column at a time: what its values are, numbers as float64, and what to say if not.
-#
-# Columns are read in blocks, so that what a column becomes on its way takes little memory beside
-# the array it ends in.
-
 Category = str | int | float | bool | None
 """A category's value; ``None`` stands for "missing"."""
 
 LARGEST = float(np.finfo(np.float32).max)
 BLOCK = 65_536
 """Rows that are converted at a time."""
+
+# ------------------------------------------------------------------------------ whole tables
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns of one length. ``named`` is False where the names were made up (x0, x1, …).
+
+    ``ordinal`` names the columns whose type says that its categories are ordered: an ordered
+    Categorical of pandas, an ordered dictionary of Arrow. An Enum of polars lists its categories
+    in some order, but need not mean it.
+    """
+
+    columns: dict[str, pa.ChunkedArray]
+    n_rows: int
+    named: bool
+    ordinal: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, in the table's order."""
+        return tuple(self.columns)
+
+    def renamed(self, names: Sequence[str]) -> "Table":
+        """Return the same columns, in their order, under other names."""
+        new = dict(zip(self.names, names, strict=True))
+        columns = {new[name]: column for name, column in self.columns.items()}
+        ordinal = frozenset(new[name] for name in self.ordinal)
+        return Table(columns, self.n_rows, named=True, ordinal=ordinal)
+
+
+def read_table(X: Any, *, unread: Collection[str] = ()) -> Table:
+    """See X as a :class:`Table`.
+
+    Parameters
+    ----------
+    X : dataframe (pandas, polars, pyarrow), 2-D array or nested sequence
+        Columns without a name are called x0, x1, …
+    unread : collection of str
+        Columns of a dataframe to leave out, whatever they hold.
+
+    Raises
+    ------
+    InvalidInputError
+        X has no rows or no columns, two columns of one name, or is not a table at all.
+
+    Examples
+    --------
+    >>> read_table([[1, "a"], [2, "b"]]).names
+    ('x0', 'x1')
+    """
+    if isinstance(X, nw.LazyFrame) or type(X).__name__ == "LazyFrame":
+        raise InvalidInputError("X must be in memory, got a lazy frame. Call X.collect() first.")
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise TypeError("X must be dense, got a sparse matrix. Call X.toarray() first.")
+    if isinstance(X, str | bytes):
+        raise InvalidInputError(
+            f"X must be a table, got the text {X!r}. Read the file first, or use `fcorr train`."
+        )
+    table = _from_frame(X, unread) if _is_frame(X) else _from_array(X)
+    n_columns = len(table.columns)
+    if table.n_rows == 0 or n_columns == 0:
+        empty = "0 sample(s)" if table.n_rows == 0 else "0 feature(s)"
+        raise InvalidInputError(
+            f"X must have at least one row and one column, got {empty} "
+            f"(shape=({table.n_rows}, {n_columns})) while a minimum of 1 is required. "
+            "Check the filter or the file that made it."
+        )
+    return table
+
+
+def _is_frame(X: object) -> bool:
+    if isinstance(X, pa.RecordBatch):
+        return True
+    try:
+        return isinstance(nw.from_native(X, pass_through=True), nw.DataFrame)
+    except DuplicateError:  # only a frame repeats a column's name; read_table says which
+        return True
+
+
+def _from_frame(X: Any, unread: Collection[str]) -> Table:
+    if isinstance(X, pa.RecordBatch):
+        X = pa.Table.from_batches([X])
+    names = [str(name) for name in (X.column_names if isinstance(X, pa.Table) else X.columns)]
+    refuse_repeated(names)
+    if not isinstance(X, pa.Table) and list(X.columns) != names:
+        X = X.set_axis(names, axis=1)  # a pandas frame whose labels are not text
+    names = [name for name in names if name not in unread]
+    frame = nw.from_native(X, eager_only=True)
+    if isinstance(X, pa.Table):  # narwhals would copy its columns, to make each one chunk
+        columns = {name: X.column(name) for name in names}
+    else:
+        columns = {name: _to_arrow(name, frame.get_column(name).to_arrow) for name in names}
+    is_ordered = not frame.implementation.is_polars()
+    ordinal = {n for n, c in columns.items() if is_ordered and getattr(c.type, "ordered", False)}
+    return Table(columns, n_rows=len(frame), named=True, ordinal=frozenset(ordinal))
+
+
+def _from_array(X: Any) -> Table:
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"X must be a table with all rows of one length ({error}). "
+            "Pass a dataframe or a 2D array."
+        ) from error
+    if array.dtype.kind == "U" and not isinstance(X, np.ndarray):
+        # numpy turns a list with some text into text altogether, its numbers and NaN as well.
+        array = np.asarray(X, dtype=object)
+    if array.ndim != 2:
+        raise InvalidInputError(
+            f"Expected 2D array, got {array.ndim}D array instead: shape={array.shape}. Reshape "
+            "your data either using X.reshape(-1, 1) if it has one feature or X.reshape(1, -1) "
+            "if it is one row."
+        )
+    if array.dtype.kind == "c":
+        raise InvalidInputError(
+            "Complex data not supported: X must hold real numbers or text. Pass X.real."
+        )
+    columns = {
+        f"x{i}": _to_arrow(f"x{i}", partial(pa.array, values, from_pandas=True))
+        for i, values in enumerate(array.T)
+    }
+    return Table(columns, n_rows=len(array), named=False)
+
+
+def _to_arrow(name: str, convert: Callable[[], Any]) -> pa.ChunkedArray:
+    try:
+        values = convert()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InvalidInputError(
+            f"Column {name!r} must hold one kind of value, numbers or text ({error}). "
+            "Convert the column before the fit, for example with .astype(str)."
+        ) from error
+    return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+
+
+def refuse_repeated(names: Sequence[str]) -> None:
+    """Raise an :class:`InvalidInputError` where two columns share a name."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InvalidInputError(
+            f"Column names must differ, got {enumerate_some(repeated)} more than once. "
+            "Rename or drop the repeated columns."
+        )
+
+
+def resolve_columns(table: Table, columns: Sequence[str | int], argument: str) -> list[str]:
+    """Turn names, or positions where there are no names, into names."""
+    resolved = []
+    for column in columns:
+        if isinstance(column, str) and column in table.columns:
+            resolved.append(column)
+        elif not table.named and column in range(len(table.names)):
+            resolved.append(table.names[int(column)])
+        else:
+            raise InvalidInputError(
+                f"{argument} must name columns of X, got {column!r}."
+                f"{near_match(str(column), table.names)} X has {enumerate_some(table.names, 8)}."
+            )
+    repeated = [name for name, count in Counter(resolved).items() if count > 1]
+    if repeated:
+        raise InvalidInputError(
+            f"{argument} must name each column once, got {enumerate_some(repeated)} twice. "
+            "Drop the repetition."
+        )
+    return resolved
+
+
+# ------------------------------------------------------------------------------ what columns hold
 
 
 class ColumnError(InvalidInputError):
@@ -48,18 +217,17 @@ def value_type(dtype: pa.DataType) -> pa.DataType:
 
 
 def is_number(dtype: pa.DataType) -> bool:
-    """Tell whether a column's values are numbers."""
-    return any(is_kind(dtype) for is_kind in (pat.is_integer, pat.is_floating, pat.is_decimal))
+    """Tell whether a type is one of numbers."""
+    return bool(pat.is_integer(dtype) or pat.is_floating(dtype) or pat.is_decimal(dtype))
 
 
 def is_text(dtype: pa.DataType) -> bool:
-    """Tell whether a column's values are text."""
-    texts = (pat.is_string, pat.is_large_string, pat.is_string_view)
-    return any(is_kind(dtype) for is_kind in texts)
+    """Tell whether a type is one of text."""
+    return bool(pat.is_string(dtype) or pat.is_large_string(dtype) or pat.is_string_view(dtype))
 
 
 def is_date(dtype: pa.DataType) -> bool:
-    """Tell whether a column's values are dates, with or without the time of day."""
+    """Tell whether a type is one of dates, with or without the time of day."""
     return bool(pat.is_date(dtype) or pat.is_timestamp(dtype))
 
 
@@ -74,6 +242,42 @@ def name_values(dtype: pa.DataType) -> str:
     kind = value_type(dtype)
     words = {"numbers": is_number, "text": is_text, "dates": is_date, "booleans": pat.is_boolean}
     return next((word for word, is_kind in words.items() if is_kind(kind)), str(kind))
+
+
+def refuse_values(
+    name: str,
+    expected: str,
+    column: pa.ChunkedArray,
+    remedy: str,
+    first_row: int = 0,
+    readable_as: pa.DataType | None = None,
+) -> NoReturn:
+    """Raise the error that names the first value, or the first that cannot be read as a type."""
+    row, value = _first_bad(column, readable_as)
+    shown = repr(value) if isinstance(value, str | int | float | None) else str(value)
+    raise ColumnError(
+        f"Column {name!r} must hold {expected}, got {name_values(column.type)}: {shown} in row "
+        f"{first_row + row}",
+        f"{remedy}.",
+    )
+
+
+def _first_bad(column: pa.ChunkedArray, dtype: pa.DataType | None) -> tuple[int, object]:
+    for row, scalar in enumerate(column):
+        value = scalar.as_py()
+        if value is None:
+            continue
+        try:
+            if dtype is not None:
+                pa.scalar(value).cast(dtype)
+                continue
+        except (pa.ArrowException, TypeError):
+            pass
+        return row, value
+    return 0, None
+
+
+# ------------------------------------------------------------------------------ numbers
 
 
 def blocks(column: pa.ChunkedArray) -> Iterator[tuple[int, pa.ChunkedArray]]:
@@ -93,7 +297,7 @@ def to_numbers(name: str, column: pa.ChunkedArray, first_row: int = 0) -> NDArra
         refuse_values(name, "numbers", column, remedy, first_row)
     try:
         # Not a safe cast, which would refuse integers that float64 has to round.
-        values: NDArray[np.float64] = decode(column).cast(pa.float64(), safe=False).to_numpy()
+        values: NDArray[np.float64] = _decode(column).cast(pa.float64(), safe=False).to_numpy()
     except pa.ArrowException:
         refuse_values(name, "numbers", column, remedy, first_row, readable_as=pa.float64())
     # NaN compares false, so only what is truly out of range is found.
@@ -108,64 +312,14 @@ def to_numbers(name: str, column: pa.ChunkedArray, first_row: int = 0) -> NDArra
     return values
 
 
-def decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column's values without a dictionary, text in a type that every kernel reads."""
-    if pat.is_dictionary(column.type):
-        kind = column.type.value_type
-        return column.cast(pa.large_string() if pat.is_string_view(kind) else kind)
-    return plain_text(column)
+def _decode(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return values without a dictionary, text in a type that every kernel reads."""
+    kind = value_type(values.type)
+    plain = pa.large_string() if pat.is_string_view(kind) else kind
+    return values if values.type == plain else values.cast(plain)
 
 
-def plain_text(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return views of text as text: few kernels read views."""
-    return values.cast(pa.large_string()) if pat.is_string_view(values.type) else values
-
-
-def refuse_values(
-    name: str,
-    expected: str,
-    column: pa.ChunkedArray,
-    remedy: str,
-    first_row: int = 0,
-    readable_as: pa.DataType | None = None,
-) -> NoReturn:
-    """Raise the error that names the first value, or the first that cannot be read as a type."""
-    row, value = _first_bad(column, readable_as)
-    raise ColumnError(
-        f"Column {name!r} must hold {expected}, got {name_values(column.type)}: "
-        f"{value!r} in row {first_row + row}",
-        f"{remedy}.",
-    )
-
-
-def _first_bad(column: pa.ChunkedArray, dtype: pa.DataType | None) -> tuple[int, object]:
-    for row, scalar in enumerate(column):
-        if not scalar.is_valid:
-            continue
-        value = scalar.as_py()
-        if dtype is None:
-            return row, _shown(value)
-        try:
-            pa.scalar(value).cast(dtype)
-        except (pa.ArrowException, TypeError):
-            return row, _shown(value)
-    return 0, None
-
-
-class _Verbatim(str):
-    """Text that messages show without quotes."""
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def _shown(value: object) -> object:
-    is_plain = isinstance(value, str | int | float | bool)
-    return value if is_plain else _Verbatim(value)
-
-
-# ------------------------------ distinct
-# Categories: a column as its distinct values, and each row's position among them.
+# ------------------------------------------------------------------------------ categories
 
 
 @dataclass(frozen=True)
@@ -234,7 +388,7 @@ def find_distinct(name: str, column: pa.ChunkedArray) -> Distinct:
             "Convert it to text first.",
         ) from error
     dictionary = column.chunk(0).dictionary if column.num_chunks else pa.nulls(0)
-    return Distinct(plain_text(dictionary), [chunk.indices for chunk in column.chunks])
+    return Distinct(_decode(dictionary), [chunk.indices for chunk in column.chunks])
 
 
 def has_more_values(column: pa.ChunkedArray, limit: int) -> bool:
@@ -250,35 +404,24 @@ def has_more_values(column: pa.ChunkedArray, limit: int) -> bool:
     return False
 
 
-def declared_order(column: pa.ChunkedArray) -> list[Category] | None:
-    """Return the categories in the order that the column's type declares, if it does."""
-    if not (pat.is_dictionary(column.type) and column.type.ordered and column.num_chunks):
-        return None
-    order: list[Category] = column.unify_dictionaries().chunk(0).dictionary.to_pylist()
-    return order
-
-
 def _is_clean_dictionary(column: pa.ChunkedArray) -> bool:
     """Tell whether a dictionary's values are distinct, and none of them is missing."""
-    if not pat.is_dictionary(column.type):
-        return False
-    kind = column.type.value_type
-    if pat.is_floating(kind) or pat.is_decimal(kind):
+    kind = value_type(column.type)
+    if not pat.is_dictionary(column.type) or pat.is_floating(kind) or pat.is_decimal(kind):
         return False
     dictionaries = [chunk.dictionary for chunk in column.chunks]
     return all(d.null_count == 0 and len(pc.unique(d)) == len(d) for d in dictionaries)
 
 
 def _as_categories(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    column = decode(column) if pat.is_dictionary(column.type) else column
+    column = _decode(column) if pat.is_dictionary(column.type) else column
     if not (pat.is_floating(column.type) or pat.is_decimal(column.type)):
         return column
     numbers = pc.add(column.cast(pa.float64()), 0.0)  # −0 is 0
     return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
 
 
-# ------------------------------ dates
-# Dates: any Arrow type of them as local time, and the numbers they are taken apart into.
+# ------------------------------------------------------------------------------ dates
 
 DATE_PARTS = ("year", "month", "day_of_week", "hour", "days")
 """What a date is taken apart into: ``days`` counts whole days, the week begins on Monday (0)."""
@@ -292,27 +435,13 @@ def to_timestamps(name: str, column: pa.ChunkedArray, first_row: int = 0) -> pa.
         refuse_values(name, "dates", column, remedy, first_row)
     local = pa.timestamp("us")
     try:
-        decoded = decode(column)
+        decoded = _decode(column)
         if pat.is_timestamp(kind) and kind.tz is not None:
             # Hours and days are those of the clock on the wall, not those of Greenwich.
             decoded = pc.local_timestamp(decoded)
         return decoded.cast(local, safe=False)
     except pa.ArrowException:
         refuse_values(name, "dates", column, remedy, first_row, readable_as=local)
-
-
-def date_range(
-    name: str, timestamps: pa.ChunkedArray
-) -> tuple[datetime.datetime, datetime.datetime]:
-    """Return the first and the last date of a column that has some."""
-    found = pc.min_max(timestamps)
-    try:
-        return found["min"].as_py(), found["max"].as_py()
-    except (ValueError, OverflowError) as error:
-        raise ColumnError(
-            f"Column {name!r} must hold dates of the years 1 to 9999 ({error})",
-            "Correct these dates, or make them missing.",
-        ) from error
 
 
 def date_part(part: str, timestamps: pa.ChunkedArray, origin: datetime.date) -> NDArray[np.float64]:
@@ -323,192 +452,3 @@ def date_part(part: str, timestamps: pa.ChunkedArray, origin: datetime.date) -> 
     else:
         values = getattr(pc, part)(timestamps)
     return values.cast(pa.float64()).to_numpy()
-
-
-# ------------------------------ tables
-# A table in: pandas, polars, pyarrow, numpy or nested lists, seen as named Arrow columns.
-
-
-@dataclass(frozen=True)
-class Table:
-    """Named columns of one length. ``named`` is False where the names were made up (x0, x1, …).
-
-    ``ordinal`` names the columns whose type says that its categories are ordered: an ordered
-    Categorical of pandas, an ordered dictionary of Arrow. An Enum of polars lists its categories
-    in some order, but need not mean it.
-    """
-
-    columns: dict[str, pa.ChunkedArray]
-    n_rows: int
-    named: bool
-    ordinal: frozenset[str] = frozenset()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Column names, in the table's order."""
-        return tuple(self.columns)
-
-    def renamed(self, names: Sequence[str]) -> "Table":
-        """Return the same columns, in their order, under other names."""
-        new = dict(zip(self.names, names, strict=True))
-        columns = {new[name]: column for name, column in self.columns.items()}
-        ordinal = frozenset(new[name] for name in self.ordinal)
-        return Table(columns, self.n_rows, named=True, ordinal=ordinal)
-
-
-def is_frame(X: object) -> bool:
-    """Tell whether X is a dataframe, which brings its own column names."""
-    if isinstance(X, pa.RecordBatch):
-        return True
-    try:
-        seen = nw.from_native(X, pass_through=True)
-    except DuplicateError:  # only a frame repeats a column's name; read_table says which
-        return True
-    return isinstance(seen, nw.DataFrame | nw.LazyFrame)
-
-
-def read_table(X: Any, *, unread: Collection[str] = ()) -> Table:
-    """See X as a :class:`Table`.
-
-    Parameters
-    ----------
-    X : dataframe (pandas, polars, pyarrow), 2-D array or nested sequence
-        Columns without a name are called x0, x1, …
-    unread : collection of str
-        Columns of a dataframe to leave out, whatever they hold.
-
-    Raises
-    ------
-    InvalidInputError
-        X has no rows or no columns, two columns of one name, or is not a table at all.
-
-    Examples
-    --------
-    >>> read_table([[1, "a"], [2, "b"]]).names
-    ('x0', 'x1')
-    """
-    _refuse_what_is_not_a_table(X)
-    table = _from_frame(X, unread) if is_frame(X) else _from_array(X)
-    n_columns = len(table.columns)
-    if table.n_rows == 0 or n_columns == 0:
-        empty = "0 sample(s)" if table.n_rows == 0 else "0 feature(s)"
-        raise InvalidInputError(
-            f"X must have at least one row and one column, got {empty} "
-            f"(shape=({table.n_rows}, {n_columns})) while a minimum of 1 is required. "
-            "Check the filter or the file that made it."
-        )
-    return table
-
-
-def _refuse_what_is_not_a_table(X: Any) -> None:
-    if isinstance(X, nw.LazyFrame) or type(X).__name__ == "LazyFrame":
-        raise InvalidInputError("X must be in memory, got a lazy frame. Call X.collect() first.")
-    if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise TypeError("X must be dense, got a sparse matrix. Call X.toarray() first.")
-    if isinstance(X, str | bytes):
-        raise InvalidInputError(
-            f"X must be a table, got the text {X!r}. Read the file first, or use `fcorr train`."
-        )
-
-
-def _from_frame(X: Any, unread: Collection[str]) -> Table:
-    if isinstance(X, pa.RecordBatch):
-        X = pa.Table.from_batches([X])
-    names = [str(name) for name in (X.column_names if isinstance(X, pa.Table) else X.columns)]
-    refuse_repeated(names)
-    if not isinstance(X, pa.Table) and list(X.columns) != names:
-        X = X.set_axis(names, axis=1)  # a pandas frame whose labels are not text
-    names = [name for name in names if name not in unread]
-    frame = nw.from_native(X, eager_only=True)
-    if isinstance(X, pa.Table):  # narwhals would copy its columns, to make each one chunk
-        columns = {name: X.column(name) for name in names}
-    else:
-        columns = {name: _column_to_arrow(frame.get_column(name)) for name in names}
-    is_ordered = not frame.implementation.is_polars()
-    ordinal = {n for n, c in columns.items() if is_ordered and getattr(c.type, "ordered", False)}
-    return Table(columns, n_rows=len(frame), named=True, ordinal=frozenset(ordinal))
-
-
-def resolve_columns(table: Table, columns: Sequence[str | int], argument: str) -> list[str]:
-    """Turn names, or positions where there are no names, into names."""
-    resolved = []
-    for column in columns:
-        if isinstance(column, str) and column in table.columns:
-            resolved.append(column)
-        elif not table.named and column in range(len(table.names)):
-            resolved.append(table.names[int(column)])
-        else:
-            raise InvalidInputError(
-                f"{argument} must name columns of X, got {column!r}."
-                f"{near_match(str(column), table.names)} X has {enumerate_some(table.names, 8)}."
-            )
-    repeated = [name for i, name in enumerate(resolved) if name in resolved[:i]]
-    if repeated:
-        raise InvalidInputError(
-            f"{argument} must name each column once, got {enumerate_some(repeated)} twice. "
-            "Drop the repetition."
-        )
-    return resolved
-
-
-def refuse_repeated(names: Sequence[str]) -> None:
-    """Raise an :class:`InvalidInputError` where two columns share a name."""
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise InvalidInputError(
-            f"Column names must differ, got {enumerate_some(repeated)} more than once. "
-            "Rename or drop the repeated columns."
-        )
-
-
-def _column_to_arrow(column: nw.Series[Any]) -> pa.ChunkedArray:
-    try:
-        array = column.to_arrow()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise _mixed_column(column.name, error) from error
-    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-
-
-def _from_array(X: Any) -> Table:
-    array = _to_array(X)
-    if array.ndim != 2:
-        raise InvalidInputError(
-            f"Expected 2D array, got {array.ndim}D array instead: shape={array.shape}. Reshape "
-            "your data either using X.reshape(-1, 1) if it has one feature or X.reshape(1, -1) "
-            "if it is one row."
-        )
-    if array.dtype.kind == "c":
-        raise InvalidInputError(
-            "Complex data not supported: X must hold real numbers or text. Pass X.real."
-        )
-    names = [f"x{i}" for i in range(array.shape[1])]
-    columns = {name: _values_to_arrow(name, array[:, i]) for i, name in enumerate(names)}
-    return Table(columns, n_rows=len(array), named=False)
-
-
-def _to_array(X: Any) -> NDArray[Any]:
-    try:
-        array = np.asarray(X)
-    except ValueError as error:
-        raise InvalidInputError(
-            f"X must be a table with all rows of one length ({error}). "
-            "Pass a dataframe or a 2D array."
-        ) from error
-    if array.dtype.kind == "U" and not isinstance(X, np.ndarray):
-        # numpy turns a list with some text into text altogether, its numbers and NaN as well.
-        return np.asarray(X, dtype=object)
-    return array
-
-
-def _values_to_arrow(name: str, values: NDArray[Any]) -> pa.ChunkedArray:
-    try:
-        return pa.chunked_array([pa.array(values, from_pandas=True)])
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise _mixed_column(name, error) from error
-
-
-def _mixed_column(name: str, error: Exception) -> InvalidInputError:
-    return InvalidInputError(
-        f"Column {name!r} must hold one kind of value, numbers or text ({error}). "
-        "Convert the column before the fit, for example with .astype(str)."
-    )

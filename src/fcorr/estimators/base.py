@@ -17,11 +17,18 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fcorr._core import InvalidInputError, RandomState, draw_seed, show_progress
-from fcorr.data.encode import EncodedTable, compare, encode, read_exposure
+from fcorr.data.encode import (
+    EncodedTable,
+    Outcomes,
+    column_name,
+    compare,
+    encode,
+    read_exposure,
+    read_outcomes,
+)
 from fcorr.data.infer import Bins, MinCategoryRows, infer_schema
 from fcorr.data.schema import Kinds, Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
-from fcorr.data.targets import Outcomes, column_name, read_outcomes
 from fcorr.estimators.invariance import Invariance, Portfolio, number_grid
 from fcorr.estimators.matrix import FeatureMatrix
 from fcorr.estimators.options import (

@@ -11,9 +11,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from fcorr._core import InvalidInputError, RandomState, enumerate_some
+from fcorr.data.encode import Outcomes
 from fcorr.data.infer import Bins, MinCategoryRows
 from fcorr.data.schema import Kinds
-from fcorr.data.targets import Outcomes
 from fcorr.estimators.balance import class_shift, softmax
 from fcorr.estimators.base import BaseFCorr, Columns
 from fcorr.estimators.invariance import Invariance

@@ -10,9 +10,9 @@ from sklearn.base import RegressorMixin
 from torch import Tensor
 
 from fcorr._core import InvalidInputError, RandomState
+from fcorr.data.encode import Outcomes
 from fcorr.data.infer import Bins, MinCategoryRows
 from fcorr.data.schema import Kinds
-from fcorr.data.targets import Outcomes
 from fcorr.estimators.balance import log_shift, mean_shift
 from fcorr.estimators.base import BaseFCorr, Columns
 from fcorr.estimators.invariance import Invariance

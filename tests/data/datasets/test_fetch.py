@@ -16,7 +16,7 @@ from fcorr.data import (
     load_bemtpl97,
     load_fremtpl2,
 )
-from fcorr.data.datasets import adult, bemtpl97, fremtpl2
+from fcorr.data.datasets import adult, motor
 from fcorr.data.datasets._dataset import DownloadError
 
 
@@ -68,7 +68,7 @@ def test_fremtpl2(real_data, server, tmp_path, monkeypatch):
         }
         content = as_parquet(pa.table(columns).take(order))
         urls[name] = server.offer(f"/{name}.pq", content)
-    monkeypatch.setattr(fremtpl2, "_URLS", urls)
+    monkeypatch.setattr(motor, "_FRE_URLS", urls)
     assert fetch_fremtpl2(data_home=tmp_path, verbose=False) == tmp_path / "freMTPL2"
     fetched, original = load_fremtpl2(data_home=tmp_path), load_fremtpl2(data_home=real_data)
     for part, reference in ((fetched.train, original.train), (fetched.test, original.test)):
@@ -87,13 +87,13 @@ def quoted(column):
         (b"no Parquet", "Parquet magic bytes not found"),
         (as_parquet(pa.table({"IDpol": [1]})), "must have the published columns, 'Exposure'"),
         (
-            as_parquet(pa.table({name: [1] for name in fremtpl2._COLUMNS["freMTPL2freq"]})),
+            as_parquet(pa.table({name: [1] for name in motor._FRE_COLUMNS["freMTPL2freq"]})),
             "freMTPL2freq must have 678,013 rows, got 1.",
         ),
     ],
 )
 def test_fremtpl2_refuses_another_file(server, tmp_path, monkeypatch, content, reason):
-    monkeypatch.setattr(fremtpl2, "_URLS", {"freMTPL2freq": server.offer("/f.pq", content)})
+    monkeypatch.setattr(motor, "_FRE_URLS", {"freMTPL2freq": server.offer("/f.pq", content)})
     with pytest.raises(DownloadError) as caught:
         fetch_fremtpl2(data_home=tmp_path, verbose=False)
     assert reason in str(caught.value)
@@ -108,15 +108,15 @@ def test_fremtpl2_refuses_another_file(server, tmp_path, monkeypatch, content, r
 def test_bemtpl97(real_data, server, tmp_path, monkeypatch):
     # What reading R's format gives is tested on its own; here it is what surrounds it.
     table = pa_parquet.read_table(real_data / "beMTPL97" / "beMTPL97.parquet")
-    monkeypatch.setattr(bemtpl97, "_URL", server.offer("/beMTPL97.rda", b"R's bytes"))
-    monkeypatch.setattr(bemtpl97, "read_rda", lambda content, name: table)
+    monkeypatch.setattr(motor, "_BE_URL", server.offer("/beMTPL97.rda", b"R's bytes"))
+    monkeypatch.setattr(motor, "read_rda", lambda content, name: table)
     assert fetch_bemtpl97(data_home=tmp_path, verbose=False) == tmp_path / "beMTPL97"
     fetched, original = load_bemtpl97(data_home=tmp_path), load_bemtpl97(data_home=real_data)
     assert fetched.train.X.equals(original.train.X)
 
 
 def test_bemtpl97_says_how_to_export_it(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(bemtpl97, "_URL", server.offer("/beMTPL97.rda", b"<html>"))
+    monkeypatch.setattr(motor, "_BE_URL", server.offer("/beMTPL97.rda", b"<html>"))
     with pytest.raises(DownloadError) as caught:
         fetch_bemtpl97(data_home=tmp_path, verbose=False)
     assert "is not beMTPL97 (An .rda file with the data frame 'beMTPL97' was" in str(caught.value)
@@ -131,12 +131,12 @@ def test_bemtpl97_says_how_to_export_it(server, tmp_path, monkeypatch):
     ("fetch", "module", "name"),
     [
         (fetch_adult, adult, "_URL"),
-        (fetch_fremtpl2, fremtpl2, "_URLS"),
-        (fetch_bemtpl97, bemtpl97, "_URL"),
+        (fetch_fremtpl2, motor, "_FRE_URLS"),
+        (fetch_bemtpl97, motor, "_BE_URL"),
     ],
 )
 def test_without_a_network(fetch, module, name, tmp_path, monkeypatch, closed_port):
-    monkeypatch.setattr(module, name, {"freMTPL2freq": closed_port} if "S" in name else closed_port)
+    monkeypatch.setattr(module, name, {"freMTPL2freq": closed_port} if name == "_FRE_URLS" else closed_port)
     with pytest.raises(DownloadError, match=r"could not be downloaded \(.*refused") as caught:
         fetch(data_home=tmp_path, verbose=False)
     assert str(tmp_path) in str(caught.value)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fcorr._core import InvalidInputError, folders
+from fcorr import _core
+from fcorr._core import InvalidInputError
 from fcorr.data import (
     fetch_baf,
     load_adult,
@@ -35,7 +36,7 @@ def test_argument_then_variable_then_cache(monkeypatch, tmp_path):
     assert data_folder() == tmp_path / "variable"
     monkeypatch.setenv("FCORR_DATA", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(folders.sys, "platform", "linux")
+    monkeypatch.setattr(_core.sys, "platform", "linux")
     assert data_folder() == tmp_path / "cache" / "fcorr"
 
 
@@ -53,7 +54,7 @@ def test_user_cache(monkeypatch, tmp_path, platform, variable, expected):
         monkeypatch.delenv(name, raising=False)
     if variable:
         monkeypatch.setenv(variable, str(tmp_path / "chosen"))
-    monkeypatch.setattr(folders.sys, "platform", platform)
+    monkeypatch.setattr(_core.sys, "platform", platform)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     assert data_folder() == tmp_path / expected
 

@@ -17,8 +17,7 @@ from fcorr.data import (
     load_fremtpl2,
     make_bank_fraud,
 )
-from fcorr.data.datasets.bemtpl97 import _is_test
-from fcorr.data.datasets.fremtpl2 import _sample_as_in_r
+from fcorr.data.datasets.motor import _is_test, _sample_as_in_r
 from fcorr.metrics import poisson_deviance
 
 LOADERS = [load_adult, load_fremtpl2, load_bemtpl97]

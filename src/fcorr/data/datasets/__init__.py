@@ -7,8 +7,12 @@ The folder is `data_home`, else the one that the environment variable ``FCORR_DA
 from fcorr.data.datasets._dataset import Dataset, Part
 from fcorr.data.datasets.adult import fetch_adult, load_adult
 from fcorr.data.datasets.baf import fetch_baf, load_baf
-from fcorr.data.datasets.bemtpl97 import fetch_bemtpl97, load_bemtpl97
-from fcorr.data.datasets.fremtpl2 import fetch_fremtpl2, load_fremtpl2
+from fcorr.data.datasets.motor import (
+    fetch_bemtpl97,
+    fetch_fremtpl2,
+    load_bemtpl97,
+    load_fremtpl2,
+)
 
 __all__ = [
     "Dataset",

@@ -1,13 +1,10 @@
-"""What every loader returns: two parts of one table, and where it comes from."""
+"""Data sets: where their files lie, how they are downloaded, and what every loader returns."""
 
-import contextlib
-import hashlib
-import http.client
+import logging
 import os
 import sys
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Collection, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,169 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError, enumerate_some, user_cache, write_atomically
-from fcorr._version import __version__
+from fcorr._core import InvalidInputError, enumerate_some, require, user_cache, write_atomically
 from fcorr.data.generators._draws import FrameName, convert_table
 
-# ------------------------------ folder
-# Where data sets lie, and what is said when one does not.
-
 DataHome = str | os.PathLike[str] | None
-VARIABLE = "FCORR_DATA"
-
-
-def data_folder(data_home: DataHome = None) -> Path:
-    """Return `data_home`, else the folder that FCORR_DATA names, else one in the user's cache.
-
-    Examples
-    --------
-    >>> data_folder("my_data").name
-    'my_data'
-    """
-    chosen = data_home if data_home is not None else os.environ.get(VARIABLE)
-    return Path(chosen).expanduser() if chosen else user_cache()
-
-
-def find_file(
-    folder: str, names: Sequence[str], *, data_home: DataHome, loader: str, way_out: str
-) -> Path:
-    """Return the first of some files that is there.
-
-    Parameters
-    ----------
-    folder : str
-        The data set's own folder in the data folder.
-    names : sequence of str
-        Names that the file may have there, the usual one first.
-    data_home : path-like or None
-        What the user passed as the data folder.
-    loader : str
-        The function that looks for the file; an error starts with its name.
-    way_out : str
-        What to do, as the error's second sentence.
-
-    Raises
-    ------
-    FileNotFoundError
-        None of the files is there; the message says where they were looked for.
-    """
-    home = data_folder(data_home)
-    for name in names:
-        if (home / folder / name).is_file():
-            return home / folder / name
-    raise FileNotFoundError(
-        f"{loader} needs {folder}/{names[0]}, which is not in {str(home)!r}. {way_out} "
-        f"Set {VARIABLE}, or pass data_home, for another folder."
-    )
-
-
-def check_table(
-    table: pa.Table, path: Path, *, columns: Collection[str], n_rows: int | None = None
-) -> None:
-    """Refuse a file that is not the published one: a column or some rows are missing."""
-    missing = [name for name in columns if name not in table.column_names]
-    if missing:
-        raise InvalidInputError(
-            f"{path.name} must have the published columns, {enumerate_some(missing)} not found "
-            f"among {enumerate_some(table.column_names)}. Replace {str(path)!r} by the original."
-        )
-    if n_rows is not None and table.num_rows != n_rows:
-        raise InvalidInputError(
-            f"{path.name} must have {n_rows:,} rows, got {table.num_rows:,}. "
-            f"Replace {str(path)!r} by the original."
-        )
-
-
-# ------------------------------ download
-# Downloads: whole and checked, or an error that says what to do by hand.
-
-_TIMEOUT = 30.0  # seconds without a byte
-_CHUNK = 1 << 16
-
-
-class DownloadError(OSError):
-    """A file could not be downloaded, or is not the one that was asked for."""
-
-
-def download(url: str, *, way_out: str, sha256: str | None = None, verbose: bool = True) -> bytes:
-    """Download a file into memory.
-
-    Parameters
-    ----------
-    url : str
-        Where it is.
-    way_out : str
-        What to do by hand when that fails, as the error's last sentence.
-    sha256 : str, optional
-        What its content must hash to.
-    verbose : bool, default=True
-        Whether to show the progress, on standard error.
-
-    Raises
-    ------
-    DownloadError
-        There is no network, no such file, or the content is cut short or not the expected one.
-    """
-    request = urllib.request.Request(url, headers={"User-Agent": f"fcorr/{__version__}"})
-    try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
-            length = response.headers.get("Content-Length")
-            expected = int(length) if length is not None else None
-            content = bytearray()
-            with _progress(url, expected, verbose=verbose) as report:
-                while chunk := response.read(_CHUNK):
-                    content += chunk
-                    report(len(content))
-    except (OSError, http.client.HTTPException) as error:
-        # HTTPError and URLError are OSErrors too; the reason of the latter is what helps.
-        reason = str(getattr(error, "reason", None) or error)
-        if isinstance(error, urllib.error.HTTPError):
-            reason = f"{error.code} {reason}"
-            error.close()  # it holds the connection
-        raise DownloadError(f"{url} could not be downloaded ({reason}). {way_out}") from error
-    if expected is not None and len(content) != expected:
-        raise DownloadError(
-            f"{url} was cut short: {len(content):,} of {expected:,} bytes arrived. "
-            f"Try again. {way_out}"
-        )
-    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
-        raise DownloadError(
-            f"{url} is not the expected file: its SHA-256 is "
-            f"{hashlib.sha256(content).hexdigest()}, not {sha256}. {way_out}"
-        )
-    return bytes(content)
-
-
-def save(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, with its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content)
-
-
-@contextlib.contextmanager
-def _progress(url: str, total: int | None, *, verbose: bool) -> Iterator[Callable[[int], None]]:
-    """Yield what takes the number of bytes so far: a bar on a terminal, one line elsewhere."""
-    if not verbose:
-        yield lambda n_bytes: None
-        return
-    if not sys.stderr.isatty():
-        size = "" if total is None else f" ({total / 1e6:.1f} MB)"
-        print(f"downloading {url}{size}", file=sys.stderr, flush=True)
-        yield lambda n_bytes: None
-        return
-    # rich takes a tenth of a second to import: only those who look at a bar pay for it.
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    name = url.rsplit("/", 1)[-1]
-    columns = (TextColumn(f"downloading {name}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda n_bytes: bar.update(task, completed=n_bytes)
-
-
-# ------------------------------ dataset
-# What every loader returns: two parts of one table, and where it comes from.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,16 +75,104 @@ class Dataset:
     licence: str
 
 
+class DownloadError(OSError):
+    """A file could not be downloaded, or is not the one that was asked for."""
+
+
+def data_folder(data_home: DataHome = None) -> Path:
+    """Return `data_home`, else the folder that FCORR_DATA names, else one in the user's cache.
+
+    Examples
+    --------
+    >>> data_folder("my_data").name
+    'my_data'
+    """
+    chosen = data_home if data_home is not None else os.environ.get("FCORR_DATA")
+    return Path(chosen).expanduser() if chosen else user_cache()
+
+
+def find_file(
+    folder: str, names: Sequence[str], data_home: DataHome, way_out: str | None = None
+) -> Path:
+    """Return the first of some files in a data set's folder, or say where it should be."""
+    home, function = data_folder(data_home), folder.lower()
+    for name in names:
+        if (home / folder / name).is_file():
+            return home / folder / name
+    raise FileNotFoundError(
+        f"load_{function} needs {folder}/{names[0]}, which is not in {str(home)!r}. "
+        f"{way_out or f'Call fetch_{function}() to download it.'} "
+        "Set FCORR_DATA, or pass data_home, for another folder."
+    )
+
+
+def check_table(
+    table: pa.Table, path: Path, *, columns: Collection[str], n_rows: int | None = None
+) -> None:
+    """Refuse a file that is not the published one: a column or some rows are missing."""
+    missing = [name for name in columns if name not in table.column_names]
+    if missing:
+        raise InvalidInputError(
+            f"{path.name} must have the published columns, {enumerate_some(missing)} not found "
+            f"among {enumerate_some(table.column_names)}. Replace {str(path)!r} by the original."
+        )
+    if n_rows is not None and table.num_rows != n_rows:
+        raise InvalidInputError(
+            f"{path.name} must have {n_rows:,} rows, got {table.num_rows:,}. "
+            f"Replace {str(path)!r} by the original."
+        )
+
+
+def fetch_file(
+    url: str,
+    path: Path,
+    convert: Callable[[bytes], bytes],
+    way_out: str,
+    sha256: str | None = None,
+    *,
+    force: bool,
+    verbose: bool,
+) -> None:
+    """Download a file and keep what it is converted into, whole, or say what to do by hand."""
+    if path.exists() and not force:
+        return
+    pooch = require("pooch", extra="fetch", purpose=f"The download of {path.name}")
+    if verbose:
+        print(f"downloading {url}", file=sys.stderr, flush=True)
+    problem = "could not be downloaded"
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel(logging.WARNING)  # it would tell the name of the temporary file
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            content = Path(pooch.retrieve(url, sha256, path=folder)).read_bytes()
+        problem = f"is not {path.stem}"
+        converted = convert(content)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise DownloadError(f"{url} {problem} ({error}). {way_out}") from error
+    finally:
+        logger.setLevel(level)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, converted)
+
+
 def split(
     table: pa.Table,
+    features: Sequence[str],
     is_test: NDArray[np.bool_],
     *,
     y: NDArray[np.int64],
     exposure: NDArray[np.float64] | None = None,
     frame: FrameName,
 ) -> tuple[Part, Part]:
-    """Divide features, target and exposure into the rows to learn from and the rows to test on."""
-    table = encode_categories(table)
+    """Divide features, target and exposure into the rows to learn from and the rows to test on.
+
+    The features are in the order asked for, and alike for every kind of file they come from.
+    """
+    table = encode_categories(table.select(list(features)).replace_schema_metadata(None))
+    for position, field in enumerate(table.schema):
+        if pat.is_integer(field.type):
+            table = table.set_column(position, field.name, table[field.name].cast(pa.int64()))
 
     def part(rows: NDArray[np.bool_]) -> Part:
         X = convert_table(table.filter(pa.array(rows)), frame)
@@ -267,27 +193,15 @@ def encode_categories(table: pa.Table) -> pa.Table:
     """
     for position, field in enumerate(table.schema):
         if pat.is_dictionary(field.type) or pat.is_string(field.type):
-            table = table.set_column(position, field.name, _encode(table[field.name]))
+            texts = table[field.name].cast(pa.string()).combine_chunks()
+            categories = pa.array(sorted(texts.unique().drop_null().to_pylist()))
+            codes = pc.index_in(texts, value_set=categories)
+            codes = codes.cast(pa.int8() if len(categories) <= 127 else pa.int32())
+            column = pa.DictionaryArray.from_arrays(codes, categories)
+            table = table.set_column(position, field.name, column)
     return table
-
-
-def _encode(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    texts = column.cast(pa.string()).combine_chunks()
-    categories = pa.array(sorted(texts.unique().drop_null().to_pylist()))
-    codes = pc.index_in(texts, value_set=categories)
-    index = pa.int8() if len(categories) <= 127 else pa.int32()
-    return pa.DictionaryArray.from_arrays(codes.cast(index), categories)
 
 
 def column_to_numpy(table: pa.Table, name: str, dtype: type[np.generic]) -> NDArray[Any]:
     """Return one column as an array of the given type."""
     return table[name].to_numpy().astype(dtype)
-
-
-def select(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return some columns in the order asked for, alike for every kind of file they come from."""
-    table = table.select(list(names)).replace_schema_metadata(None)
-    for position, field in enumerate(table.schema):
-        if pat.is_integer(field.type):
-            table = table.set_column(position, field.name, table[field.name].cast(pa.int64()))
-    return table

@@ -1,4 +1,4 @@
-"""A data frame out of R's own file format (``.rda``), without R.
+"""R data frames: read out of R's own file format (``.rda``), without R.
 
 Just what a plain data frame consists of: integer, logical, real and text vectors, factors, names.
 Anything else, such as a function, is refused: nothing in the file is ever run. The format is
@@ -32,34 +32,20 @@ class _Vector(NamedTuple):
 
 
 def read_rda(content: bytes, name: str) -> pa.Table:
-    """Read one data frame from the content of an ``.rda`` file.
-
-    Parameters
-    ----------
-    content : bytes
-        The file's content, compressed or not.
-    name : str
-        What the data frame is called in R.
-
-    Returns
-    -------
-    pyarrow.Table
-        Its columns; a factor is a dictionary column, and R's NA is a null.
-
-    Raises
-    ------
-    InvalidInputError
-        It is not such a file, or holds something other than a plain data frame of that name.
-    """
+    """Read the data frame of a name from an ``.rda`` file; a factor is a dictionary, NA a null."""
     try:
         content = _COMPRESSIONS.get(content[:2], bytes)(content)
         if content[:7] not in (b"RDX2\nX\n", b"RDX3\nX\n"):
             raise ValueError("its first bytes are not those of an .rda file")
-        objects = dict(_Reader(content, start=7).read_pairs())
+        objects = dict(_Reader(content, start=7).read_item())
         if name not in objects:
             raise ValueError(f"it holds {enumerate_some(objects)}")
-        return _to_table(objects[name])
-    except (ValueError, LookupError, AttributeError, struct.error, OSError, EOFError) as error:
+        frame = objects[name]
+        if "data.frame" not in frame.attributes["class"].values:
+            raise ValueError("it is no data frame")
+        columns = zip(frame.attributes["names"].values, frame.values, strict=True)
+        return pa.table({column: _to_arrow(vector) for column, vector in columns})
+    except (ValueError, TypeError, LookupError, AttributeError, OSError, EOFError) as error:
         raise InvalidInputError(
             f"An .rda file with the data frame {name!r} was expected, but this one cannot be read "
             f"({error}). Export the data frame with R instead."
@@ -87,14 +73,8 @@ class _Reader:
     def read_integer(self) -> int:
         return int(struct.unpack(">i", self.take(4))[0])
 
-    def read_pairs(self) -> list[tuple[str, Any]]:
-        pairs = self.read_item()
-        if not isinstance(pairs, list):
-            raise ValueError("it does not start with named objects")
-        return pairs
-
-    def read_item(self, flags: int | None = None) -> Any:
-        flags = self.read_integer() if flags is None else flags
+    def read_item(self) -> Any:
+        flags = self.read_integer()
         kind = flags & 0xFF
         if kind == _NIL:
             return None
@@ -106,13 +86,20 @@ class _Reader:
         if kind == _TEXT:
             n_bytes = self.read_integer()
             return None if n_bytes == -1 else self.take(n_bytes).decode("utf-8", "replace")
-        if kind == _PAIRLIST:
-            return self.read_pairlist(flags)
+        if kind == _PAIRLIST:  # its first pair, and the list of the others
+            if flags & _HAS_ATTRIBUTES:
+                self.read_item()
+            tag = self.read_item() if flags & _HAS_TAG else ""
+            pair = (tag, self.read_item())
+            rest = self.read_item()
+            return [
+                pair,
+                *(rest if isinstance(rest, list) else [] if rest is None else [("", rest)]),
+            ]
         if kind == _ALTREP:
             return self.read_compact()
         values = self.read_values(kind)
-        has_attributes = flags & _HAS_ATTRIBUTES
-        return _Vector(values, dict(self.read_item() or ()) if has_attributes else {})
+        return _Vector(values, dict(self.read_item() or ()) if flags & _HAS_ATTRIBUTES else {})
 
     def read_values(self, kind: int) -> Any:
         n_values = self.read_integer()
@@ -123,19 +110,6 @@ class _Reader:
         if kind in (_STRINGS, _LIST):
             return [self.read_item() for _ in range(n_values)]
         raise ValueError(f"it holds R objects of type {kind}, which are no data")
-
-    def read_pairlist(self, flags: int) -> list[tuple[str, Any]]:
-        pairs = []
-        while True:
-            if flags & _HAS_ATTRIBUTES:
-                self.read_item()
-            tag = self.read_item() if flags & _HAS_TAG else ""
-            pairs.append((tag, self.read_item()))
-            flags = self.read_integer()
-            if flags & 0xFF == _NIL:
-                return pairs
-            if flags & 0xFF != _PAIRLIST:  # a pair that does not go on as a list
-                return [*pairs, ("", self.read_item(flags))]
 
     def read_compact(self) -> _Vector:
         """Read a vector that R keeps in another form: a run, a wrapped one, or unwritten texts."""
@@ -152,15 +126,6 @@ class _Reader:
             texts = [None if v == _MISSING_INTEGER else str(v) for v in state[0][1].values.tolist()]
             return _Vector(texts, attributes)
         raise ValueError(f"it holds a vector in the form {kind}")
-
-
-def _to_table(frame: _Vector) -> pa.Table:
-    if "data.frame" not in frame.attributes["class"].values:
-        raise ValueError("it is no data frame")
-    names = frame.attributes["names"].values
-    return pa.table(
-        {name: _to_arrow(column) for name, column in zip(names, frame.values, strict=True)}
-    )
 
 
 def _to_arrow(column: _Vector) -> Any:

@@ -1,6 +1,7 @@
 """Adult (Census Income): who earns more than 50,000 dollars a year, United States, 1994."""
 
 import gzip
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,8 @@ from fcorr.data.datasets._dataset import (
     Dataset,
     check_table,
     data_folder,
-    download,
+    fetch_file,
     find_file,
-    save,
-    select,
     split,
 )
 from fcorr.data.generators._draws import FrameName, check_frame
@@ -83,7 +82,7 @@ def load_adult(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -> D
     table = pa.concat_tables(parts)
     is_test = np.arange(table.num_rows) >= parts[0].num_rows
     y = pc.starts_with(table["income"], ">50K").to_numpy().astype(np.int64)
-    train, test = split(select(table, _FEATURES), is_test, y=y, frame=frame)
+    train, test = split(table, _FEATURES, is_test, y=y, frame=frame)
     return Dataset(
         name="Adult",
         train=train,
@@ -117,29 +116,18 @@ def fetch_adult(*, data_home: DataHome = None, force: bool = False, verbose: boo
     ------
     DownloadError
         An ``OSError``: there is no network, or the file is not the published one.
-
-    Examples
-    --------
-    >>> fetch_adult()  # doctest: +SKIP
     """
     folder = data_folder(data_home) / "adult"
     for name, sha256 in _SHA256.items():
         path = folder / f"{name}.gz"
-        if force or not path.exists():
-            way_out = f"Get {name} some other way and put it, gzipped, at {str(path)!r}."
-            content = download(f"{_URL}/{name}", sha256=sha256, way_out=way_out, verbose=verbose)
-            save(path, gzip.compress(content, mtime=0))
+        way_out = f"Get {name} some other way and put it, gzipped, at {str(path)!r}."
+        convert = partial(gzip.compress, mtime=0)
+        fetch_file(f"{_URL}/{name}", path, convert, way_out, sha256, force=force, verbose=verbose)
     return folder
 
 
 def _read(name: str, data_home: DataHome) -> pa.Table:
-    path = find_file(
-        "adult",
-        [f"{name}.gz"],
-        data_home=data_home,
-        loader="load_adult",
-        way_out="Call fetch_adult() to download it.",
-    )
+    path = find_file("adult", [f"{name}.gz"], data_home)
     with gzip.open(path) as file:
         text = file.read().replace(b", ", b",")
     table = pa_csv.read_csv(

@@ -12,7 +12,6 @@ from fcorr.data.datasets._dataset import (
     column_to_numpy,
     data_folder,
     find_file,
-    select,
     split,
 )
 from fcorr.data.files import read_file
@@ -68,13 +67,12 @@ def load_baf(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -> Dat
     check_frame(frame, caller="load_baf")
     schema = make_bank_fraud(1, random_state=0)[0].schema
     categorical = [field.name for field in schema if pat.is_dictionary(field.type)]
-    path = find_file(
-        "baf", _FILES, data_home=data_home, loader="load_baf", way_out=_by_hand("the folder baf")
-    )
+    path = find_file("baf", _FILES, data_home, way_out=_by_hand("the folder baf"))
     table = read_file(path, text=categorical)
     check_table(table, path, columns=(_TARGET, *schema.names))
     train, test = split(
-        select(table, schema.names),
+        table,
+        schema.names,
         column_to_numpy(table, "month", np.int64) >= _FIRST_TEST_MONTH,
         y=column_to_numpy(table, _TARGET, np.int64),
         frame=frame,
@@ -108,10 +106,6 @@ def fetch_baf(*, data_home: DataHome = None) -> Path:
     ------
     FileNotFoundError
         It is not there; the message says where to get it and where to put it.
-
-    Examples
-    --------
-    >>> fetch_baf()  # doctest: +SKIP
     """
     folder = data_folder(data_home) / "baf"
     if not any((folder / name).is_file() for name in _FILES):

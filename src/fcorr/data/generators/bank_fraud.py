@@ -1,4 +1,4 @@
-"""A stand-in for the Bank Account Fraud data: same columns, known population."""
+"""Bank fraud: a stand-in for the Bank Account Fraud data, same columns, known population."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A sensitive feature with an effect, and a proxy without one that inherits it if left alone."""
+"""Planted bias: a sensitive feature that matters through another one, or has a proxy."""
 
 from typing import Any, Literal, get_args
 
@@ -16,8 +16,13 @@ from fcorr.data.generators._draws import (
     sigmoid,
 )
 
-# ------------------------------ indirect_bias
-# Three binary features: the paper's synthetic data (Section 4.1).
+Task = Literal["regression", "classification"]
+
+TRUE_EFFECTS = {"S": 2.0, "Z": 0.0, "X1": 1.0, "X2": -0.5, "X3": 0.8}
+"""What a step of one changes in the mean of y or in its log-odds; from "no" to "yes" is one."""
+
+PROXY_SHIFT = 3.0
+"""How much larger the proxy is on average where ``S`` is "yes", in deviations within a group."""
 
 
 def make_indirect_bias(
@@ -25,8 +30,8 @@ def make_indirect_bias(
 ) -> tuple[Any, NDArray[np.int64]]:
     """Draw the paper's synthetic data: a sensitive feature that matters only through another one.
 
-    The features are categorical, with the categories ``"no"`` and ``"yes"``; ``X1`` is the
-    sensitive one.
+    The features (Section 4.1) are categorical, with the categories ``"no"`` and ``"yes"``; ``X1``
+    is the sensitive one.
 
     Parameters
     ----------
@@ -73,23 +78,8 @@ def make_indirect_bias(
     x1 = rng.random(n_rows) < np.where(x2, 0.7, 0.3)
     y = rng.random(n_rows) < np.where(x2 & x3, 0.8, 0.2)
 
-    columns = {
-        name: CategoryColumn(values.view(np.int8), ("no", "yes"))
-        for name, values in (("X1", x1), ("X2", x2), ("X3", x3))
-    }
-    return build_frame(columns, frame), y.astype(np.int64)
-
-
-# ------------------------------ proxy_bias
-# A sensitive feature with an effect, and a proxy without one that inherits it if left alone.
-
-Task = Literal["regression", "classification"]
-
-TRUE_EFFECTS = {"S": 2.0, "Z": 0.0, "X1": 1.0, "X2": -0.5, "X3": 0.8}
-"""What a step of one changes in the mean of y or in its log-odds; from "no" to "yes" is one."""
-
-PROXY_SHIFT = 3.0
-"""How much larger the proxy is on average where ``S`` is "yes", in deviations within a group."""
+    X = build_frame({"X1": _yes_or_no(x1), "X2": _yes_or_no(x2), "X3": _yes_or_no(x3)}, frame)
+    return X, y.astype(np.int64)
 
 
 def make_proxy_bias(
@@ -157,7 +147,11 @@ def make_proxy_bias(
     array([0, 1, 1, 1, 0, 0, 0, 0])
     """
     n_rows = check_n_rows(n_rows)
-    _check_task(task)
+    if task not in get_args(Task):
+        raise InvalidInputError(
+            f"task must be 'regression' or 'classification', got {task!r}."
+            f"{near_match(task, get_args(Task))}"
+        )
     direct_effect = check_number(direct_effect, name="direct_effect")
     proxy_shift = check_number(proxy_shift, name="proxy_shift")
     check_frame(frame, caller="make_proxy_bias")
@@ -178,15 +172,6 @@ def make_proxy_bias(
     if task == "regression":
         return X, score + rng.normal(size=n_rows)
     return X, (rng.random(n_rows) < sigmoid(score)).astype(np.int64)
-
-
-def _check_task(task: str) -> None:
-    options = get_args(Task)
-    if task not in options:
-        raise InvalidInputError(
-            f"task must be 'regression' or 'classification', got {task!r}."
-            f"{near_match(task, options)}"
-        )
 
 
 def _yes_or_no(values: NDArray[np.bool_]) -> CategoryColumn:

@@ -1,4 +1,4 @@
-"""A stand-in for the InsurTech liability data: wide, mostly zero, skewed, known population."""
+"""Claims: a stand-in for the InsurTech liability data, wide, mostly zero, known population."""
 
 from typing import Any
 

@@ -1,0 +1,658 @@
+"""From a table to its schema: columns of every kind, bins, and what is refused."""
+
+import datetime
+import json
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fcorr._core import InvalidInputError
+from fcorr.data import BinnedColumn, infer_schema, read_table
+from fcorr.data.infer import find_edges, parse_bins
+from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES, find_groups
+
+ONE_VALUE = "Columns that take one value only"
+
+
+def schema_of(X, **options):
+    X = pa.table(X) if isinstance(X, dict) else X
+    return infer_schema(read_table(X), **options)
+
+
+def column_of(values, **options):
+    """Describe a column alone, which may be constant."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ONE_VALUE)
+        (column,) = schema_of({"a": values}, **options).columns
+    return column
+
+
+def kinds_of(*args, **options):
+    return {column.name: column.kind for column in schema_of(*args, **options).columns}
+
+
+MIXED = {
+    "age": [31.0, 52.0, 47.0, 31.0],
+    "job": ["clerk", "nurse", "clerk", None],
+    "zip": [20, 10, 10, 30],
+    "sex": ["f", "m", "f", "f"],
+    "member": [True, False, True, True],
+}
+
+
+def test_a_table_of_many_kinds(as_frame):
+    schema = schema_of(as_frame(MIXED), sensitive=["sex"], kinds={"zip": "categorical"})
+    assert [column.kind for column in schema.columns] == [
+        *("numeric", "categorical", "categorical", "categorical", "boolean")
+    ]
+    assert schema.feature_names == ("sex", "job", "zip", "member", "age")
+    assert schema.names == ("age", "job", "zip", "sex", "member")
+    assert schema.sensitive == ("sex",)
+    assert schema.n_rows == 4
+    assert schema.cardinalities == (2, 3, 3, 2)
+    assert schema.text == ("job", "sex")
+    assert {c.name: c.categories for c in schema.categorical} == {
+        "sex": ("f", "m"),
+        "job": ("clerk", "nurse", None),
+        "zip": (10, 20, 30),
+        "member": (False, True),
+    }
+
+
+def test_positions_serve_where_there_are_no_names():
+    X = np.array([[0, 1.5, 7], [1, 2.5, 8], [2, 3.5, 9]])
+    assert schema_of(X, sensitive=[0]).sensitive == ("x0",)
+    assert schema_of(X, sensitive=["x0"]) == schema_of(X, sensitive=[np.int64(0)])
+    kinds = {0: "categorical", np.int64(1): "ordinal"}
+    found = kinds_of(X, sensitive=[2], kinds=kinds, bins={2: [8]})
+    assert found == {"x0": "categorical", "x1": "ordinal", "x2": "binned"}
+
+
+def test_schema_does_not_depend_on_row_order():
+    frame = pd.DataFrame(MIXED)
+    schemas = [
+        schema_of(frame.iloc[order], sensitive=["sex"], kinds={"zip": "categorical"})
+        for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1])
+    ]
+    assert schemas[0] == schemas[1] == schemas[2]
+
+
+def test_exposure_is_no_feature():
+    X = {"a": [1, 2, 3], "e": [1.0, 0.5, 1.0], "b": ["x", "y", "x"]}
+    schema = schema_of(X, exposure="e")
+    assert schema.names == ("a", "b")
+    assert schema.feature_names == ("b", "a")
+    # Nor need it vary, as a feature should.
+    assert schema_of({"a": [1, 2, 3], "e": [1.0, 1.0, 1.0]}, exposure="e").names == ("a",)
+
+
+# What is refused, and what is warned of
+
+TWO = {"age": [1.0, 2.0], "sex": ["f", "m"]}
+DAYS = [datetime.date(2020, 1 + i % 12, 1 + i % 28) for i in range(60)]
+HOURS = [datetime.datetime(2019, 12, 30, 9), datetime.datetime(2021, 3, 7, 17), None]
+AGES = [float(age) for age in range(18, 78)]
+TABLE = {
+    "age": AGES,
+    "sex": [i % 2 for i in range(60)],
+    "job": ["clerk", "nurse"] * 30,
+    "income": [1_000.0 + i * i for i in range(60)],
+    "since": DAYS,
+    "text": [str(age) for age in AGES],
+}
+CATEGORICAL_AGE = {"kinds": {"age": "categorical"}}
+KEY = [f"k{i}" for i in range(20_000)]
+IS_KEY = (
+    r"Column 'a' must have categories that repeat, got 20000 of them and each in fewer than "
+    r"10 rows: it is a key, or nearly empty\. Drop it, or pass min_category_rows=1"
+)
+REFUSED = [
+    # names
+    (TWO, {"sensitive": ["sexx"]}, "sensitive must name columns.*'sexx'. Did you mean 'sex'"),
+    (TWO, {"sensitive": ["zip"]}, r"sensitive .* got 'zip'\. X has 'age', 'sex'\."),
+    (TWO, {"sensitive": [1]}, "sensitive must name columns of X, got 1"),
+    (TWO, {"sensitive": ["sex", "sex"]}, "name each column once, got 'sex' twice. Drop"),
+    ([["x"], ["y"]], {"sensitive": ["x0", 0]}, "sensitive must name each column once, got 'x0'"),
+    (TWO, {"kinds": {"agee": "numeric"}}, "kinds must name columns.*Did you mean 'age'.* X has"),
+    (TWO, {"kinds": {0: "numeric"}}, "kinds must name columns of X, got 0"),
+    (TWO, {"sensitive": ["sex"], "exposure": "sex"}, "must be no feature, got 'sex' as exposure"),
+    ({"e": [1.0, 2.0]}, {"exposure": "e"}, "feature beside the exposure, got the column 'e' alone"),
+    # values
+    ({"a": pa.nulls(2), **TWO}, {}, "'a' must hold at least one value, got 2 missing.*Drop"),
+    ({"a": [np.nan, np.nan], **TWO}, {}, "'a' must hold at least one value, got 2 missing"),
+    ({"a": pa.array([None, None], pa.string()), **TWO}, {}, "'a' must hold at least one"),
+    ({"d": pa.nulls(2, pa.date32())}, {}, "'d' must hold at least one value, got 2 missing"),
+    (
+        {"a": pa.DictionaryArray.from_arrays(pa.array([0, 0]), pa.array([None, "x"]))},
+        {},
+        "'a' must hold at least one value, got 2 missing",
+    ),
+    ({"a": [float("inf"), 1], **TWO}, {}, r"'a' must hold finite .* got inf in row 0 .*Repl"),
+    ({"a": [0, -1e39], **TWO}, {}, r"finite numbers within ±3.4e\+38, got -1e\+39 in row 1"),
+    ({"a": [b"x", b"y"]}, {}, "text, booleans or dates, got binary. Convert it to text or num"),
+    ({"a": [datetime.time(1), datetime.time(2)]}, {}, "'a' must hold .* dates, got time64"),
+    ({"a": KEY}, {}, IS_KEY),
+    ({"a": list(range(20_000))}, {"kinds": {"a": "categorical"}}, IS_KEY),
+    (
+        {"d": HOURS, "d.hour": [1, 2, 3]},
+        {},
+        "Feature names must differ, got 'd.hour' as a column and as a part .* in 'd'. Rename",
+    ),
+    (
+        {"d": pa.array([-(2**60), 0], pa.timestamp("us"))},
+        {},
+        r"'d' must hold dates of the years 1 to 9999 \(.*Correct these dates",
+    ),
+    # kinds
+    (TWO, {"kinds": ["sex"]}, r"kinds must be a dict of columns .* got \['sex'\]\. Pass for ex"),
+    (TWO, {"kinds": "sex"}, "kinds must be a dict of columns .* got 'sex'"),
+    (TWO, {"kinds": {"sex": "categorial"}}, "in order, got 'categorial' for 'sex'. Did you mean"),
+    (TWO, {"kinds": {"sex": 3}}, "must say 'numeric', .* or the categories in order, got 3 for"),
+    (TWO, {"kinds": {"sex": None}}, "got None for 'sex'"),
+    (TWO, {"kinds": {"sex": ["f"]}}, r"at least two categories .* got \['f'\] for 'sex'\. Leave"),
+    (TWO, {"kinds": {"sex": ["f", "m", "f"]}}, r"each once, got \['f', 'm', 'f'\] for 'sex'"),
+    (TWO, {"kinds": {"sex": ["f", None]}}, r"text or numbers .* got \['f', None\] for 'sex'"),
+    (TWO, {"kinds": {"sex": "numeric"}}, "must hold numbers, got text: 'f' in row 0. Convert the"),
+    (TWO, {"kinds": {"age": "datetime"}}, "must hold dates, got numbers: 1.0 in row 0. Convert"),
+    (TWO, {"kinds": {"sex": "datetime"}}, "Column 'sex' must hold dates, got text: 'f' in row 0"),
+    (TWO, {"kinds": {"age": "boolean"}}, "booleans, 0 and 1, or true .* got 2.0 in row 1. C"),
+    (TWO, {"kinds": {"sex": "boolean"}}, "booleans.* got 'f' in row 0.*kinds={'sex': 'cat"),
+    (TWO, {"kinds": {"sex": "ordinal"}}, r"an order to be ordinal, got string.*\{'sex': \['low"),
+    (TWO, {"kinds": {"sex": ["f", "z"]}}, "its order, 'f', 'z', got 'm' in row 1. Correct it, o"),
+    ({"d": HOURS}, {"kinds": {"d": "numeric"}}, "'d' must hold numbers, got dates: 2019-12-30"),
+    ({"d": HOURS}, {"kinds": {"d": "categorical"}}, "'d' must hold .* to be categorical, got"),
+    # bins
+    (TABLE, {"sensitive": ["age"], "bins": {"agee": 2}}, "bins must name columns of X, got 'agee'"),
+    (TABLE, {"sensitive": ["age"], "bins": {0: 2}}, "bins must name columns of X, got 0"),
+    (TABLE, {"sensitive": ["age"], "bins": {"income": 2}}, "sensitive columns, got 'income'. Add"),
+    (TABLE, {"sensitive": ["job"], "bins": {"job": 2}}, "of numbers, got 'job', which holds text."),
+    (TABLE, {"sensitive": ["text"], "bins": {"text": 2}}, "columns of numbers, got 'text', which"),
+    (TABLE, {"sensitive": ["since"], "bins": {"since": 2}}, "'since', which holds dates. Leave"),
+    (
+        TABLE,
+        {"sensitive": ["age"], "bins": {"age": 2}, **CATEGORICAL_AGE},
+        "of numbers, got 'age', which is 'categorical' by kinds. Leave it out of bins, or out",
+    ),
+    (TABLE, {"bins": 3}, "a continuous sensitive column to cut, got 3 and no column as sensitive"),
+    (TABLE, {"sensitive": ["sex", "job"], "bins": [5]}, r"got \[5\] and 'sex', 'job' as sensi.*L"),
+    (TABLE, {"sensitive": ["age"], "bins": 2, **CATEGORICAL_AGE}, "have a continuous sensitive"),
+    (TABLE, {"sensitive": ["age"], "bins": 1}, "bins must be a number of groups of at least 2"),
+    (
+        TABLE,
+        {"sensitive": ["age"], "bins": [5, 18]},
+        r"bins must cut column 'age' into at least two groups with training rows, got the "
+        r"edges \[5\.0, 18\.0\] and values from 18 to 77\. Choose edges between these, or",
+    ),
+    ({"a": [7, None, 7]}, {"sensitive": ["a"], "bins": {"a": 3}}, "two groups .* from 7 to 7"),
+    ({"a": [7, 7, 7]}, {"sensitive": ["a"], "bins": {"a": [2, 10]}}, "two groups .* from 7 to 7"),
+    (
+        {"a": pa.nulls(2, pa.float64())},
+        {"sensitive": ["a"], "bins": {"a": 2}},
+        "'a' must hold at least one value, got 2 missing",
+    ),
+]
+
+
+@pytest.mark.parametrize(("X", "options", "message"), REFUSED)
+def test_refused(X, options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        schema_of(X, **options)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([datetime.date(2020, 1, 1), datetime.date(2020, 1, 2)]),
+        pd.Series(pd.Categorical(pd.to_datetime(["2020-01-01", "2020-01-02"]))),
+        pd.Series(pd.cut([1, 2], 2)),
+        pd.Series([b"x", b"y"]),
+        pd.Series([[1], [2]]),
+    ],
+    ids=["date", "categorical-dates", "intervals", "bytes", "lists"],
+)
+def test_what_cannot_be_a_category(column):
+    with pytest.raises(InvalidInputError, match=r"'a' must hold numbers, text or bool.*to text"):
+        schema_of(pd.DataFrame({"a": column}), kinds={"a": "categorical"})
+
+
+CONSTANT = {
+    "number": ([7, 7], {"kinds": {"s": "numeric"}}, "take at least two values", "7.0"),
+    "number with a gap": ([5, None], {"kinds": {"s": "numeric"}}, "take at least two", "5.0"),
+    "text": (["x", "x"], {}, "have at least two categories", "'x'"),
+    "order": (["b", "b"], {"kinds": {"s": ["a", "b"]}}, "take at least two values", "'b'"),
+    "date": (DAYS[:1] * 2, {}, "take at least two values", "'2020-01-01T00:00:00'"),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANT)
+def test_one_value_only(name):
+    values, options, rule, shown = CONSTANT[name]
+    columns = {"s": values, "a": [1.0, 2.0]}
+    with pytest.warns(UserWarning, match=ONE_VALUE) as caught:
+        schema = schema_of(columns, **options)
+    assert str(caught[0].message) == (
+        f"Columns that take one value only are kept without effect: 's' (always {shown}). "
+        "Drop them if that is a mistake."
+    )
+    assert len(caught) == 1
+    assert schema.names == ("s", "a")
+    assert all(feature.scale == 1 for feature in schema["s"].features if name != "text")
+    message = f"Sensitive column 's' must {rule}.*, got only {shown}. Leave it out of `sensitive`"
+    with pytest.raises(InvalidInputError, match=message):
+        schema_of(columns, sensitive=["s"], **options)
+
+
+def test_one_warning_for_many_constant_columns():
+    with pytest.warns(UserWarning, match=r"'c4' \(always 4\.0\) and 2 more\. Drop") as caught:
+        schema_of({f"c{i}": [i, i] for i in range(7)})
+    assert len(caught) == 1
+
+
+def test_what_is_not_constant():
+    schema_of({"a": [5]})  # nothing can be said of one row
+    options = {"sensitive": ["s"], "kinds": {"s": "numeric"}, "missing_numeric": "category"}
+    assert schema_of({"s": [5, None, 5]}, **options)["s"].keep_missing
+
+
+# Categories
+
+
+@pytest.mark.parametrize(
+    ("values", "categories"),
+    [
+        ([10, 9, -1], (-1, 9, 10)),
+        ([0.5, -1.5, 10.0], (-1.5, 0.5, 10.0)),
+        (["b", "a", "B"], ("B", "a", "b")),
+        ([True, False, True], (False, True)),
+        (np.array([0.0, np.nan, 1.0, 1.0]), (0.0, 1.0, None)),
+        ([Decimal("2.5"), Decimal("0.1")], (0.1, 2.5)),
+    ],
+)
+def test_order_of_categories(values, categories):
+    column = column_of(values, kinds={"a": "categorical"})
+    assert column.categories == categories
+    assert json.loads(json.dumps(column.categories)) == list(categories)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(pd.Categorical(["x", "y", "x"], categories=["z", "y", "x"])),
+        pl.Series(["x", "y", "x"], dtype=pl.Categorical),
+        pl.Series(["x", "y", "x"], dtype=pl.Enum(["z", "y", "x"])),
+        pa.array(["x", "y", "x"]).dictionary_encode(),
+        pa.array(["x", "y", "x"], pa.string_view()),
+        pa.array(["x", "y", "x"], pa.large_string()),
+    ],
+    ids=["pandas", "polars", "polars-enum", "arrow", "string-view", "large-string"],
+)
+def test_categories_that_occur_and_no_others(column):
+    library = type(column).__module__.split(".")[0]
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[library]
+    (described,) = schema_of(frame({"a": column})).categorical
+    assert (described.categories, described.counts) == (("x", "y"), (2, 1))
+    assert (described.mode, described.n_missing) == (0, 0)
+
+
+def test_missing_category():
+    values = ["x", None, None, "y", "y", None]
+    column = column_of(values)
+    assert (column.categories, column.counts) == (("x", "y", None), (1, 2, 3))
+    assert (column.n_missing, column.mode) == (3, 1)  # never "missing", however frequent
+    column = column_of(values, missing_categorical="mode")
+    assert (column.categories, column.n_missing, column.mode) == (("x", "y"), 3, 1)
+
+
+def test_zero_and_one_are_the_same_categories_as_integers_numbers_and_booleans():
+    zeros_and_ones = ([0, 1, 1], [0.0, 1.0, 1.0], [False, True, True])
+    described = [column_of(values, kinds={"a": "categorical"}) for values in zeros_and_ones]
+    assert described[0] == described[1] == described[2]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[True, False, None], [1, 0, None], [1.0, 0.0, None], ["true", "False", None]],
+    ids=["booleans", "integers", "numbers", "text"],
+)
+def test_booleans(values):
+    column = column_of(values, kinds={"a": "boolean"})
+    assert column.kind == "boolean"
+    assert [type(category) for category in column.categories] == [bool, bool, type(None)]
+
+
+@given(st.lists(st.sampled_from("abcdef") | st.none(), min_size=1, max_size=60), st.integers(1, 8))
+def test_a_category_is_pooled_if_it_has_too_few_rows(values, min_category_rows):
+    counts = {value: values.count(value) for value in set(values) - {None}}
+    frequent = sorted(value for value, n in counts.items() if n >= min_category_rows)
+    if not frequent:
+        with pytest.raises(InvalidInputError, match=r"must (have categories that repeat|hold at)"):
+            column_of(values, min_category_rows=min_category_rows)
+        return
+    column = column_of(values, min_category_rows=min_category_rows)
+    assert [c for c in column.categories if c is not None] == frequent
+    assert column.n_pooled == len(counts) - len(frequent)
+    n_frequent = sum(counts[value] for value in frequent)
+    assert column.n_pooled_rows == sum(counts.values()) - n_frequent
+    assert column.n_codes == len(column.categories) + (column.n_pooled > 0)
+    most = max(counts[value] for value in frequent)
+    assert counts[column.categories[column.mode]] == most  # never the pool
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_rare", "pooled"),
+    [(1_000, 1, 0), (1_001, 1, 1), (2_000, 1, 1), (2_000, 2, 0), (50_000, 9, 1), (50_000, 10, 0)],
+)
+def test_automatic_rule_of_pooling(n_rows, n_rare, pooled):
+    assert column_of(["x"] * (n_rows - n_rare) + ["rare"] * n_rare).n_pooled == pooled
+
+
+def test_what_is_never_pooled():
+    X = {"s": ["f"] * 5 + ["m"], "b": [True] * 5 + [False], "c": ["x"] * 5 + ["y"]}
+    schema = schema_of(X, sensitive=["s"], min_category_rows=3)
+    assert {c.name: c.n_pooled for c in schema.categorical} == {"s": 0, "b": 0, "c": 1}
+    zips = {"zip": [10_000 + i for i in range(1_000)] * 20}
+    schema = schema_of(zips, sensitive=["zip"], kinds={"zip": "categorical"})
+    assert schema.cardinalities == (1_000,)
+    assert column_of(KEY, min_category_rows=1).n_codes == 20_000
+
+
+# Numbers, orders, dates
+
+
+def test_missing_number():
+    X = {"a": [1.0, None, 3.0], "b": [1.0, 2.0, 3.0]}
+    mean, kept = (schema_of(X, missing_numeric=m).numeric for m in ("mean", "category"))
+    assert [c.keep_missing for c in mean] == [False, False]
+    assert [c.keep_missing for c in kept] == [True, False]
+    assert [c.n_missing for c in kept] == [1, 0]
+    assert kept[0].mean == 2.0
+
+
+def test_numbers_against_numpy():
+    values = np.random.default_rng(0).lognormal(size=1_000)
+    column = column_of(values)
+    np.testing.assert_allclose(column.mean, values.mean(), rtol=1e-14)
+    np.testing.assert_allclose(column.scale, values.std(), rtol=1e-14)
+    assert (column.low, column.high) == (values.min(), values.max())
+    far = column_of(1e9 + np.arange(4.0))  # a large mean keeps its digits
+    np.testing.assert_allclose(far.scale, np.arange(4.0).std(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["30", "50.0", None],
+        [30, 50, None],
+        pa.array(["30", "50", None], pa.string_view()),
+        [Decimal("30.0"), Decimal("50.0"), None],
+    ],
+)
+def test_numbers_of_any_type(values):
+    column = column_of(values, kinds={"a": "numeric"})
+    assert (column.low, column.high, column.mean, column.n_missing) == (30, 50, 40, 1)
+
+
+def test_integers_that_float64_has_to_round():
+    assert column_of([2**60 + 1, 0, 2**60 + 1]).high == float(2**60)
+
+
+GRADES = ["B", "A", "D", "B", None]
+ORDER = ["A", "B", "C", "D"]
+
+
+def test_ordinal_column_is_its_place_in_the_order():
+    schema = schema_of({"a": GRADES}, kinds={"a": ORDER})
+    column = schema["a"]
+    assert (column.kind, column.categories) == ("ordinal", ("A", "B", "C", "D"))
+    assert (column.counts, column.n_missing) == ((1, 2, 0, 1), 1)
+    assert (schema.feature_names, schema.categorical) == (("a",), ())
+    assert (column.position.low, column.position.high) == (0, 3)
+    assert column.position.mean == pytest.approx(np.mean([1, 0, 3, 1]))
+    assert column.position.scale == pytest.approx(np.std([1, 0, 3, 1]))
+    assert column_of([10, 1, 5, 1], kinds={"a": "ordinal"}).categories == (1, 5, 10)
+
+
+def test_ordered_types_are_ordinal():
+    codes = pa.array([1, 0, 3, 1, None], pa.int8())
+    expected = column_of(GRADES, kinds={"a": ORDER})
+    assert column_of(pa.DictionaryArray.from_arrays(codes, ORDER, ordered=True)) == expected
+    categories = pd.Categorical(GRADES, categories=ORDER, ordered=True)
+    assert schema_of(pd.DataFrame({"a": categories}))["a"] == expected
+
+
+def test_enum_of_polars_is_categorical_unless_told():
+    X = pl.DataFrame({"a": pl.Series(GRADES, dtype=pl.Enum(ORDER[::-1]))})
+    assert schema_of(X) == schema_of({"a": GRADES})
+    assert schema_of(X, kinds={"a": "ordinal"})["a"].categories == tuple(ORDER[::-1])
+
+
+def test_dates_are_described_by_the_parts_that_vary():
+    schema = schema_of({"d": HOURS, "a": [1, 2, 3]})
+    parts = ("d.year", "d.month", "d.day_of_week", "d.hour", "d.days")
+    assert schema.names == ("d", "a")
+    assert schema.feature_names == (*parts, "a")
+    assert (schema["d"].first, schema["d"].last) == ("2019-12-30T09:00:00", "2021-03-07T17:00:00")
+    assert schema["d"].n_missing == 1
+    days = [datetime.date(2020, 5, day) for day in (4, 5, 12)]
+    assert column_of(days).parts == ("day_of_week", "days")
+    assert column_of([datetime.datetime(2020, 5, 4, hour) for hour in (1, 2)]).parts == ("hour",)
+    assert column_of(days[:1] * 3).parts == ("days",)
+
+
+# Sensitive columns
+
+FEW = [float(i % MAX_SENSITIVE_CATEGORIES) for i in range(60)]
+MANY = [float(i % (MAX_SENSITIVE_CATEGORIES + 1)) for i in range(60)]
+ORDERED = pa.DictionaryArray.from_arrays(pa.array([0, 1]), ["low", "high"], ordered=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "told", "kind"),
+    [
+        (["f", "m", None], None, "categorical"),
+        ([True, False, None], None, "boolean"),
+        (FEW, None, "categorical"),
+        ([*FEW, None, float("nan")], None, "categorical"),  # missing: no category too many
+        ([*FEW, -0.0], None, "categorical"),  # nor is a second zero
+        (pa.array(FEW, pa.int8()), None, "categorical"),
+        (MANY, None, "numeric"),
+        ([None, *MANY], None, "numeric"),
+        (pa.array(MANY, pa.int32()), None, "numeric"),
+        (pa.array(MANY).dictionary_encode(), None, "categorical"),
+        (pa.array(MANY).cast(pa.string()), None, "categorical"),
+        (DAYS, None, "datetime"),
+        (ORDERED, None, "categorical"),
+        (FEW, "numeric", "numeric"),
+        (MANY, "categorical", "categorical"),
+        (list(range(1_000)), "categorical", "categorical"),
+        (FEW, "ordinal", "ordinal"),
+        ([0, 1, 1], "boolean", "boolean"),
+        (["low", "high"], ["low", "middle", "high"], "ordinal"),
+        (ORDERED, "ordinal", "ordinal"),
+        (["2020-01-01", "2021-05-05"], "datetime", "datetime"),
+        (["1.5", "2"], "numeric", "numeric"),
+    ],
+)
+def test_kind_of_a_sensitive_column(values, told, kind):
+    kinds = {} if told is None else {"a": told}
+    assert column_of(values, sensitive=["a"], kinds=kinds).kind == kind
+
+
+def test_the_kind_of_other_columns_is_what_it_was():
+    assert kinds_of({"a": FEW, "s": FEW}, sensitive=["s"])["a"] == "numeric"
+
+
+@given(st.lists(st.floats(-1e9, 1e9) | st.none() | st.just(float("nan")), min_size=1, max_size=90))
+def test_few_values_are_categories(values):
+    n_distinct = len({value for value in values if value is not None and value == value})
+    if n_distinct < 2:
+        with pytest.raises(InvalidInputError, match=r"at least (two categories|one value)"):
+            # One category beside the missing ones would do.
+            column_of(values, sensitive=["a"], missing_categorical="mode")
+        return
+    expected = "categorical" if n_distinct <= MAX_SENSITIVE_CATEGORIES else "numeric"
+    values = pa.array(values, pa.float64())
+    assert column_of(values, sensitive=["a"]).kind == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fcorr.data.tables.BLOCK", 4)
+        assert column_of(values, sensitive=["a"]).kind == expected
+
+
+# Bins: the argument, the columns, the groups
+
+
+@pytest.mark.parametrize(
+    ("bins", "parsed"),
+    [
+        (None, {}),
+        (4, 4),
+        (np.int64(4), 4),
+        ([25], (25.0,)),
+        (np.array([25, 35.5]), (25.0, 35.5)),
+        (pd.Series([25, 35]), (25.0, 35.0)),
+        (range(20, 41, 10), (20.0, 30.0, 40.0)),
+        ({"age": 4, 0: (1, 2)}, {"age": 4, 0: (1.0, 2.0)}),
+        ({}, {}),
+    ],
+)
+def test_parse_bins(bins, parsed):
+    assert parse_bins(bins) == parsed
+    assert type(parse_bins(bins)) is type(parsed)
+
+
+BAD_CUTS = [1, 0, -3, 4.0, True, "4", None, [], [25, 25], [35, 25], [25, None], [25, "35"]]
+BAD_CUTS += [[True, 2], [25, float("nan")], [25, float("inf")], [10**400], [[25], [35]], {"a": 2}]
+
+
+@pytest.mark.parametrize("cut", BAD_CUTS, ids=repr)
+def test_what_is_no_cut(cut):
+    rule = (
+        "bins must be a number of groups of at least 2, or the edges between groups in increasing "
+        f"order, got {cut!r} for 'age'. Pass for example bins=4 or bins=[25, 40, 65]."
+    )
+    with pytest.raises(InvalidInputError) as caught:
+        parse_bins({"age": cut})
+    assert str(caught.value) == rule
+    if cut is not None and not isinstance(cut, dict):
+        with pytest.raises(InvalidInputError) as caught:
+            parse_bins(cut)
+        assert str(caught.value) == rule.replace(" for 'age'", "")
+
+
+@pytest.mark.parametrize("bins", [3, [40.0, 1_500.0]])
+def test_bins_without_a_name_are_for_all_that_is_continuous_and_sensitive(bins):
+    found = kinds_of(TABLE, sensitive=["age", "sex", "job", "since"], bins=bins)
+    assert (found["age"], found["since"]) == ("binned", "datetime")
+    assert found["sex"] == found["job"] == "categorical"
+    assert found["income"] == "numeric"  # not sensitive
+
+
+@pytest.mark.parametrize("name", ["text", "sex"])
+def test_kinds_can_make_a_column_continuous(name):
+    for bins in (2, {name: 2}):
+        options = {"sensitive": [name], "kinds": {name: "numeric"}, "bins": bins}
+        assert kinds_of(TABLE, **options)[name] == "binned"
+
+
+def test_bins_by_name_also_for_few_values_and_dictionaries():
+    X = {"a": pa.array([1, 2, 3, 4]).dictionary_encode(), "b": [1, 2, 3, 4]}
+    schema = schema_of(X, sensitive=["a", "b"], bins={"a": [3]})
+    assert [column.kind for column in schema.columns] == ["binned", "categorical"]
+    assert schema["a"].counts == (2, 2)
+
+
+def test_each_column_its_own_bins():
+    schema = schema_of(TABLE, sensitive=["income", "age"], bins={"age": [30, 50], "income": 4})
+    assert [column.name for column in schema.categorical] == ["income", "age", "job", "text"]
+    assert schema.cardinalities == (4, 3, 2, 60)
+    assert schema.sensitive_positions == (0, 1)
+    assert [feature.name for feature in schema.numeric][:2] == ["sex", "since.month"]
+
+
+def bins_of(values, bins):
+    return column_of(values, sensitive=["a"], bins={"a": bins})
+
+
+def test_description_of_bins():
+    column = bins_of([20, 30, 25, None, 40, 34.5, 35, 99], [25, 35])
+    assert column == BinnedColumn(
+        "a", edges=(25.0, 35.0), counts=(1, 3, 3, 1), n_missing=1, mode=1, low=20.0, high=99.0
+    )
+    assert (column.n_codes, column.missing) == (4, 3)
+    assert column.labels == ("below 25", "25 to below 35", "35 and above", "missing")
+    assert column.features == (column,)
+    column = bins_of([0.0] * 60 + [float(i) for i in range(1, 41)], 4)  # one value, several groups
+    assert (column.edges, column.counts) == ((1.0, 16.0), (60, 15, 25))
+
+
+def test_labels_differ_where_groups_do():
+    first, second = 1 / 3, np.nextafter(1 / 3, 1)
+    assert len(set(bins_of([0.0, first, 1.0], [first, second]).labels)) == 3
+    column = bins_of([-1.5, 0, 0.25, 1e7], [-0.1, 0.125, 12_345_678])
+    assert column.edges == (-0.1, 0.125)
+    assert column.labels == ("below -0.1", "-0.1 to below 0.125", "0.125 and above")
+
+
+NUMBERS = st.lists(st.floats(-1e6, 1e6) | st.integers(-3, 3).map(float), min_size=2, max_size=60)
+
+
+@given(NUMBERS, st.integers(2, 80))
+def test_groups_of_about_equal_size(values, n_groups):
+    values = np.array(values)
+    distinct = np.unique(values)
+    edges = find_edges(values, n_groups)
+    if len(distinct) == 1:
+        assert edges == ()
+        return
+    assert 1 <= len(edges) < n_groups
+    counts = np.bincount(find_groups(values, edges), minlength=len(edges) + 1)
+    assert (counts > 0).all()
+    # Of all possible edges, those were chosen that are nearest to where one should be, no others.
+    wanted = len(values) * np.arange(1, n_groups) / n_groups
+    possible, chosen = (
+        np.abs(np.array([np.count_nonzero(values < edge) for edge in some])[:, None] - wanted)
+        for some in (distinct[1:], edges)
+    )
+    np.testing.assert_array_equal(chosen.min(axis=0), possible.min(axis=0))
+    assert (chosen == possible.min(axis=0)).any(axis=1).all()
+
+
+@given(st.lists(st.floats(-1e6, 1e6), unique=True, min_size=2, max_size=60), st.integers(2, 80))
+def test_groups_differ_by_one_row_at_most_if_no_value_repeats(values, n_groups):
+    counts = np.bincount(find_groups(np.array(values), find_edges(np.array(values), n_groups)))
+    assert len(counts) == min(n_groups, len(values))
+    assert counts.max() - counts.min() <= 1
+
+
+@pytest.mark.parametrize(
+    ("values", "n_groups", "edges"),
+    [
+        ([34, 35], 2, (35.0,)),
+        ([2_347.1, 2_361.7], 2, (2_360.0,)),
+        ([-3.9, -3.27], 2, (-3.3,)),
+        ([-1.0, 0.0], 2, (0.0,)),
+        ([1 / 3, np.nextafter(1 / 3, 1)], 2, (np.nextafter(1 / 3, 1),)),
+        ([3.0, 1.0, 2.0], 10**12, (2.0, 3.0)),  # more groups than rows
+    ],
+)
+def test_edges_of_few_digits(values, n_groups, edges):
+    assert find_edges(np.array(values), n_groups) == edges
+
+
+@given(NUMBERS, st.lists(st.floats(-10, 10), unique=True, min_size=1, max_size=5).map(sorted))
+def test_given_edges_stay_where_there_are_rows_on_either_side(values, edges):
+    values = np.array(values)
+    found = find_edges(values, tuple(edges))
+    counts = np.bincount(find_groups(values, found), minlength=len(found) + 1)
+    assert set(found) <= set(edges)
+    assert (counts > 0).all()
+    # Rows that were in different groups still are.
+    before, after = (find_groups(values, e) for e in (edges, found))
+    np.testing.assert_array_equal(before[:, None] == before, after[:, None] == after)
