@@ -300,7 +300,6 @@ BAD_DATA = {
     "one class": ("key,a,y\n1,2,0\n2,3,0\n", "y must hold at least two classes"),
     "missing target": ("key,a,y\n1,2,0\n2,3,1\n3,4,\n", "y must not hold missing values, got 1"),
     "target alone": ("key,y\n1,0\n2,1\n", "at least one row and one column"),
-    "constant": ("key,a,y\n1,2,0\n2,2,1\n", "Column 'a' must take at least two values"),
     "all missing": ("key,a,y\n1,,0\n2,,1\n", "Column 'a' must hold at least one value"),
     "repeated name": ("key,a,a,y\n1,2,3,0\n2,3,4,1\n", "names must differ, got 'a' more than"),
     "infinite": ("key,a,y\n1,2,0\n2,inf,1\n", "Column 'a' must hold finite numbers"),
@@ -346,6 +345,13 @@ def test_options_that_the_data_refuses(train, files, columns, arguments, message
     write_file(pa.table({**columns, "flow": -columns["bought"] - 1}), "data.csv")
     assert one_line(train(*arguments, code=1)).startswith(message)
     assert files() == set()
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_a_constant_column_is_warned_of(train, columns):
+    write_file(pa.table({**columns, "land": ["x"] * 200}), "data.csv")
+    line = one_line(train())
+    assert line.startswith("warning: Columns that take one value only are kept without effect: 'la")
 
 
 def test_rows_are_counted_as_an_editor_does(train):
