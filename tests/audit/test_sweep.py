@@ -98,17 +98,15 @@ def test_records_hold_what_an_independent_computation_gives(run, people, classif
 
 
 def test_the_default_grid_is_every_power_of_ten_and_both_exact_forms(people, classifier, fits):
-    found = fcorr.sweep(
-        classifier(epochs=1),
-        *people[0],
-        eval_set=people[1],
-        seeds=1,
-        progress=False,
-    )
+    model = classifier(epochs=1)
+    before = model.get_params()
+    found = fcorr.sweep(model, *people[0], eval_set=people[1], seeds=1, progress=False)
     powers = [0.0] + [10.0**power for power in range(9)]
     assert fits == [(car, None, 0) for car in powers] + [(1e6, f, 0) for f in ("adapt", "marginal")]
     names = [summary.name for summary in found.summaries()]
     assert names[:3] + names[-2:] == ["λ = 0", "λ = 1", "λ = 10", "adapt", "marginal"]
+    assert model.get_params() == before  # the estimator itself is not changed
+    assert not hasattr(model, "model_")
 
 
 def test_regression_with_weights_and_exposure(policies, regressor):
@@ -447,18 +445,3 @@ def test_equal_models_are_fitted_once(run, fits):
     fits.clear()
     run({"advanced": [None, {}, {"n_layers": 1}]}, seeds=1)
     assert len(fits) == 1
-
-
-def test_the_estimator_is_not_changed(people, classifier):
-    model = classifier()
-    before = model.get_params()
-    fcorr.sweep(
-        model,
-        *people[0],
-        grid={"epochs": [1]},
-        eval_set=people[1],
-        seeds=1,
-        progress=False,
-    )
-    assert model.get_params() == before
-    assert not hasattr(model, "model_")

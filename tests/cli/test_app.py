@@ -45,6 +45,7 @@ def test_help(run, command):
         (["--verbose"], "No such option"),
         (["train", "data.csv", "--targt", "bought"], "No such option"),
         (["train", "data.csv"], "Missing option '--target'"),
+        (["sweep", "data.csv", "--target", "bought", "-o", "out"], "Missing option '--sensitive'"),
         (["predict", "nowhere.fcorr", "data.csv", "-o", "out.csv"], "does not exist"),
         (["inspect", "nowhere.fcorr"], "does not exist"),
         (["inspect", "."], "is a directory"),

@@ -88,12 +88,6 @@ def test_keys_are_copied_to_the_letter(run, train):
     assert written == ["id", *["007", "1e3", "NA"] * 5]
 
 
-def test_weight_and_target_are_no_keys(run, train):
-    train("--weight", "amount")
-    predict(run)
-    assert read_file("out.csv").column_names[:2] == ["key", "prediction"]
-
-
 def test_other_schema(run, train, files, columns):
     train("--sensitive", "sex")
     age = [datetime.date(2020, 1, 1)] * 200

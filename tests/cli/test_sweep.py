@@ -198,11 +198,6 @@ def test_bad_usage(sweep, files, arguments, message):
     assert files() == set()
 
 
-def test_a_sensitive_column_is_needed(run):
-    result = run("sweep", "data.csv", "--target", "bought", "--output", "out", code=2)
-    assert "Missing option '--sensitive'" in result.stderr
-
-
 def test_values_of_the_grid_are_read_as_what_they_look_like(sweep):
     grids = ("--grid", "head=4x3,2", "--grid", "residual=true", "--grid", "learning-rate=1e-3")
     sweep("--no-exact", *grids, car="paper,none")

@@ -648,6 +648,6 @@ class Sweep:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         files = [folder / "controllability.svg", folder / "frontier.svg"]
-        for file, display in zip(files, (ControllabilityDisplay, FrontierDisplay), strict=True):
-            save_figure(display.from_sweep(self).figure_, file)
+        save_figure(ControllabilityDisplay.from_sweep(self).figure_, files[0])
+        save_figure(FrontierDisplay.from_sweep(self).figure_, files[1])
         return files
