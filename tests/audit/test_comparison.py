@@ -1,17 +1,19 @@
 """A model beside the unconstrained one and the one with the column removed."""
 
 import json
+import math
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
+from fcorr import FCorrClassifier
 from fcorr._core import InvalidInputError, UnseenCategoryWarning
-from fcorr.audit.comparison import AVERAGED, EXACT, PLAIN, REMOVED, WITH_CAR, compare
-from fcorr.audit.removal import hold_constant
+from fcorr.audit.comparison import AVERAGED, EXACT, PLAIN, REMOVED, WITH_CAR, compare, hold_constant
 from fcorr.metrics import (
     average_individual_fairness,
     decisions_flipped,
@@ -25,10 +27,8 @@ from fcorr.metrics import (
 
 @pytest.fixture(scope="module")
 def compared(people):
-    from fcorr import FCorrClassifier
-
     model = FCorrClassifier(sensitive="sex", epochs=2, head=(4,), random_state=3)
-    return compare(model, *people, also=["car", "marginal"], effort=1)
+    return compare(model, *people, also=["car", "marginal"])
 
 
 def test_models_differ_in_their_constraint_only(compared):
@@ -62,18 +62,18 @@ def test_numbers_are_those_of_an_independent_computation(compared, people):
         groups = {"sensitive_features": X.sex}
         assert metrics["DPD"] == demographic_parity_difference(None, decisions, **groups)
         assert metrics["EqOdd"] == equalized_odds_difference(y, decisions, **groups)
-        assert metrics["certified bound"] == model.certificate(effort=1).bound
+        certificate = model.certificate(X)
+        assert metrics["found by search"] == certificate.search
+        assert metrics["bound for 99 %"] == certificate.population.epsilon
 
 
 def test_exact_and_removed_columns_change_nothing_while_the_plain_model_does(compared):
-    assert compared[PLAIN].metrics["largest change"] > 1e-4
-    assert not compared[PLAIN].exact
-    assert compared[PLAIN].bound >= compared[PLAIN].metrics["largest change"]
-    for name in (EXACT, AVERAGED, REMOVED):
-        assert compared[name].metrics["largest change"] == 0
-        assert compared[name].exact
-        assert compared[name].bound == 0
-    assert compared[REMOVED].certificate is None
+    changes = ("largest change", "found by search", "bound for 99 %")
+    assert not compared[PLAIN].measured.exact
+    assert all(compared[PLAIN].metrics[name] > 1e-4 for name in changes)
+    for model in (EXACT, AVERAGED, REMOVED):
+        assert compared[model].measured.exact
+        assert [compared[model].metrics[name] for name in changes] == [0, 0, 0]
 
 
 def test_the_removed_column_is_one_value_and_the_layout_stays(compared):
@@ -86,7 +86,7 @@ def test_the_removed_column_is_one_value_and_the_layout_stays(compared):
 def test_a_fitted_model_is_not_fitted_again(people, classifier):
     model = classifier(invariance=None, car=None, random_state=None).fit(*people[0])
     weights = {name: w.clone() for name, w in model.model_.state_dict().items()}
-    comparison = compare(model, *people, effort=1)
+    comparison = compare(model, *people)
     assert [compared.name for compared in comparison] == [PLAIN, REMOVED]
     assert comparison[PLAIN].estimator is model
     assert all((weights[n] == w).all() for n, w in model.model_.state_dict().items())
@@ -97,7 +97,7 @@ def test_a_fitted_model_is_not_fitted_again(people, classifier):
 
 def test_an_unfitted_model_stays_unfitted_and_its_seed_is_shared(people, classifier):
     model = classifier(random_state=None)
-    comparison = compare(model, *people, effort=1)
+    comparison = compare(model, *people)
     assert comparison.given == EXACT
     assert len({compared.estimator.seed_ for compared in comparison}) == 1
     assert not hasattr(model, "model_")
@@ -112,14 +112,16 @@ def test_text_and_plain_data(compared):
     data = json.loads(json.dumps(compared.to_dict(), allow_nan=False))
     assert data["given"] == EXACT
     assert data["models"][PLAIN]["performance"]["AUROC"] == compared[PLAIN].metrics["AUROC"]
-    assert data["models"][EXACT]["certificate"]["exact"] is True
-    (bound,) = [line for line in lines if line.startswith("certified bound")]
-    assert ("vacuous" in bound) == any(model.vacuous for model in compared)
+    assert data["models"][EXACT]["exact"] is True
+    assert data["models"][PLAIN]["search"] == compared[PLAIN].metrics["found by search"]
+    html = compared._repr_html_()
+    assert html.count("<tr>") == len(compared.table().rows) + 1
+    assert "all other columns left as they are" in html
 
 
 @pytest.mark.parametrize("sensitive", ["age", "children", ["age", "children", "sex"]])
 def test_numeric_columns_and_several_of_them(people, classifier, sensitive):
-    comparison = compare(classifier(sensitive=sensitive), *people, effort=1)
+    comparison = compare(classifier(sensitive=sensitive), *people)
     assert comparison[PLAIN].metrics["largest change"] > 0
     assert comparison[REMOVED].metrics["largest change"] == 0
     removed, plain = (comparison[name].estimator.schema_ for name in (REMOVED, PLAIN))
@@ -131,7 +133,7 @@ def test_numeric_columns_and_several_of_them(people, classifier, sensitive):
 
 def test_intersections_are_those_of_the_metrics(people, classifier):
     model = classifier(sensitive=["sex", "race"]).fit(*people[0])
-    comparison = compare(model, *people, effort=1)
+    comparison = compare(model, *people)
     X, _ = people[1]
     decisions = model.predict(X)
     expected = demographic_parity_difference(None, decisions, sensitive_features=X[["sex", "race"]])
@@ -148,7 +150,7 @@ def test_weights_count(people, classifier):
     weight = np.where(X.age > 45, 4.0, 1.0)
     model = classifier(invariance=None, car=None).fit(*train)
     weighted, plain = (
-        compare(model, train, test, effort=1).metrics[PLAIN] for test in ((X, y, weight), (X, y))
+        compare(model, train, test).metrics[PLAIN] for test in ((X, y, weight), (X, y))
     )
     flips = flip_scores(model.predict_proba, X, "sex")
     by = {"sample_weight": weight}
@@ -170,7 +172,7 @@ def test_several_classes(people, classifier):
     y = label[y + (X.children == 0)]
     test_y = label[test_y + (test_X.children == 0)]
     model = classifier(invariance=None).fit(X, y)
-    metrics = compare(model, (X, y), (test_X, test_y), effort=1)[WITH_CAR].metrics
+    metrics = compare(model, (X, y), (test_X, test_y))[WITH_CAR].metrics
     probabilities = model.predict_proba(test_X)
     assert metrics["log loss"] == pytest.approx(log_loss(test_y, probabilities))
     assert metrics["accuracy"] == pytest.approx(np.mean(model.predict(test_X) == test_y))
@@ -190,7 +192,7 @@ def test_regression_per_unit_of_exposure(policies, regressor):
     model = regressor(objective="poisson", exposure="years").fit(*policies[0])
     X, y = policies[1]
     weight = np.linspace(1, 2, len(X))
-    metrics = compare(model, policies[0], (X, y, weight), effort=1)[EXACT].metrics
+    metrics = compare(model, policies[0], (X, y, weight))[EXACT].metrics
     rate, by = model.predict(X) / X.years, X.years * weight
     deviance = poisson_deviance(y / X.years, rate, sample_weight=by)
     assert metrics["deviance"] == pytest.approx(deviance)
@@ -209,7 +211,7 @@ def test_arrays_without_names(people, regressor):
     for table in tables:
         table[:, 1] = rng.integers(0, 2, len(table))
     rows = [(table, table[:, 0] + table[:, 1] * table[:, 2]) for table in tables]
-    comparison = compare(regressor(sensitive=[0, 1]), *rows, effort=1)
+    comparison = compare(regressor(sensitive=[0, 1]), *rows)
     assert comparison[PLAIN].metrics["largest change"] > 0
     assert comparison[REMOVED].metrics["largest change"] == 0
     assert list(comparison[PLAIN].measured.groups) == ["0", "1", "0 × 1"]
@@ -219,7 +221,7 @@ def test_what_cannot_be_estimated_is_noted_not_warned_of(people, classifier):
     (X, y), (test_X, test_y) = people
     rare = test_X.assign(race=["z"] + ["a", "b"] * 159 + ["c"])
     with pytest.warns(UnseenCategoryWarning) as warned:
-        comparison = compare(classifier(sensitive="race"), (X, y), (rare, test_y), effort=1)
+        comparison = compare(classifier(sensitive="race"), (X, y), (rare, test_y))
     texts = [str(warning.message) for warning in warned]
     assert len(texts) == len(set(texts))  # told once, not for each pass
     assert any("z" in note and "n=1" in note for note in comparison.notes)
@@ -232,30 +234,29 @@ def test_what_cannot_be_estimated_is_noted_not_warned_of(people, classifier):
         ({"sensitive": None}, {}, "The estimator must name sensitive columns"),
         ({}, {"also": ["margnal"]}, "got 'margnal'. Did you mean 'marginal'?"),
         ({"car": None}, {"also": ["car"]}, "also='car' needs a λ to train with"),
+        ({}, {"test": None}, "test must be (X, y) or (X, y, sample_weight), got NoneType"),
+        ({}, {"test": lambda X, y: (X, y * math.nan)}, "test: y must not hold missing values"),
+        ({}, {"test": lambda X, y: (X, y + 1)}, "test: y must hold classes of the training table"),
     ],
 )
-def test_bad_arguments(people, classifier, arguments, options, message):
+def test_bad_input(people, classifier, arguments, options, message):
+    train, test = people
+    if "test" in options:
+        test = options["test"] and options["test"](*test)
     with pytest.raises(InvalidInputError) as caught:
-        compare(classifier(**arguments), *people, **options)
+        compare(classifier(**arguments), train, test, also=options.get("also", ()))
     assert message in str(caught.value)
 
 
-def test_bad_rows(people, classifier):
-    from sklearn.linear_model import LogisticRegression
-
-    train, (X, y) = people
+def test_other_estimators(people):
     with pytest.raises(InvalidInputError, match="got LogisticRegression"):
-        compare(LogisticRegression(), train, (X, y))
-    with pytest.raises(InvalidInputError, match=r"test must be \(X, y\) or"):
-        compare(classifier(), train, X)
-    with pytest.raises(InvalidInputError, match="classes of the training table"):
-        compare(classifier(), train, (X, y + 1), effort=1)
+        compare(LogisticRegression(), *people)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_columns_are_held_constant_in_any_table(make):
     table = make({"sex": ["f", "m"], "age": [1.5, 2.5], "job": ["a", "b"]})
-    held = hold_constant({"sex": "categorical", "age": "numeric"})(table)
+    held = hold_constant(table, {"sex": "categorical", "age": "numeric"})
     assert type(held) is type(table)
     as_lists = {name: list(held[name]) for name in ("sex", "age", "job")}
     if isinstance(table, pa.Table):
@@ -265,7 +266,7 @@ def test_columns_are_held_constant_in_any_table(make):
 
 def test_arrays_are_copied():
     array = np.array([[1.0, 2.0]])
-    assert hold_constant({1: "categorical"})(array).tolist() == [[1.0, 0.0]]
+    assert hold_constant(array, {1: "categorical"}).tolist() == [[1.0, 0.0]]
     assert array.tolist() == [[1.0, 2.0]]
     text = np.array([["f", 2.0]], dtype=object)
-    assert hold_constant({0: "categorical"})(text).tolist() == [["removed", 2.0]]
+    assert hold_constant(text, {0: "categorical"}).tolist() == [["removed", 2.0]]

@@ -12,7 +12,7 @@ from fcorr.cli import main
 
 def shell(*arguments, **options):
     """Run the command line in a process of its own."""
-    command = [sys.executable, "-c", "from fcorr.cli import main; main()"]
+    command = [sys.executable, "-m", "fcorr"]
     return subprocess.run(
         [*command, *map(str, arguments)], capture_output=True, text=True, timeout=60, **options
     )
@@ -45,6 +45,7 @@ def test_help(run, command):
         (["--verbose"], "No such option"),
         (["train", "data.csv", "--targt", "bought"], "No such option"),
         (["train", "data.csv"], "Missing option '--target'"),
+        (["sweep", "data.csv", "--target", "bought", "-o", "out"], "Missing option '--sensitive'"),
         (["predict", "nowhere.fcorr", "data.csv", "-o", "out.csv"], "does not exist"),
         (["inspect", "nowhere.fcorr"], "does not exist"),
         (["inspect", "."], "is a directory"),

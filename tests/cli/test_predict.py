@@ -88,12 +88,6 @@ def test_keys_are_copied_to_the_letter(run, train):
     assert written == ["id", *["007", "1e3", "NA"] * 5]
 
 
-def test_weight_and_target_are_no_keys(run, train):
-    train("--weight", "amount")
-    predict(run)
-    assert read_file("out.csv").column_names[:2] == ["key", "prediction"]
-
-
 def test_other_schema(run, train, files, columns):
     train("--sensitive", "sex")
     age = [datetime.date(2020, 1, 1)] * 200
@@ -101,9 +95,10 @@ def test_other_schema(run, train, files, columns):
     (line,) = predict(run, data="other.parquet", code=1).stderr.splitlines()
     assert line.startswith(
         "error: X must fit the training table: "
-        "Column 'age' must hold numbers, got dates: 2020-01-01 in line 2; "
-        "Column 'job' must hold text, got numbers: 0 in line 2. Convert the column"
+        "Column 'age' must hold numbers, got dates: 2020-01-01 in row 0; "
+        "Column 'job' must hold text, got numbers: 0 in row 0. Convert the column"
     )
+    assert line.endswith("train with --kind age=categorical.")
     assert files() == {"model.fcorr", "other.parquet"}
 
 

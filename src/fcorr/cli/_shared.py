@@ -1,15 +1,18 @@
 """What the commands share: options as arguments of the estimators, errors in one line, tables."""
 
+import csv
 import functools
+import inspect
+import io
+import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, ParamSpec, TypeVar
 
 import typer
 
@@ -28,43 +31,21 @@ _debug = False
 
 # ------------------------------------------------------------------------------ options
 
-
-class Task(StrEnum):
-    """What to predict."""
-
-    auto = "auto"
-    classification = "classification"
-    regression = "regression"
-
-
-class ObjectiveName(StrEnum):
-    """What a regression minimises."""
-
-    mse = "mse"
-    poisson = "poisson"
-    gamma = "gamma"
-    tweedie = "tweedie"
-
-
-class ClassWeight(StrEnum):
-    """How classes are weighted."""
-
-    balanced = "balanced"
-
+TaskName = Literal["auto", "classification", "regression"]
 
 DataFile = Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder.", exists=True)]
 Target = Annotated[str, typer.Option(help="Column to predict.")]
-TaskOption = Annotated[Task, typer.Option(help="What to predict.")]
+Task = Annotated[TaskName, typer.Option(help="What to predict.")]
 Weight = Annotated[str | None, typer.Option(help="Column of sample weights.")]
 Objective = Annotated[
-    ObjectiveName | None,
+    Literal["mse", "poisson", "gamma", "tweedie"] | None,
     typer.Option(help="What a regression minimises; by default mse. The others: log link."),
 ]
 Exposure = Annotated[
     str | None, typer.Option(help="Column of exposures, such as years at risk; needs a log link.")
 ]
-ClassWeightOption = Annotated[
-    ClassWeight | None, typer.Option(help="Make all classes weigh the same in the loss.")
+ClassWeight = Annotated[
+    Literal["balanced"] | None, typer.Option(help="Make all classes weigh the same in the loss.")
 ]
 Threshold = Annotated[
     str | None,
@@ -75,7 +56,7 @@ Threshold = Annotated[
     ),
 ]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out, such as a key.")]
-KindOption = Annotated[
+Kind = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN=KIND",
@@ -83,7 +64,7 @@ KindOption = Annotated[
         "categories in order, as in grade=A,B,C; repeatable.",
     ),
 ]
-BinsOption = Annotated[
+Bins = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN=GROUPS|EDGE,EDGE,…",
@@ -99,7 +80,7 @@ MinCategoryRows = Annotated[
     ),
 ]
 Epochs = Annotated[int | None, typer.Option(help="Passes over the data; by default 20.")]
-SetOption = Annotated[
+Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
@@ -116,45 +97,61 @@ _OPTIONS = {
     "sample_weight": "--weight",
     "eval_set": "--validation",
     "random_state": "--seed",
+    "n_jobs": "--jobs",
 }
 _BY_NAME = (
     *("sensitive", "car", "invariance", "bins", "epochs", "early_stopping", "min_category_rows"),
-    *("objective", "exposure", "class_weight", "threshold"),
+    *("objective", "exposure", "class_weight", "threshold", "budget", "seeds"),
 )
 
 
 def collect_arguments(settings: list[str] | None, **options: Any) -> dict[str, Any]:
     """Return the arguments of an estimator: options that were given, and those of ``--set``."""
-    arguments = {name: value for name, value in options.items() if value is not None}
-    for setting in settings or []:
-        name, _, value = setting.partition("=")
-        name = name.replace("-", "_")
-        if not name or not value or name in arguments:
-            raise typer.BadParameter(
-                f"must be ARGUMENT=VALUE, once for an argument, got {setting!r}.",
-                param_hint="--set",
-            )
-        set_argument(arguments, name, parse_value(name, value), "--set")
+    parsers: dict[str, Callable[[Any], Any]] = {
+        "car": parse_car,
+        "invariance": lambda text: None if text == "none" else text,
+        "threshold": _parse_threshold,
+        "kinds": _parse_kinds,
+        "bins": _parse_bins,
+    }
+    arguments = {
+        name: parsers[name](value) if name in parsers else value
+        for name, value in options.items()
+        if value is not None
+    }
+    rule = "ARGUMENT=VALUE, once for an argument"
+    for given, text in split_pairs(settings or [], "--set", rule).items():
+        name = check_argument(given, "--set")
+        own = arguments.setdefault("advanced", {}) if is_advanced(name) else arguments
+        if name in own:
+            bad_usage("--set", f"must be {rule}, got {given}={text!r}.")
+        own[name] = parse_value(name, text)
     return arguments
 
 
-def set_argument(arguments: dict[str, Any], name: str, value: Any, option: str) -> None:
-    """Set an argument of the estimators by its name, whether it is one of ``advanced`` or not."""
-    from fcorr.estimators import Advanced
+def split_pairs(options: Iterable[str], option: str, rule: str) -> dict[str, str]:
+    """Take ``NAME=VALUE`` options apart, each name once."""
+    pairs: dict[str, str] = {}
+    for text in options:
+        name, _, value = text.partition("=")
+        if not name or not value or name in pairs:
+            bad_usage(option, f"must be {rule}, got {text!r}.")
+        pairs[name] = value
+    return pairs
 
-    advanced = list(Advanced.__annotations__)
-    known = [each for each in _argument_names() if each not in ("verbose", *_OPTIONS)]
-    if name in advanced:
-        arguments["advanced"] = {**arguments.get("advanced", {}), name: value}
-    elif name in known:
-        arguments[name] = value
-    else:
-        names = sorted([*known, *advanced])
-        raise typer.BadParameter(
+
+def check_argument(name: str, option: str) -> str:
+    """Return the name of an argument of the estimators, or one of ``advanced``."""
+    name = name.replace("-", "_")
+    unnamed = ("verbose", *_OPTIONS)  # these have options of their own
+    names = sorted({*_argument_names(), *_advanced_names()}.difference(unnamed))
+    if name not in names:
+        bad_usage(
+            option,
             f"no estimator has an argument {name!r}.{near_match(name, names)} There are: "
             f"{', '.join(names)}.",
-            param_hint=option,
         )
+    return name
 
 
 def parse_value(name: str, text: str) -> Any:
@@ -178,59 +175,38 @@ def parse_car(text: str) -> float | str | None:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(
-            f"must be a number, 'paper' or 'none', got {text!r}.", param_hint="--car"
-        ) from None
+        bad_usage("--car", f"must be a number, 'paper' or 'none', got {text!r}.")
 
 
-def parse_threshold(text: str | None) -> float | str | dict[str, Any] | None:
-    """Read a threshold or its rule."""
-    rule, _, setting = (text or "").partition("=")
+def _parse_threshold(text: str) -> float | str | dict[str, Any]:
+    rule, _, setting = text.partition("=")
     try:
         if rule == "fpr":
             return {"fpr": float(setting)}
         if rule == "cost":
             return {"cost": tuple(float(cost) for cost in setting.split(","))}
-        return text if text in ("f1", None) else float(text)
+        return text if text == "f1" else float(text)
     except ValueError:
-        raise typer.BadParameter(
-            f"must be a number, f1, fpr=0.05 or cost=1,20, got {text!r}.", param_hint="--threshold"
-        ) from None
+        bad_usage("--threshold", f"must be a number, f1, fpr=0.05 or cost=1,20, got {text!r}.")
 
 
-def parse_kinds(options: list[str] | None) -> dict[str, str | list[str]] | None:
-    """Read ``COLUMN=KIND`` options."""
-    kinds: dict[str, str | list[str]] = {}
-    for option in options or []:
-        name, _, kind = option.partition("=")
-        if not name or not kind or name in kinds:
-            raise typer.BadParameter(
-                f"must be COLUMN=KIND or COLUMN=CATEGORY,CATEGORY,… and once for a column, "
-                f"got {option!r}.",
-                param_hint="--kind",
-            )
-        kinds[name] = kind.split(",") if "," in kind else kind
-    return kinds or None
+def _parse_kinds(options: list[str]) -> dict[str, str | list[str]]:
+    rule = "COLUMN=KIND or COLUMN=CATEGORY,CATEGORY,… and once for a column"
+    pairs = split_pairs(options, "--kind", rule)
+    return {name: kind.split(",") if "," in kind else kind for name, kind in pairs.items()}
 
 
-def parse_bins(options: list[str] | None) -> dict[str, int | list[float]] | None:
-    """Read ``COLUMN=GROUPS`` and ``COLUMN=EDGE,EDGE`` options."""
+def _parse_bins(options: list[str]) -> dict[str, int | list[float]]:
+    rule = "COLUMN=GROUPS or COLUMN=EDGE,EDGE,… and once for a column"
     bins: dict[str, int | list[float]] = {}
-    for option in options or []:
-        name, _, cut = option.partition("=")
+    for name, cut in split_pairs(options, "--bins", rule).items():
         try:
-            if not name or name in bins:
-                raise ValueError
             # One whole number is a number of groups; an edge alone is written with a comma.
             edges = [float(edge) for edge in cut.split(",") if edge.strip()]
             bins[name] = int(cut) if "," not in cut else edges
         except ValueError:
-            raise typer.BadParameter(
-                "must be COLUMN=GROUPS or COLUMN=EDGE,EDGE,… and once for a column, "
-                f"got {option!r}.",
-                param_hint="--bins",
-            ) from None
-    return bins or None
+            bad_usage("--bins", f"must be {rule}, got {name}={cut!r}.")
+    return bins
 
 
 # ------------------------------------------------------------------------------ tables and roles
@@ -262,32 +238,26 @@ class Roles:
         }.items():
             check_columns(names, columns, option)
         if self.exposure in (*self.outcomes, *self.sensitive):
-            raise typer.BadParameter(
+            bad_usage(
+                "--exposure",
                 f"{self.exposure!r} is the target, the weight or a sensitive column as well.",
-                param_hint="--exposure",
             )
         for name in self.drop:
             if name in (*self.outcomes, self.exposure, *self.sensitive):
-                raise typer.BadParameter(
-                    f"{name!r} is dropped and used at once.", param_hint="--drop"
-                )
+                bad_usage("--drop", f"{name!r} is dropped and used at once.")
         for name in self.sensitive:
             if name in self.outcomes:
-                raise typer.BadParameter(
-                    f"{name!r} is the target or the weight, not a feature.",
-                    param_hint="--sensitive",
-                )
+                bad_usage("--sensitive", f"{name!r} is the target or the weight, not a feature.")
 
-    def split(self, table: "pa.Table") -> tuple[Any, ...]:
-        """Return X and y, and the weight where there is one, with the columns' names."""
+    def split(self, table: "pa.Table") -> tuple[Any, Any, Any]:
+        """Return X, y and the weight, which may be None, with the columns' names."""
         import narwhals.stable.v2 as nw
 
-        X = table.drop_columns(
-            [name for name in (*self.outcomes, *self.drop) if name in table.column_names]
-        )
+        left_out = {*self.outcomes, *self.drop}
+        X = table.select([name for name in table.column_names if name not in left_out])
         # With its name, which messages and the schema then know.
-        series = (nw.from_native(table[n], series_only=True).alias(n) for n in self.outcomes)
-        return X, *series
+        series = [nw.from_native(table[n], series_only=True).alias(n) for n in self.outcomes]
+        return X, series[0], series[1] if self.weight else None
 
 
 def read_training_file(data: Path, roles: Roles, arguments: dict[str, Any]) -> "pa.Table":
@@ -315,39 +285,32 @@ def read_validation_file(data: Path, roles: Roles, table: "pa.Table") -> "pa.Tab
 
 
 def make_estimator(
-    task: Task, table: "pa.Table", target: str, arguments: dict[str, Any]
+    task: TaskName, table: "pa.Table", target: str, arguments: dict[str, Any]
 ) -> "FCorrClassifier | FCorrRegressor":
     """Make the estimator that the options ask for, or that the target looks like."""
-    from fcorr.estimators import FCorrClassifier, FCorrRegressor
-
-    classes: dict[Task, type[FCorrClassifier | FCorrRegressor]] = {
-        Task.classification: FCorrClassifier,
-        Task.regression: FCorrRegressor,
-    }
-    names = {each: set(cls().get_params(deep=False)) for each, cls in classes.items()}
-    if task is Task.auto:  # options that only one task has settle it
-        possible = [each for each in classes if set(arguments).issubset(names[each])]
+    classes = _estimators()
+    if task == "auto":  # options that only one task has settle it
+        possible = [each for each in classes if set(arguments) <= set(_signature(classes[each]))]
+        task = possible[0] if possible else "regression"
         if len(possible) == 2:
             task = _guess_task(table[target])
             typer.echo(f"task: {task} (guessed from {target!r}; --task sets it)")
-        else:
-            task = possible[0] if possible else Task.regression
     for name in arguments:
-        if name not in names[task]:
+        if name not in _signature(classes[task]):
             (other,) = set(classes) - {task}
-            raise typer.BadParameter(f"is for {other}, not for {task}.", param_hint=_option(name))
+            bad_usage(_option(name), f"is for {other}, not for {task}.")
     return classes[task](**arguments)
 
 
-def _guess_task(y: "pa.ChunkedArray") -> Task:
+def _guess_task(y: "pa.ChunkedArray") -> Literal["classification", "regression"]:
     """Text, booleans and few whole numbers are classes; other numbers are amounts."""
     import pyarrow.types as pat
 
     if pat.is_integer(y.type):
         few = len(y.unique()) <= _MAX_INTEGER_CLASSES
-        return Task.classification if few else Task.regression
+        return "classification" if few else "regression"
     is_number = pat.is_floating(y.type) or pat.is_decimal(y.type)
-    return Task.regression if is_number else Task.classification
+    return "regression" if is_number else "classification"
 
 
 def _read_orders(kinds: dict[str, Any], table: "pa.Table") -> None:
@@ -359,10 +322,9 @@ def _read_orders(kinds: dict[str, Any], table: "pa.Table") -> None:
             try:
                 numbers = [float(category) for category in kind]
             except ValueError:
-                raise typer.BadParameter(
-                    f"the column {name!r} holds numbers, got the order {','.join(kind)}.",
-                    param_hint="--kind",
-                ) from None
+                bad_usage(
+                    "--kind", f"the column {name!r} holds numbers, got the order {','.join(kind)}."
+                )
             kinds[name] = [int(number) if number.is_integer() else number for number in numbers]
 
 
@@ -370,23 +332,21 @@ def check_columns(names: Iterable[str], columns: Sequence[str], option: str) -> 
     """Refuse an option that names a column the file does not have: bad usage."""
     for name in names:
         if name not in columns:
-            raise typer.BadParameter(
+            bad_usage(
+                option,
                 f"the file has no column {name!r}.{near_match(name, columns)} "
                 f"It has: {', '.join(columns)}.",
-                param_hint=option,
             )
 
 
 def check_output(output: Path, *inputs: Path | None, option: str = "--output") -> None:
-    """Refuse an output that has no folder, or that would replace an input: bad usage."""
+    """Refuse an output that cannot be written, or that would replace an input: bad usage."""
     if not output.parent.is_dir():
-        raise typer.BadParameter(
-            f"the folder {str(output.parent)!r} does not exist.", param_hint=option
-        )
+        bad_usage(option, f"the folder {str(output.parent)!r} does not exist.")
+    if not os.access(output.parent, os.W_OK):
+        bad_usage(option, f"the folder {str(output.parent)!r} cannot be written to.")
     if output.exists() and any(file is not None and output.samefile(file) for file in inputs):
-        raise typer.BadParameter(
-            f"{str(output)!r} is an input and would be replaced.", param_hint=option
-        )
+        bad_usage(option, f"{str(output)!r} is an input and would be replaced.")
 
 
 # ------------------------------------------------------------------------------ errors
@@ -419,22 +379,49 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
                 if argument is not None:
                     text = str(error).removeprefix(f"{argument} ")
                     hint = _option(argument)
-                    raise typer.BadParameter(as_options(text), param_hint=hint) from None
+                    bad_usage(hint, as_options(text))
                 fail(as_options(f"{error}") or type(error).__name__)
 
     return guarded
 
 
 @contextmanager
-def lines_of(data: Path) -> Iterator[None]:
-    """Within it, errors count the lines of a CSV file as an editor shows them: its header is 1."""
+def lines_of(
+    data: Path, rows: Sequence[int] | None = None, *, eval_set: bool = False
+) -> Iterator[None]:
+    """Within it, errors count the lines of a CSV file as an editor shows them: its header is 1.
+
+    Where some rows of the file were taken, ``rows`` are these, and ``eval_set`` tells whether they
+    are those to measure on, which errors then begin with.
+    """
+
+    def to_line(found: re.Match[str]) -> str:
+        row = int(found[1]) if rows is None else rows[int(found[1])]
+        return f"line {_find_line(data, row)}" if ".csv" in data.name.lower() else f"row {row}"
+
     try:
         yield
     except InvalidInputError as error:
-        if ".csv" not in data.name.lower():
+        if str(error).startswith("eval_set: ") is not eval_set:
             raise
-        text = re.sub(r"\brow (\d+)\b", lambda row: f"line {int(row[1]) + 2}", str(error))
+        text = re.sub(r"\brow (\d+)\b", to_line, str(error))
         raise InvalidInputError(text, argument=error.argument) from error
+
+
+def _find_line(data: Path, row: int) -> int:
+    """Return the line that a row of a CSV file begins on; quoted text may hold line ends."""
+    import pyarrow as pa
+
+    stream = pa.input_stream(str(data))  # which decompresses by the file's ending
+    with stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+        reader = csv.reader(text)
+        n_seen, start = -2, 1  # before the header
+        for fields in reader:
+            n_seen += bool(fields)  # a line without anything is no row
+            if n_seen == row:
+                break
+            start = reader.line_num + 1
+    return start
 
 
 def as_options(text: str) -> str:
@@ -444,7 +431,10 @@ def as_options(text: str) -> str:
     --------
     >>> as_options("Use invariance='adapt' or min_category_rows=1, with a lower learning_rate.")
     'Use --invariance adapt or --min-category-rows 1, with a lower --set learning_rate.'
+    >>> as_options("Train with kinds={'age': 'categorical'} or advanced={'beta2': 0.999}.")
+    'Train with --kind age=categorical or --set beta2=0.999.'
     """
+    text = re.sub(r"kinds=\{'([^']*)': '(\w+)'\}", r"--kind \1=\2", text)
     text = re.sub(r"advanced=\{'(\w+)': ([^}]*)\}", r"--set \1=\2", text)
     text = re.sub(r"advanced\['(\w+)'\]", r"--set \1", text)
     names = "|".join(_argument_names())
@@ -458,12 +448,32 @@ def as_options(text: str) -> str:
     return re.sub(rf"(?<![\w-])({long})\b(?!['=])", lambda match: _option(match[1]), text)
 
 
-@functools.cache
-def _argument_names() -> list[str]:
+def _estimators() -> "dict[TaskName, type[FCorrClassifier | FCorrRegressor]]":
     from fcorr.estimators import FCorrClassifier, FCorrRegressor
 
-    names = {*FCorrClassifier().get_params(), *FCorrRegressor().get_params(), *_OPTIONS}
-    return sorted(names - {"advanced"}, key=len, reverse=True)
+    return {"classification": FCorrClassifier, "regression": FCorrRegressor}
+
+
+def _signature(estimator: type) -> list[str]:
+    return list(inspect.signature(estimator).parameters)
+
+
+@functools.cache
+def _argument_names() -> list[str]:
+    """List the arguments of both estimators, the longest first."""
+    names = {name for estimator in _estimators().values() for name in _signature(estimator)}
+    return sorted({*names, *_OPTIONS} - {"advanced"}, key=len, reverse=True)
+
+
+def is_advanced(name: str) -> bool:
+    """Whether an argument is given in ``advanced``."""
+    return name in _advanced_names()
+
+
+def _advanced_names() -> list[str]:
+    from fcorr.estimators import Advanced
+
+    return list(Advanced.__annotations__)
 
 
 def _option(argument: str) -> str:
@@ -475,6 +485,11 @@ def _option(argument: str) -> str:
         return _OPTIONS[argument]
     dashed = argument.replace("_", "-")
     return f"--{dashed}" if argument in _BY_NAME else f"--set {argument}"
+
+
+def bad_usage(option: str, message: str) -> NoReturn:
+    """Refuse what an option says: exit code 2."""
+    raise typer.BadParameter(message, param_hint=option) from None
 
 
 def fail(message: str) -> NoReturn:
@@ -508,10 +523,3 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
         table.add_row(*row)
     # Where nobody resizes a window, a table is as wide as it needs to be.
     Console(width=None if sys.stdout.isatty() else 160).print(table)
-
-
-def print_facts(facts: Mapping[str, object]) -> None:
-    """Print names and values in two columns."""
-    width = max(len(name) for name in facts)
-    for name, value in facts.items():
-        typer.echo(f"{name:<{width}}  {value}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fcorr.cli._shared import print_facts, print_table
+from fcorr.cli._shared import print_table
 
 if TYPE_CHECKING:
     from fcorr.data.schema import Column
@@ -52,7 +52,9 @@ def inspect(
     if schema.sensitive:
         facts["invariance"] = _describe_invariance(estimator)
     facts |= _target_facts(estimator)
-    print_facts(facts)
+    width = max(map(len, facts))
+    for name, fact in facts.items():
+        typer.echo(f"{name:<{width}}  {fact}")
     columns: dict[str, Column] = {
         feature.name: column for column in schema.columns for feature in column.features
     }

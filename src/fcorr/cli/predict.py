@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fcorr.cli._shared import check_columns, check_output, lines_of
+from fcorr.cli._shared import bad_usage, check_columns, check_output, lines_of
 
 
 def predict(
@@ -53,9 +53,7 @@ def predict(
         output = data.with_name(f"{stem}-predictions{file_ending(data)}")
     check_output(output, data, model)
     if not output.name.lower().endswith(WRITABLE):
-        raise typer.BadParameter(
-            f"must end in .csv or .parquet, got {output.name!r}.", param_hint="--output"
-        )
+        bad_usage("--output", f"must end in .csv or .parquet, got {output.name!r}.")
     estimator = load(model)
     table = read_file(data, text=estimator.schema_.text)
     check_columns(keep or [], table.column_names, "--keep")
@@ -63,7 +61,7 @@ def predict(
     with lines_of(data):
         if isinstance(estimator, FCorrClassifier):
             if rate:
-                raise typer.BadParameter("the model predicts classes.", param_hint="--rate")
+                bad_usage("--rate", "the model predicts classes.")
             probabilities = estimator.predict_proba(table)
             columns["prediction"] = pa.array(estimator._decide(probabilities))
             for label, values in zip(estimator.classes_, probabilities.T, strict=True):
@@ -77,10 +75,10 @@ def predict(
     kept = keep or [name for name in table.column_names if name not in known]
     for name in kept:
         if name in columns:
-            raise typer.BadParameter(
+            bad_usage(
+                "--keep",
                 f"the output has a column {name!r} of its own. Rename the one in the file, or "
                 "name other columns to keep.",
-                param_hint="--keep",
             )
     copied = read_verbatim(data, kept) if kept else pa.table({})
     write_file(pa.table({**{name: copied[name] for name in kept}, **columns}), output)

@@ -6,50 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fcorr.cli._shared import (
-    BinsOption,
-    ClassWeightOption,
-    DataFile,
-    Drop,
-    Epochs,
-    Exposure,
-    KindOption,
-    MinCategoryRows,
-    Objective,
-    Quiet,
-    Roles,
-    SetOption,
-    Target,
-    Task,
-    TaskOption,
-    Threshold,
-    Weight,
-    check_output,
-    collect_arguments,
-    fail,
-    make_estimator,
-    parse_bins,
-    parse_car,
-    parse_kinds,
-    parse_threshold,
-    parse_value,
-    print_table,
-    read_training_file,
-    read_validation_file,
-    set_argument,
-)
+from fcorr._core import InvalidInputError, write_atomically
+from fcorr.cli import _shared as shared
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from fcorr.audit.sweep import Sweep
 
 _FRACTION = 0.2
 
 
 def sweep(
-    data: DataFile,
-    target: Target,
+    data: shared.DataFile,
+    target: shared.Target,
     sensitive: Annotated[
         list[str], typer.Option(help="Sensitive column; give the option again for more.")
     ],
@@ -90,19 +58,19 @@ def sweep(
             "--warm-start", help="Start each λ from the one before; the chosen one from scratch."
         ),
     ] = False,
-    task: TaskOption = Task.auto,
-    weight: Weight = None,
-    objective: Objective = None,
-    exposure: Exposure = None,
-    class_weight: ClassWeightOption = None,
-    threshold: Threshold = None,
-    drop: Drop = None,
-    kind: KindOption = None,
-    bins: BinsOption = None,
-    min_category_rows: MinCategoryRows = None,
-    epochs: Epochs = None,
-    settings: SetOption = None,
-    quiet: Quiet = False,
+    task: shared.Task = "auto",
+    weight: shared.Weight = None,
+    objective: shared.Objective = None,
+    exposure: shared.Exposure = None,
+    class_weight: shared.ClassWeight = None,
+    threshold: shared.Threshold = None,
+    drop: shared.Drop = None,
+    kind: shared.Kind = None,
+    bins: shared.Bins = None,
+    min_category_rows: shared.MinCategoryRows = None,
+    epochs: shared.Epochs = None,
+    settings: shared.Settings = None,
+    quiet: shared.Quiet = False,
 ) -> None:
     """Train over a grid of λ and seeds, and choose the most accurate model within a budget.
 
@@ -110,60 +78,64 @@ def sweep(
     command again goes on where it was interrupted.
     """
     if model is not None and model.parent != output:
-        check_output(model, data, validation, option="--model")
+        shared.check_output(model, data, validation, option="--model")
     if validation is not None and validation_fraction is not None:
-        raise typer.BadParameter(
-            "is for when there is no --validation file.", param_hint="--validation-fraction"
-        )
+        shared.bad_usage("--validation-fraction", "is for when there is no --validation file.")
     fraction = _FRACTION if validation_fraction is None else validation_fraction
     if not 0 < fraction < 1:
-        raise typer.BadParameter(
-            f"must lie between 0 and 1, got {fraction}.", param_hint="--validation-fraction"
-        )
-    roles = Roles(target, sensitive, weight, exposure, drop or ())
-    arguments = collect_arguments(
+        shared.bad_usage("--validation-fraction", f"must lie between 0 and 1, got {fraction}.")
+    roles = shared.Roles(target, sensitive, weight, exposure, drop or ())
+    arguments = shared.collect_arguments(
         settings,
         sensitive=sensitive,
-        objective=objective and objective.value,
+        objective=objective,
         exposure=exposure,
-        class_weight=class_weight and class_weight.value,
-        threshold=parse_threshold(threshold),
-        kinds=parse_kinds(kind),
-        bins=parse_bins(bins),
+        class_weight=class_weight,
+        threshold=threshold,
+        kinds=kind,
+        bins=bins,
         min_category_rows=min_category_rows,
         epochs=epochs,
     )
     points = _parse_grid(car, exact, grid or [], arguments)
-    table = read_training_file(data, roles, arguments)
-    if validation is not None:
-        held_out = read_validation_file(validation, roles, table)
+    table = shared.read_training_file(data, roles, arguments)
+    estimator = shared.make_estimator(task, table, target, arguments)
+    if validation is None:
+        chosen, others = _split(table.num_rows, fraction)
+        table, held_out = table.take(chosen), table.take(others)
     else:
-        table, held_out = _split(table, fraction)
-    estimator = make_estimator(task, table, target, arguments)
-    X, y, *sample_weight = roles.split(table)
+        chosen, others = None, None
+        held_out = shared.read_validation_file(validation, roles, table)
+    X, y, sample_weight = roles.split(table)
     records = output / "sweep.jsonl"
     existed = output.exists()
     output.mkdir(parents=True, exist_ok=True)
     from fcorr.audit.sweep import sweep as run_sweep
 
     try:
-        found = run_sweep(
-            estimator,
-            X,
-            y,
-            grid=points,
-            eval_set=roles.split(held_out),
-            seeds=seeds,
-            sample_weight=sample_weight[0] if sample_weight else None,
-            n_jobs=jobs,
-            path=records,
-            budget=budget,
-            warm_start=warm_start,
-            progress=not quiet,
-        )
+        with (
+            shared.lines_of(data, chosen),
+            shared.lines_of(validation or data, others, eval_set=True),
+        ):
+            found = run_sweep(
+                estimator,
+                X,
+                y,
+                grid=points,
+                eval_set=roles.split(held_out),
+                seeds=seeds,
+                sample_weight=sample_weight,
+                n_jobs=jobs,
+                path=records,
+                budget=budget,
+                warm_start=warm_start,
+                progress=not quiet,
+            )
     except KeyboardInterrupt:
         n_done = len(records.read_bytes().splitlines()) if records.exists() else 0
-        fail(f"interrupted; {n_done} run(s) are in {records}: the same command goes on from there")
+        shared.fail(
+            f"interrupted; {n_done} run(s) are in {records}: the same command goes on from there"
+        )
     finally:
         if not existed and not any(output.iterdir()):
             output.rmdir()
@@ -174,72 +146,64 @@ def _parse_grid(
     car: str, exact: bool, options: list[str], arguments: dict[str, Any]
 ) -> list[dict[str, list[Any]]]:
     """Read what to vary: λ acting alone, the exact forms, and in both what --grid says."""
+    rule = "ARGUMENT=VALUE,VALUE,… and once for an argument (--car and --exact have their own)"
     varied: dict[str, list[Any]] = {}
-    for option in options:
-        name, _, values = option.partition("=")
-        name = name.replace("-", "_")
-        if not name or not values or name in varied or name in ("car", "invariance"):
-            raise typer.BadParameter(
-                "must be ARGUMENT=VALUE,VALUE,… and once for an argument (--car and --exact have "
-                f"their own), got {option!r}.",
-                param_hint="--grid",
-            )
-        varied[name] = [parse_value(name, value) for value in values.split(",")]
-    others: dict[str, list[Any]] = {}
-    for combination in itertools.product(*varied.values()):
-        point = {"advanced": dict(arguments.get("advanced", {}))}
-        for name, value in zip(varied, combination, strict=True):
-            set_argument(point, name, value, "--grid")
-        for name, value in point.items():
-            if value not in others.setdefault(name, []):
-                others[name].append(value)
-    if others.get("advanced") in ([{}], [arguments.get("advanced", {})]):
-        del others["advanced"]
-    weights = [parse_car(weight.strip()) for weight in car.split(",") if weight.strip()]
+    advanced: dict[str, list[Any]] = {}
+    for given, text in shared.split_pairs(options, "--grid", rule).items():
+        name = shared.check_argument(given, "--grid")
+        if name in ("car", "invariance"):
+            shared.bad_usage("--grid", f"must be {rule}, got {given}={text!r}.")
+        values = [shared.parse_value(name, value) for value in text.split(",")]
+        (advanced if shared.is_advanced(name) else varied)[name] = values
+    if advanced:
+        fixed = arguments.get("advanced", {})
+        combinations = itertools.product(*advanced.values())
+        varied["advanced"] = [
+            {**fixed, **dict(zip(advanced, values, strict=True))} for values in combinations
+        ]
+    weights = [shared.parse_car(weight.strip()) for weight in car.split(",") if weight.strip()]
     grids: list[dict[str, list[Any]]] = []
     if weights:
-        grids.append({"car": weights, "invariance": [None], **others})
+        grids.append({"car": weights, "invariance": [None], **varied})
     if exact:
-        grids.append({"invariance": ["adapt", "marginal"], **others})
+        grids.append({"invariance": ["adapt", "marginal"], **varied})
     if not grids:
-        raise typer.BadParameter("names no λ, and --no-exact leaves nothing.", param_hint="--car")
+        shared.bad_usage("--car", "names no λ, and --no-exact leaves nothing.")
     return grids
 
 
-def _split(table: "pa.Table", fraction: float) -> "tuple[pa.Table, pa.Table]":
-    """Set rows aside, the same ones for every command on the same file."""
+def _split(n_rows: int, fraction: float) -> tuple[list[int], list[int]]:
+    """Choose rows to train on and to set aside, the same ones for every command on a file."""
     import numpy as np
 
-    n_rows = table.num_rows
     n_held_out = min(n_rows - 1, max(1, round(fraction * n_rows)))
     order = np.random.default_rng(0).permutation(n_rows)
-    return (
-        table.take(np.sort(order[n_held_out:])),
-        table.take(np.sort(order[:n_held_out])),
-    )
+    return sorted(order[n_held_out:].tolist()), sorted(order[:n_held_out].tolist())
 
 
 def _report(found: "Sweep", output: Path, model: Path | None) -> None:
     """Print and write the results; a budget that nothing keeps to is told last."""
-    from fcorr._core import InvalidInputError, write_atomically
-
     problem, reason = "", ""
     try:
         reason = f"chosen: {found.choose()}"
     except InvalidInputError as error:
         problem = str(error)
     table = found.table()
-    print_table("validation rows", *table)
+    shared.print_table("validation rows", *table)
     texts = [text for text in (reason, *found.notes) if text]
     for text in texts:
         typer.echo(text)
     markdown = "\n".join([table.markdown(), *(f"{text}\n" for text in texts)])
     write_atomically(output / "table.md", markdown.encode())
-    files = [output / "sweep.jsonl", output / "table.md", *found.write_figures(output)]
+    files = [output / "sweep.jsonl", output / "table.md"]
+    try:
+        files += found.write_figures(output)
+    except ImportError as error:  # all else is worth having without figures
+        typer.echo(f"warning: no figures: {error}", err=True)
     if model is not None and not problem:
         found.best_estimator().save(model)
         files.append(model)
     for file in files:
         typer.echo(f"wrote {file}")
     if problem:
-        fail(problem)
+        shared.fail(problem)

@@ -1,0 +1,5 @@
+"""``python -m fcorr``: the command line."""
+
+from fcorr.cli import main
+
+main()

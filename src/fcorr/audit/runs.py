@@ -1,0 +1,358 @@
+"""Runs of a sweep: from a grid of arguments to records of what was measured."""
+
+import hashlib
+import itertools
+import json
+import os
+import platform
+import time
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+import pyarrow.types as pat
+import torch
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+
+from fcorr._core import InvalidInputError, enumerate_some, near_match, to_plain
+from fcorr._version import __version__
+from fcorr.audit.measure import (
+    AuditRows,
+    CollectedWarnings,
+    Estimator,
+    Measured,
+    collect_warnings,
+    errors_about,
+    measure,
+)
+from fcorr.data.encode import read_sample_weight, read_target
+from fcorr.data.tables import read_table
+from fcorr.estimators.options import check_arguments, complete_advanced
+
+Point = dict[str, Any]
+Grid = Mapping[str, Sequence[Any]]
+Record = dict[str, Any]
+"""One run as plain data; see :attr:`Sweep.records`."""
+
+DEFAULT_GRID: tuple[Grid, ...] = (
+    {"car": [0.0, *(10.0**power for power in range(9))], "invariance": [None]},
+    {"invariance": ["adapt", "marginal"]},
+)
+"""λ from 0 to 1e8, acting alone, and the two exact forms."""
+
+_OTHER_QUESTIONS = "Models would answer different questions: make a sweep for each."
+_NOT_COMPARABLE = "Their performance could not be compared: make a sweep for each."
+_NOT_VARIED = {
+    "random_state": "Use seeds=... instead.",
+    "sensitive": _OTHER_QUESTIONS,
+    "exposure": _OTHER_QUESTIONS,
+    "objective": _NOT_COMPARABLE,
+    "tweedie_power": _NOT_COMPARABLE,
+    "verbose": "A sweep shows its own progress.",
+    "device": "Set it in the estimator.",
+    "engine": "Set it in the estimator.",
+}
+
+_FIELDS = (
+    *("key", "estimator", "data", "arguments", "seed", "warm_path", "measured", "notes"),
+    *("seconds", "versions"),
+)
+_START = b'{"key": '  # of every record, so that one that was cut off can be told from other text
+
+
+class Run(NamedTuple):
+    """One model to fit: arguments that the grid varies, seed, and λ of the fits it starts from."""
+
+    point: Point
+    seed: int
+    warm_path: tuple[float, ...] = ()
+
+
+def expand_grid(
+    grid: Grid | Sequence[Grid] | None, base: Mapping[str, Any]
+) -> tuple[list[Point], tuple[str, ...]]:
+    """List the points of a grid, checked, and the arguments that it varies.
+
+    Arguments that a grid leaves out are those of ``base``, the estimator's own.
+
+    Examples
+    --------
+    >>> from fcorr import FCorrClassifier
+    >>> base = FCorrClassifier(invariance=None).get_params()
+    >>> expand_grid({"car": [0, 100], "dropout": [0.1]}, base)[0]
+    [{'car': 0, 'dropout': 0.1}, {'car': 100, 'dropout': 0.1}]
+    """
+    given = DEFAULT_GRID if grid is None else [grid] if isinstance(grid, Mapping) else list(grid)
+    if not given:
+        raise InvalidInputError("grid must hold at least one argument, got none.")
+    for each in given:
+        if not isinstance(each, Mapping) or not each:
+            raise InvalidInputError(
+                f"grid must map arguments to lists of values, got {each!r}. Write for example "
+                "grid={'car': [0, 1e2, 1e4], 'invariance': [None]}."
+            )
+    grids = [{n: _read_values(n, values, base) for n, values in each.items()} for each in given]
+    varied = tuple(dict.fromkeys(name for each in grids for name in each))
+    points: dict[str, Point] = {}
+    for values in ParameterGrid(grids):
+        point = {name: base[name] for name in varied} | values
+        check_arguments({**base, **point})
+        points.setdefault(_canonical({**base, **point}), point)
+    found = list(points.values())
+    are_exact = all({**base, **point}["invariance"] is not None for point in found)
+    if are_exact and len({point.get("car") for point in found}) > 1:
+        warnings.warn(
+            "The grid varies car, but all its models are exact: no flip changes their predictions "
+            "at any λ. Add 'invariance': [None] to see what λ does alone.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return found, varied
+
+
+def _read_values(name: str, values: Any, base: Mapping[str, Any]) -> list[Any]:
+    if name not in base:
+        raise InvalidInputError(
+            f"grid must name arguments of the estimator, got {name!r}."
+            f"{near_match(str(name), base)} It has {enumerate_some(base, 40)}."
+        )
+    is_list = isinstance(values, Iterable) and not isinstance(values, str | Mapping)
+    listed = list(values) if is_list else []
+    for each in (name, *(n for value in listed if name == "advanced" for n in value or ())):
+        if each in _NOT_VARIED:
+            raise InvalidInputError(f"grid must not vary {each!r}. {_NOT_VARIED[each]}")
+    if not listed:
+        raise InvalidInputError(
+            f"grid must list at least one value of {name!r}, got {values!r}. "
+            f"Write {{{name!r}: [...]}}."
+        )
+    return listed
+
+
+def chain_runs(
+    points: Sequence[Point], base: Mapping[str, Any], seeds: Sequence[int], *, warm_start: bool
+) -> list[list[Run]]:
+    """Order the runs into chains; each run of a chain starts from the weights of the one before.
+
+    Without ``warm_start`` every chain has one run. With it, runs of one seed that differ in a λ
+    that acts alone go from the smallest to the largest.
+    """
+    chains: dict[str, list[Point]] = {}
+    for point in points:
+        arguments = {**base, **point}
+        is_link = warm_start and arguments["invariance"] is None and arguments["car"] != "paper"
+        shared = {**arguments, "car": None} if is_link else arguments
+        chains.setdefault(_canonical(shared) + str(is_link), []).append(point)
+    runs = []
+    for seed, chain in itertools.product(seeds, chains.values()):
+        weights: list[float] = [0.0]
+        if len(chain) > 1:
+            chain = sorted(chain, key=lambda point: float(point["car"] or 0.0))
+            weights = [float(point["car"] or 0.0) for point in chain]
+        runs.append([Run(p, seed, tuple(weights[:i])) for i, p in enumerate(chain)])
+    return runs
+
+
+def list_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all arguments that make the model what it is, as plain data."""
+    # The others change neither the model nor what is measured, or a sweep sets them by itself.
+    left_out = ("random_state", "verbose", "device")
+    advanced = {n: v for n, v in complete_advanced(arguments["advanced"]).items() if n != "engine"}
+    kept = {name: value for name, value in arguments.items() if name not in left_out}
+    plain: dict[str, Any] = to_plain({**kept, "advanced": advanced})
+    return plain
+
+
+def _canonical(arguments: Mapping[str, Any]) -> str:
+    """Write arguments such that equal models have equal texts."""
+    plain = list_arguments(arguments)
+    plain["car"] = plain["car"] or 0.0  # None switches it off, too
+    if plain["invariance"] == "marginal":
+        plain["car"] = 0.0  # not used
+    as_floats = json.loads(json.dumps(plain), parse_int=float)  # 100 and 100.0 are one value
+    return json.dumps(as_floats, sort_keys=True)
+
+
+# ------------------------------------------------------------------------------ runs and records
+
+
+def hash_rows(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> str:
+    """Hash names and values of a table, its outcomes and its weights.
+
+    The same rows give the same text, in whatever library they come.
+
+    Examples
+    --------
+    >>> hash_rows([[1, "a"], [2, "b"]], [0, 1], None) == hash_rows(
+    ...     np.array([[1, "a"], [2, "b"]], dtype=object), [0, 1], [3, 3]
+    ... )
+    True
+    """
+    digest = hashlib.sha256()
+    table = read_table(X)
+    for name, column in table.columns.items():
+        digest.update(repr(name).encode())
+        if pat.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        values = column.to_numpy() if pat.is_primitive(column.type) else None
+        if values is not None and values.dtype != object:
+            digest.update(np.ascontiguousarray(values).tobytes())
+        else:
+            # Each distinct text once, and where it is: a million texts would be a million objects.
+            encoded = column.combine_chunks().dictionary_encode()
+            digest.update(repr(encoded.dictionary.to_pylist()).encode())
+            digest.update(encoded.indices.fill_null(-1).to_numpy().tobytes())
+    digest.update(repr(read_target(y, table.n_rows).tolist()).encode())
+    digest.update(read_sample_weight(sample_weight, table.n_rows).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def read_records(path: str | os.PathLike[str]) -> list[Record]:
+    """Read the records of a file, if it is there, and make it ready to be appended to.
+
+    A last line that was cut off, as when a machine goes down, is taken away.
+    """
+    path = Path(path)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise InvalidInputError(
+            f"path must be a file in a folder that exists, got {str(path)!r}. Make the folder, or "
+            "name a file such as 'sweep.jsonl' in it."
+        )
+    if not path.exists():
+        return []
+    content = path.read_bytes()
+    *lines, rest = content.split(b"\n")
+    records: list[Record] = []
+    try:
+        for line in lines:
+            record = json.loads(line)
+            Measured(**record["measured"])
+            records.append({name: record[name] for name in _FIELDS})
+        if rest and not rest.startswith(_START) and not _START.startswith(rest):
+            raise ValueError
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidInputError(
+            f"path must be a file of a sweep's records, got {str(path)!r}, whose line "
+            f"{len(records) + 1} is none. Name a file that does not exist yet."
+        ) from error
+    if rest:
+        with path.open("r+b") as file:
+            file.truncate(len(content) - len(rest))
+    return records
+
+
+def append_record(path: str | os.PathLike[str], record: Record) -> None:
+    """Add a record to a file, and see to it that it is there whatever happens next."""
+    line = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    with Path(path).open("ab") as file:
+        file.write(line.encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+Result = tuple[Run, Record, CollectedWarnings]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What all runs of a sweep share: the model that they vary, the rows, and a hash of these."""
+
+    estimator: Estimator
+    train: tuple[Any, Any, Any]
+    rows: AuditRows
+    data: str
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """The estimator's own arguments."""
+        arguments: dict[str, Any] = self.estimator.get_params(deep=False)
+        return arguments
+
+    def key(self, run: Run) -> str:
+        """Name a run: the same arguments, seed and data give the same key."""
+        arguments = _canonical({**self.base, **run.point})
+        content = json.dumps([arguments, run.seed, list(run.warm_path), self.data])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def refuse_others(self, records: Iterable[Record], varied: Collection[str], path: Any) -> None:
+        """Refuse a file with runs that cannot stand beside those to come."""
+        fixed = {n: v for n, v in list_arguments(self.base).items() if n not in varied}
+        expected = {"estimator": type(self.estimator).__name__, "data": self.data, **fixed}
+        for record in records:
+            found = {**record["arguments"], **record}
+            for name, value in expected.items():
+                if name not in found or found[name] != value:
+                    raise InvalidInputError(
+                        f"{str(path)!r} must hold runs of this experiment only, got one with "
+                        f"{name} = {found.get(name)!r} where this one has {value!r}. Choose "
+                        "another path, or move the file away."
+                    )
+
+    def fit(self, run: Run, before: Estimator | None = None) -> Estimator:
+        """Fit the model of a run, from the weights of another or from scratch."""
+        model: Estimator = clone(self.estimator)
+        model.set_params(**run.point, random_state=run.seed, verbose=False)
+        with errors_about(f"The run {run.point}, seed {run.seed}"):
+            return model.fit(*self.train, init_model=before)
+
+    def carry_out(
+        self, chains: Sequence[Sequence[Run]], done: Set[str], n_jobs: int
+    ) -> Iterator[Result]:
+        """Carry out the runs that are not done, one after the other or side by side."""
+        to_do = [chain for chain in chains if any(self.key(run) not in done for run in chain)]
+        if n_jobs == 1 or len(to_do) < 2:
+            for chain in to_do:
+                yield from self.carry_out_chain(chain, done)
+            return
+        jobs = [joblib.delayed(_carry_out_alone)(self, chain, done) for chain in to_do]
+        for finished in joblib.Parallel(n_jobs, return_as="generator_unordered")(jobs):
+            yield from finished
+
+    def carry_out_chain(self, chain: Sequence[Run], done: Set[str]) -> Iterator[Result]:
+        """Fit and measure the runs of a chain, up to the last that is not done."""
+        model: Estimator | None = None
+        keys = [self.key(run) for run in chain]
+        last = max(i for i, key in enumerate(keys) if key not in done)
+        for run, key in zip(chain[: last + 1], keys, strict=False):
+            with collect_warnings() as collected:
+                start = time.perf_counter()
+                model = self.fit(run, model)
+                fitted = time.perf_counter()
+                if key in done:
+                    continue  # only its weights were asked for
+                with errors_about("eval_set"):
+                    measured = measure(model, self.rows)
+                finished = time.perf_counter()
+            record: Record = to_plain(
+                {
+                    "key": key,
+                    "estimator": type(model).__name__,
+                    "data": self.data,
+                    "arguments": list_arguments({**self.base, **run.point}),
+                    "seed": run.seed,
+                    "warm_path": run.warm_path,
+                    "measured": asdict(measured),
+                    "notes": collected.notes,
+                    "seconds": {"fit": fitted - start, "measure": finished - fitted},
+                    "versions": {
+                        "fcorr": __version__,
+                        "torch": torch.__version__,
+                        "numpy": np.__version__,
+                        "python": platform.python_version(),
+                        "engine": model.history_.engine,
+                    },
+                }
+            )
+            yield run, record, collected
+
+
+def _carry_out_alone(experiment: Experiment, chain: Sequence[Run], done: Set[str]) -> list[Result]:
+    """Carry out a chain in a process of its own."""
+    torch.set_num_threads(1)  # the other cores have chains of their own
+    return list(experiment.carry_out_chain(chain, done))
