@@ -27,19 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fcorr._core import InvalidInputError, require, write_atomically
-from fcorr.metrics import (
-    ActualExpectedTable,
-    DoubleLiftTable,
-    LiftTable,
-    LorenzCurve,
-    actual_over_expected,
-    double_lift_table,
-    lift_table,
-    lorenz_curve,
-)
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from fcorr.estimators import FeatureMatrix
@@ -54,8 +43,7 @@ SERIES: tuple[dict[str, Any], ...] = (
 )
 """What tells up to four lines apart."""
 
-MAX_FEATURES = MAX_GROUPS = 60
-MAX_BINS = 30
+MAX_FEATURES = 60
 MAX_NAME = 32
 OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}  # never on the data
 
@@ -97,7 +85,7 @@ def _render(figure: "Figure", kind: str) -> bytes:
         "png": {"Software": None},
         "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     }[kind] | {"Title": next(filter(None, titles), "Figure").replace(r"\$", "$")}
-    fixed = {"svg.hashsalt": "fcorr", "svg.fonttype": "none", "savefig.facecolor": "white"}
+    fixed: Any = {"svg.hashsalt": "fcorr", "svg.fonttype": "none", "savefig.facecolor": "white"}
     content = io.BytesIO()
     with matplotlib.rc_context(fixed):
         figure.savefig(content, format=kind, metadata=metadata, bbox_inches="tight", dpi=150)
@@ -112,14 +100,14 @@ def _render(figure: "Figure", kind: str) -> bytes:
 # ------------------------------------------------------------------------------ what all share
 
 
-def _text(name: object, most: int | None = MAX_NAME) -> str:
+def one_line(name: object, most: int | None = MAX_NAME) -> str:
     r"""Make a name one short line of text, in which matplotlib finds no formula.
 
     Examples
     --------
-    >>> print(_text("two\nlines, $x$"))
+    >>> print(one_line("two\nlines, $x$"))
     two lines, \$x\$
-    >>> _text("date_of_birth_distinct_emails_4w_by_branch")
+    >>> one_line("date_of_birth_distinct_emails_4w_by_branch")
     'date_of_birth_distinct_emails_4…'
     """
     text = _printable(name)
@@ -141,14 +129,14 @@ def _printable(text: object) -> str:
     )
 
 
-def _number(value: float, *, scale: float = 0.0) -> str:
+def short_number(value: float, *, scale: float = 0.0) -> str:
     """Write two or three significant digits, no finer than a thousandth of the scale.
 
     Examples
     --------
-    >>> [_number(value, scale=2.5) for value in (1.304, 0.998, -0.0231, 0.00001, 0.0)]
+    >>> [short_number(value, scale=2.5) for value in (1.304, 0.998, -0.0231, 0.00001, 0.0)]
     ['1.3', '1.0', '−0.023', '≈0', '0']
-    >>> [_number(value) for value in (12.46, 99.97, 27507.9, 1.2e-7, 3.1e9, float("inf"))]
+    >>> [short_number(value) for value in (12.46, 99.97, 27507.9, 1.2e-7, 3.1e9, float("inf"))]
     ['12.5', '100', '27,508', '1.2e−7', '3.1e9', '∞']
     """
     size = abs(value)
@@ -162,15 +150,16 @@ def _number(value: float, *, scale: float = 0.0) -> str:
     return text.replace("-", "−")
 
 
-def _check_count(n: int, most: int, what: str, way_out: str) -> None:
+def check_count(n: int, most: int, what: str, way_out: str) -> None:
+    """Refuse a display that would be empty, or too crowded to read."""
     if not 1 <= n <= most:
         raise InvalidInputError(f"A display shows one to {most} {what}, got {n}. {way_out}")
 
 
 def _check_features(values: npt.NDArray[Any], names: Sequence[object]) -> None:
-    """Refuse what cannot be drawn, or would be too crowded to read."""
+    """Refuse features that cannot be drawn, or are too many."""
     way_out = "Choose the ones to show, such as by k=12."
-    _check_count(len(names), MAX_FEATURES, "features", way_out)
+    check_count(len(names), MAX_FEATURES, "features", way_out)
     if set(values.shape) != {len(names)}:
         raise InvalidInputError(
             f"A matrix of {len(names)} features must have as many rows and columns, got shape "
@@ -185,7 +174,7 @@ def _check_features(values: npt.NDArray[Any], names: Sequence[object]) -> None:
         )
 
 
-class _Display:
+class Display:
     """A chart: where it is drawn, and how a notebook shows it."""
 
     figure_: "Figure"
@@ -223,11 +212,11 @@ class _Display:
     def _finish(self, title: str, description: str, panels: Collection[str] = ()) -> Self:
         """Write the titles, and keep for screen readers what is seen."""
         for ax, panel in zip(self.axes_, panels, strict=False):
-            ax.set_title(_text(panel))
+            ax.set_title(one_line(panel))
         if len(panels) < 2:
-            self.ax_.set_title(_text(title, None), loc="left", fontweight="bold")
+            self.ax_.set_title(one_line(title, None), loc="left", fontweight="bold")
         elif self._is_own:
-            self.figure_.suptitle(_text(title, None), fontweight="bold")
+            self.figure_.suptitle(one_line(title, None), fontweight="bold")
         if self._is_own:
             self.figure_.set_label(_printable(description))
         return self
@@ -236,10 +225,10 @@ class _Display:
         return _render(self.figure_, "svg").decode() if self._is_own else None
 
 
-def _name_features(ax: Any, axis: str, names: Sequence[str], sensitive: Collection[str]) -> None:
+def name_features(ax: Any, axis: str, names: Sequence[str], sensitive: Collection[str]) -> None:
     """Label one axis with features; bold letters, and along the rows words, mark sensitive ones."""
     note = " (sensitive)" if axis == "y" else ""
-    labels = [_text(name) + note * (name in sensitive) for name in names]
+    labels = [one_line(name) + note * (name in sensitive) for name in names]
     ax.set(**{f"{axis}ticks": range(len(names)), f"{axis}ticklabels": labels})
     for label, name in zip(getattr(ax, f"get_{axis}ticklabels")(), names, strict=True):
         label.set_fontweight("bold" if name in sensitive else "normal")
@@ -272,7 +261,10 @@ class _LogPlaces:
         powers = range(low, high + 1, max(1, math.ceil((high - low) / 6)) if logs else high + 2)
         ticks = {power: f"1e{power}".replace("-", "−") for power in powers if logs}
         ticks |= {p: f"{10.0**p:,.{max(0, -p)}f}" for p in ticks if abs(p) <= 3}
-        ends = {at: _text(v if isinstance(v, str) else _number(v)) for v, at in self._ends.items()}
+        ends = {
+            at: one_line(v if isinstance(v, str) else short_number(v))
+            for v, at in self._ends.items()
+        }
         self.ticks = dict(sorted((ticks | ends).items()))
 
     def __getitem__(self, value: float | str) -> float:
@@ -280,17 +272,17 @@ class _LogPlaces:
 
     def label(self, ax: Any, axis: str) -> None:
         """Label the places, and leave some room at both ends."""
-        first, *_, last = places = [*self.ticks, *self.ticks]
-        margin = 0.05 * (last - first) or 1.0
-        ax.set(**{f"{axis}ticks": list(self.ticks), f"{axis}ticklabels": [*self.ticks.values()]})
-        ax.set(**{f"{axis}lim": (min(places) - margin, max(places) + margin)})
+        low, high = min(self.ticks), max(self.ticks)
+        margin = 0.05 * (high - low) or 1.0
+        ax.set(**{f"{axis}ticks": [*self.ticks], f"{axis}ticklabels": [*self.ticks.values()]})
+        ax.set(**{f"{axis}lim": (low - margin, high + margin)})
 
 
 # ------------------------------------------------------------------------------ features
 
 
 @dataclass(eq=False)
-class AttentionDisplay(_Display):
+class AttentionDisplay(Display):
     """Matrices of features by features as heat maps, on one colour scale that is white at zero.
 
     Up to 12 features, each cell shows its number; beyond, a short stroke marks the cells with a
@@ -337,12 +329,12 @@ class AttentionDisplay(_Display):
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, one for each matrix, or in a figure of its own."""
-        is_one = not isinstance(self.matrices, Mapping)
-        panels: dict[str, Any] = {"": self.matrices} if is_one else dict(self.matrices)
+        given = self.matrices
+        panels: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {"": given}
         for matrix in panels.values():
             _check_features(np.asarray(matrix.values), matrix.names)
         n, n_most = len(panels), max((len(m.names) for m in panels.values()), default=0)
-        _check_count(n, 9, "matrices", "Choose the ones to show.")
+        check_count(n, 9, "matrices", "Choose the ones to show.")
         side = n_most * (0.55 if n_most <= _MAX_WRITTEN else 0.2)
         size = n * max(side, 2.2) + 2.5, max(side, 1.8) + 1.5
         self._take_axes(ax, size, n, "compressed", ncols=n)
@@ -354,7 +346,7 @@ class AttentionDisplay(_Display):
                 axes.tick_params(labelleft=not self._is_own)  # the rows are named once
             i, j = divmod(int(np.argmax(matrix.values)), len(matrix.names))
             low, high = (
-                _number(v, scale=limit) for v in (matrix.values.min(), matrix.values.max())
+                short_number(v, scale=limit) for v in (matrix.values.min(), matrix.values.max())
             )
             described += f" {name or 'Values'}: from {low} to {high}, at most for "
             described += f"{matrix.names[i]} × {matrix.names[j]}."
@@ -367,21 +359,22 @@ class AttentionDisplay(_Display):
         shares = np.array(_ARM_POSITIONS)
         stops = [*zip(0.5 - shares[::-1] / 2, _NEGATIVE_ARM[::-1], strict=True)]
         stops += [*zip(0.5 + shares / 2, _POSITIVE_ARM, strict=True)][1:]
-        colours = LinearSegmentedColormap.from_list("fcorr", stops)
+        colours = LinearSegmentedColormap.from_list("fcorr", stops, N=257)  # white is the middle
         values = np.asarray(matrix.values, dtype=float)
         image = ax.imshow(values, cmap=colours, vmin=-limit, vmax=limit)
-        inks = np.where(np.abs(values) < 0.4 * limit, INK, "white")  # whichever stands out more
+        luminance = image.to_rgba(values)[..., :3] ** 2.2 @ [0.2126, 0.7152, 0.0722]
+        inks = np.where(luminance > 0.19, INK, "white")  # whichever stands out more
         if is_written:
             for (i, j), value in np.ndenumerate(values):
                 look = {"ha": "center", "va": "center", "color": inks[i, j], "fontsize": "small"}
-                ax.text(j, i, _number(value, scale=limit), **look)
+                ax.text(j, i, short_number(value, scale=limit), **look)
         else:
             # On a black-and-white print blue and orange look alike where they are dark.
             rows, columns = np.nonzero(values < -0.05 * limit)
             ax.scatter(columns, rows, marker="_", s=14, linewidths=0.8, c=inks[rows, columns])
             ax.set_xlabel("– marks negative entries" if len(rows) else "", loc="left")
         for axis in "xy":
-            _name_features(ax, axis, matrix.names, self.sensitive)
+            name_features(ax, axis, matrix.names, self.sensitive)
         if not is_written or max(len(name) for name in matrix.names) > 5:
             ax.tick_params(axis="x", rotation=90)
         ax.spines[:].set_color(LIGHT)
@@ -389,7 +382,7 @@ class AttentionDisplay(_Display):
 
 
 @dataclass(eq=False)
-class SignificanceDisplay(_Display):
+class SignificanceDisplay(Display):
     """A number for each feature as horizontal bars, the largest first.
 
     Sensitive features are told apart by colour, hatching and words.
@@ -455,13 +448,14 @@ class SignificanceDisplay(_Display):
                 edgecolor=[INK if is_marked else "none" for is_marked in marked],
                 hatch=["///" if is_marked else "" for is_marked in marked],
             )
-            texts = [_number(values[feature], scale=scale) for feature in order]
+            texts = [short_number(values[feature], scale=scale) for feature in order]
             axes.bar_label(bars, texts, padding=3, fontsize="small")
-            _name_features(axes, "y", order, self.sensitive)
+            name_features(axes, "y", order, self.sensitive)
             axes.set_ylim(n_most - 0.4, -0.6)
             axes.margins(x=0.14)
+            axes.locator_params(axis="x", nbins=6)
             axes.axvline(0, color=INK, linewidth=0.8)
-            axes.set_xlabel(_text(self.x_label, None))
+            axes.set_xlabel(one_line(self.x_label, None))
             axes.spines[["top", "right", "left"]].set_visible(False)
             numbers = ", ".join(f"{f} {text}" for f, text in zip(order, texts, strict=True))
             described += f" {name}: {numbers}." if name else f" {numbers}."
@@ -485,7 +479,7 @@ class FrontierPoint(NamedTuple):
 
 
 @dataclass(eq=False)
-class FrontierDisplay(_Display):
+class FrontierDisplay(Display):
     """Performance against what it costs, on a logarithmic axis with a place for 0.
 
     A thin line joins the models that no other beats in both.
@@ -545,14 +539,14 @@ class FrontierDisplay(_Display):
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, or in a figure of its own."""
         kinds = list(dict.fromkeys(point.kind for point in self.points))
-        _check_count(len(kinds), len(SERIES), "kinds of models", "Choose the ones to show.")
+        check_count(len(kinds), len(SERIES), "kinds of models", "Choose the ones to show.")
         self._take_axes(ax, (8.2, 4.4))
         ax, places = self.ax_, _LogPlaces(point.x for point in self.points)
         places.label(ax, "x")
         for kind, style in zip(kinds, SERIES, strict=False):
             of_kind = [point for point in self.points if point.kind == kind]
             x, look = [places[point.x] for point in of_kind], style | {"linestyle": "none"}
-            ax.plot(x, [point.y for point in of_kind], label=_text(kind), zorder=3, **look)
+            ax.plot(x, [point.y for point in of_kind], label=one_line(kind), zorder=3, **look)
             spreads = [point.spread or (point.y, point.y) for point in of_kind]
             ax.vlines(x, *zip(*spreads, strict=True), color=style["color"], linewidth=0.8)
         front = self._front()
@@ -567,9 +561,9 @@ class FrontierDisplay(_Display):
                 )
         ax.margins(y=0.12)
         ax.grid(color=LIGHT, linewidth=0.5)
-        ax.set(xlabel=_text(self.x_label, None), ylabel=_text(self.y_label, None))
+        ax.set(xlabel=one_line(self.x_label, None), ylabel=one_line(self.y_label, None))
         ax.legend(**OUTSIDE, frameon=False, fontsize="small")
-        told = [f"{p.name}: {_number(p.y)} at {_number(p.x)}." for p in self.points]
+        told = [f"{p.name}: {short_number(p.y)} at {short_number(p.x)}." for p in self.points]
         told += [] if self.chosen is None else [f"Chosen: {self.chosen}."]
         described = f"{self.y_label} against {self.x_label}. {' '.join(told)}"
         self._finish(self.title, described)
@@ -588,27 +582,32 @@ class FrontierDisplay(_Display):
 
     def _write_names(self, places: _LogPlaces) -> None:
         """Write names beside their marks where they cover no mark and no name; else leave out."""
+        from matplotlib.transforms import Bbox
+
         self.figure_.draw_without_rendering()  # places the axes, so that texts can be measured
-        frame, style = self.ax_.bbox, {"textcoords": "offset points", "va": "center"}
-        marks = [
-            self.ax_.annotate("●", (places[p.x], p.y), fontsize=8, ha="center", va="center")
-            for p in self.points
-        ]
-        taken = [mark.get_window_extent() for mark in marks]
-        for mark in marks:
-            mark.remove()
+        half, frame = 5 * self.figure_.dpi / 72, self.ax_.bbox
+        marks = self.ax_.transData.transform([(places[p.x], p.y) for p in self.points])
+        taken = [Bbox.from_bounds(x - half, y - half, 2 * half, 2 * half) for x, y in marks]
         sides = [(x, y, a) for y in (0, 9, -9) for x, a in ((8, "left"), (-8, "right"))]
         for point in sorted(self.points, key=lambda point: point.name != self.chosen):
-            weight = "bold" if point.name == self.chosen else "normal"
+            text = self.ax_.annotate(
+                one_line(point.name),
+                (places[point.x], point.y),
+                (0, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize="small",
+                fontweight="bold" if point.name == self.chosen else "normal",
+            )
             for x, y, align in sides:
-                look = {"xytext": (x, y), "ha": align, "fontsize": "small", "fontweight": weight}
-                name, at = _text(point.name), (places[point.x], point.y)
-                text = self.ax_.annotate(name, at, **style, **look)
+                text.set(position=(x, y), ha=align)
                 box = text.get_window_extent()
-                is_inside = frame.x0 < box.x0 and box.x1 < frame.x1 and frame.y0 < box.y0
-                if is_inside and box.y1 < frame.y1 and not box.count_overlaps(taken):
+                is_inside = frame.x0 < box.x0 and box.x1 < frame.x1
+                is_inside &= frame.y0 < box.y0 and box.y1 < frame.y1
+                if is_inside and not box.count_overlaps(taken):
                     taken.append(box)
                     break
+            else:
                 text.remove()
 
 
@@ -632,7 +631,7 @@ class LinePanel(NamedTuple):
 
 
 @dataclass(eq=False)
-class ControllabilityDisplay(_Display):
+class ControllabilityDisplay(Display):
     """What the weight λ does: lines over a logarithmic axis with labelled ends, panel under panel.
 
     Parameters
@@ -717,14 +716,14 @@ class ControllabilityDisplay(_Display):
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, one for each panel, or in a figure of its own."""
         n = len(self.panels)
-        _check_count(n, 9, "panels", "Choose the ones to show.")
+        check_count(n, 9, "panels", "Choose the ones to show.")
         if len(set(self.weights)) < len(self.weights) or not self.weights:
             raise InvalidInputError(f"weights must be there and differ, got {self.weights!r}.")
         self._take_axes(ax, (8.6, 1.9 * n + 1.0), n, nrows=n, sharex=True)
         places, told = _LogPlaces(self.weights), [f"Lines over {self.x_label}."]
         for axes, panel in zip(self.axes_, self.panels, strict=True):
             way_out = f"Choose the ones to show in {panel.label!r}."
-            _check_count(len(panel.lines), len(SERIES), "lines in a panel", way_out)
+            check_count(len(panel.lines), len(SERIES), "lines in a panel", way_out)
             found = [v for line in panel.lines for v in line.values if v is not None and v == v]
             heights = _LogPlaces(found) if panel.log and found else None
             if heights is not None:
@@ -732,12 +731,13 @@ class ControllabilityDisplay(_Display):
             for line, style in zip(panel.lines, SERIES, strict=False):
                 told.append(self._draw(axes, line, style, places, heights))
             places.label(axes, "x")
-            axes.set_ylabel(_text(panel.label, None))
+            axes.set_ylabel(one_line(panel.label, None))
             axes.grid(color=LIGHT, linewidth=0.5)
-            axes.legend(**OUTSIDE, frameon=False, fontsize="small")
+            if len(panel.lines) > 1:
+                axes.legend(**OUTSIDE, frameon=False, fontsize="small")
             if self.chosen is not None:
                 axes.axvline(places[self.chosen], color=GREY, linestyle="--", lw=1, zorder=0)
-        self.axes_[-1].set_xlabel(_text(self.x_label, None))
+        self.axes_[-1].set_xlabel(one_line(self.x_label, None))
         if self.chosen is not None:
             at, frame = (places[self.chosen], 1), self.ax_.get_xaxis_transform()
             self.ax_.annotate("chosen", at, (3, -3), frame, "offset points", va="top", fontsize=8)
@@ -764,9 +764,9 @@ class ControllabilityDisplay(_Display):
                 points.append((places[weight], math.nan, is_end))
             else:
                 points.append((places[weight], heights[value] if heights else value, is_end))
-                words.append(f"{_number(value)} at {weight}")
+                words.append(f"{short_number(value)} at {weight}")
         x, y, is_end_ = (np.array(column) for column in zip(*sorted(points), strict=True))
-        ax.plot(x, np.where(is_end_, math.nan, y), label=_text(line.name), markersize=5, **style)
+        ax.plot(x, np.where(is_end_, math.nan, y), label=one_line(line.name), markersize=5, **style)
         # Hollow at the ends, where marks of different lines often meet and all must be seen.
         hollow = {"linestyle": "none", "markerfacecolor": "none", "markersize": 7}
         ax.plot(x, np.where(is_end_, y, math.nan), **(style | hollow))
@@ -798,277 +798,3 @@ def _describe_rows(summary: Any) -> str:
 
 def _others(summary: Any) -> dict[str, object]:
     return {n: v for n, v in summary.point.items() if n not in ("car", "invariance")}
-
-
-# ------------------------------------------------------------------------------ insurance
-
-
-@dataclass(eq=False)
-class LiftDisplay(_Display):
-    """Predicted beside actual by bin, over bars of the exposure in each bin.
-
-    Of a double lift table, it shows two models and the actual by bin of the models' ratio: who is
-    right where they differ.
-
-    Parameters
-    ----------
-    table : LiftTable or DoubleLiftTable
-        Of at most 30 bins.
-    model, incumbent : str
-        What the model and, in a double lift, the other one are called.
-    y_label : str
-        What the means are means of, such as "claims per year".
-    weight_label : str
-        What the weights are.
-    title : str
-        What is seen.
-
-    Examples
-    --------
-    >>> display = LiftDisplay.from_predictions([0, 1, 1, 3], [0.5, 0.6, 1.0, 2.0], n_bins=4)
-    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    ['actual', 'predicted']
-    """
-
-    table: LiftTable | DoubleLiftTable
-    model: str = "predicted"
-    incumbent: str = "incumbent"
-    y_label: str = "mean per unit of exposure"
-    weight_label: str = "exposure"
-    title: str = "Lift: predicted and actual"
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: npt.ArrayLike,
-        y_pred: npt.ArrayLike,
-        y_incumbent: npt.ArrayLike | None = None,
-        *,
-        n_bins: int = 10,
-        sample_weight: npt.ArrayLike | None = None,
-        ax: Any = None,
-        **labels: str,
-    ) -> Self:
-        """Draw a lift chart or, with the predictions of an incumbent, a double lift chart.
-
-        See :func:`fcorr.metrics.lift_table` and :func:`fcorr.metrics.double_lift_table`; labels
-        are those of the constructor.
-        """
-        options: dict[str, Any] = {"n_bins": n_bins, "sample_weight": sample_weight}
-        if y_incumbent is None:
-            return cls(lift_table(y_true, y_pred, **options), **labels).plot(ax)
-        return cls(double_lift_table(y_true, y_pred, y_incumbent, **options), **labels).plot(ax)
-
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on given axes, or in a figure of its own; ``weight_ax_`` has the bars."""
-        rows, is_double = self.table.rows, isinstance(self.table, DoubleLiftTable)
-        n = len(rows)
-        _check_count(n, MAX_BINS, "bins", f"Make the table with n_bins={MAX_BINS} or fewer.")
-        self._take_axes(ax, (max(6.0, 0.32 * n + 1.5), 4.6))
-        ax, told = self.ax_, [f"Lines of {self.y_label}, bin by bin."]
-        names = {"actual": "actual", "predicted": self.model, "incumbent": self.incumbent}
-        lines = {key: [getattr(row, key) for row in rows] for key in list(names)[: 2 + is_double]}
-        for (key, values), style, colour in zip(
-            lines.items(), SERIES, (INK, BLUE, ORANGE), strict=False
-        ):
-            ax.plot(range(n), values, **(style | {"color": colour}), label=_text(names[key]))
-            told.append(f"{names[key]}: {', '.join(_number(value) for value in values)}.")
-        if 0 <= np.min([*lines.values()]) <= 0.5 * np.max([*lines.values()]):
-            ax.set_ylim(bottom=0)  # zero is shown where that costs less than half the height
-        ax.set_ylabel(_text(self.y_label, None))
-        ax.grid(axis="y", color=LIGHT, linewidth=0.5)
-        ax.legend(frameon=False)
-        # The bars are part of the given axes, so that these may stand anywhere.
-        bars = self.weight_ax_ = ax.inset_axes((0, -0.28, 1, 0.2), sharex=ax)
-        bars.bar(range(n), [row.weight for row in rows], width=0.62, color="#b9c6d6")
-        bars.set_ylabel(_text(self.weight_label), rotation=0, ha="right", va="center")
-        bars.locator_params(axis="y", nbins=3)
-        for axes in (ax, bars):
-            axes.spines[["top", "right"]].set_visible(False)
-        ax.tick_params(labelbottom=False)
-        ax.set_xlim(-0.6, n - 0.4)
-        if is_double:
-            # Where one bin ends the next begins: the edges are labelled, not the bins.
-            at, edges = np.arange(n + 1) - 0.5, [*(row.low for row in rows), rows[-1].high]
-            texts, order = [f"{e:.2f}" for e in edges], f"{self.model} ÷ {self.incumbent}"
-        else:
-            at, texts, order = np.arange(n), [str(i + 1) for i in range(n)], "predicted value"
-        step = math.ceil(n / 15)
-        bars.set_xticks(at[::step], texts[::step])
-        bars.set_xlabel(_text(f"bins by {order}, lowest first", None))
-        told.append(f"{self.weight_label}: {', '.join(_number(row.weight) for row in rows)}.")
-        return self._finish(self.title, " ".join(told))
-
-
-@dataclass(eq=False)
-class LorenzDisplay(_Display):
-    """Lorenz curves of one to four models: the further below the diagonal, the better the order.
-
-    Parameters
-    ----------
-    curves : LorenzCurve or mapping of str to LorenzCurve
-        From :func:`fcorr.metrics.lorenz_curve`, by the name of their model.
-    x_label, y_label : str
-        What the axes measure.
-    title : str
-        What is seen.
-
-    Examples
-    --------
-    >>> display = LorenzDisplay.from_predictions([0, 0, 1, 2], {"FCorr": [0.1, 0.2, 0.3, 0.4]})
-    >>> display.ax_.get_legend().get_texts()[0].get_text()
-    'FCorr, Gini 0.583'
-    """
-
-    curves: LorenzCurve | Mapping[str, LorenzCurve]
-    x_label: str = "share of exposure, lowest predicted risk first"
-    y_label: str = "share of claims"
-    title: str = "Lorenz curves: claims in the order of predicted risk"
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: npt.ArrayLike,
-        y_pred: npt.ArrayLike | Mapping[str, npt.ArrayLike],
-        *,
-        sample_weight: npt.ArrayLike | None = None,
-        ax: Any = None,
-        **labels: str,
-    ) -> Self:
-        """Draw the curve of some predictions, or of those of several models by their names.
-
-        See :func:`fcorr.metrics.lorenz_curve`; labels are those of the constructor.
-        """
-        of_models = y_pred if isinstance(y_pred, Mapping) else {"model": y_pred}
-        curves = {
-            name: lorenz_curve(y_true, scores, sample_weight=sample_weight)
-            for name, scores in of_models.items()
-        }
-        return cls(curves, **labels).plot(ax)
-
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on given axes, or in a figure of its own."""
-        is_one = isinstance(self.curves, LorenzCurve)
-        curves: dict[str, Any] = {"model": self.curves} if is_one else dict(self.curves)
-        _check_count(len(curves), len(SERIES), "Lorenz curves", "Choose the models to show.")
-        self._take_axes(ax, (5.4, 5.4))
-        ax, told = self.ax_, ["Lorenz curves, policies by predicted risk."]
-        for (name, curve), style in zip(curves.items(), SERIES, strict=False):
-            x, y = curve.exposure_share, curve.claim_share
-            gini, half = f"{curve.gini:.3f}".replace("-", "−"), 100 * np.interp(0.5, x, y)
-            if len(x) > 201:  # more points than the eye can tell apart
-                x, y = np.linspace(0, 1, 201), np.interp(np.linspace(0, 1, 201), x, y)
-            look = style | {"markevery": 0.1, "markersize": 4}
-            ax.plot(x, y, label=f"{_text(name)}, Gini {gini}", **look)
-            told.append(f"{name}: Gini {gini}; the half of lowest risk has {half:.0f} % of all.")
-        ax.plot([0, 1], [0, 1], color=GREY, lw=1, zorder=0, label="no order at all, Gini 0")
-        ax.set(xlim=(0, 1), ylim=(min(0.0, ax.get_ylim()[0]), 1), aspect="equal")
-        ax.set(xlabel=_text(self.x_label, None), ylabel=_text(self.y_label, None))
-        ax.legend(loc="upper left", frameon=False, fontsize="small")
-        return self._finish(self.title, " ".join(told))
-
-
-@dataclass(eq=False)
-class ActualExpectedDisplay(_Display):
-    """Each group's ratio of actual to expected with its interval, and the numbers beside it.
-
-    A filled point marks an interval that does not hold 1. An arrow marks one that goes on beyond
-    the figure; its end is in the numbers.
-
-    Parameters
-    ----------
-    table : ActualExpectedTable
-        Of at most 60 groups.
-    x_label : str
-        What the ratio is.
-    weight_label : str
-        What the weights are.
-    title : str
-        What is seen.
-
-    Examples
-    --------
-    >>> groups = {"sensitive_features": ["female", "male"]}
-    >>> display = ActualExpectedDisplay.from_predictions([3, 5], [4, 4], **groups)
-    >>> display.ax_.texts[1].get_text()
-    '0.75 (0.15 to 2.19)'
-    """
-
-    table: ActualExpectedTable
-    x_label: str = "actual ÷ expected"
-    weight_label: str = "exposure"
-    title: str = "Actual over expected by group"
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: npt.ArrayLike,
-        y_pred: npt.ArrayLike,
-        *,
-        sensitive_features: Any,
-        title: str = title,
-        weight_label: str = weight_label,
-        ax: Any = None,
-        **options: Any,
-    ) -> Self:
-        """Draw the ratios of some predictions.
-
-        Options are those of :func:`fcorr.metrics.actual_over_expected`.
-        """
-        groups = {"sensitive_features": sensitive_features}
-        table = actual_over_expected(y_true, y_pred, **groups, **options)
-        return cls(table, title=title, weight_label=weight_label).plot(ax)
-
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on given axes, or in a figure of its own."""
-        rows = self.table.rows
-        way_out = "Join small groups, or choose the ones to show."
-        _check_count(len(rows), MAX_GROUPS, "groups", way_out)
-        self._take_axes(ax, (8.5, 0.32 * len(rows) + 1.4))
-        ax, (low, high) = self.ax_, self._range()
-        for y, row in enumerate(rows):
-            fill = "white" if row.low <= 1 <= row.high else INK
-            ax.plot([row.low, min(row.high, high)], [y, y], color=INK, linewidth=1.2)
-            ax.plot(row.ratio, y, color=INK, marker="o", markerfacecolor=fill, markersize=6)
-            if row.high > high:
-                ax.plot(high, y, color=INK, marker=">", markersize=5, clip_on=False)
-        ax.axvline(1, color=GREY, linewidth=1, zorder=0)
-        ax.set(xlim=(low, high), ylim=(len(rows) - 0.5, -0.5))
-        _name_features(ax, "y", [str(row.group) for row in rows], ())
-        ax.spines[["top", "right", "left"]].set_visible(False)
-        ax.set_xlabel(_text(f"{self.x_label} (filled: the interval does not hold 1)", None))
-        head = [f"ratio ({100 * self.table.confidence:g} % interval)", self.weight_label, "rows"]
-        cells = [[self._ratio_text(row), _number(row.weight), f"{row.n:,}"] for row in rows]
-        self._write_columns([*zip(head, *cells, strict=True)])
-        told = [f"{r.group}: {', '.join(c)} rows." for r, c in zip(rows, cells, strict=True)]
-        return self._finish(self.title, f"By group, {', '.join(head)}. {' '.join(told)}")
-
-    @staticmethod
-    def _ratio_text(row: Any) -> str:
-        if math.isnan(row.ratio):
-            return "not estimable"
-        return f"{row.ratio:.2f} ({row.low:.2f} to {row.high:.2f})"
-
-    def _range(self) -> tuple[float, float]:
-        """Choose a range that shows all ratios and 1, and intervals unless one dwarfs the rest."""
-        known = [row for row in self.table.rows if not math.isnan(row.ratio)]
-        ratios, highs = [1.0, *(row.ratio for row in known)], [1.0, *(row.high for row in known)]
-        high = max(*ratios, min(np.nanmax(highs), max(2.0, 1.15 * max(ratios))))
-        low = float(np.nanmin([*ratios, *(row.low for row in known)]))
-        margin = 0.05 * max(high - low, 0.1)
-        return max(low - margin, 0.0), high + margin
-
-    def _write_columns(self, columns: Sequence[Sequence[str]]) -> None:
-        """Write numbers to the right of the axes, in columns as wide as they need."""
-        right, where = 0.0, ("axes fraction", "data")
-        for cells in columns:
-            right += 14.0
-            texts = [
-                self.ax_.annotate(_text(cell), (1, y), (right, 0), where, "offset points")
-                for y, cell in enumerate(cells, -1)
-            ]
-            for text in texts:
-                text.set(va="center", fontsize="small", annotation_clip=False)
-            right += max(text.get_window_extent().width for text in texts) * 72 / self.figure_.dpi
-            for text in texts:
-                text.set(position=(right, 0), ha="right")
