@@ -695,7 +695,7 @@ class ControllabilityDisplay(Display):
             Line("mean on the rows (AvgIF)", [s.mean("AvgIF") for s in points]),
             Line("largest on the rows", [s.largest_change for s in points]),
             Line("largest found by a search", [s.search for s in points]),
-            Line("bound for most people", [s.population for s in points]),
+            Line("bound for 99 % of people", [s.population for s in points]),
         ]
         known = [line for line in flips if any(value is not None for value in line.values)]
         groups = group_metrics(summaries, "DPD")
