@@ -17,6 +17,7 @@ import html
 import io
 import math
 import os
+import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,23 +111,14 @@ def one_line(name: object, most: int | None = MAX_NAME) -> str:
     >>> one_line("date_of_birth_distinct_emails_4w_by_branch")
     'date_of_birth_distinct_emails_4…'
     """
-    text = _printable(name)
+    text = "".join(
+        "\ufffd" if unicodedata.category(char) in ("Cc", "Cs") or char in "\ufffe\uffff" else char
+        for char in re.sub(r"\s", " ", str(name))
+    )  # what XML forbids is replaced
     if most is not None and len(text) > most:
         text = text[: most - 1] + "…"
     # A legend leaves out what begins with an underscore: a joiner of no width stands before it.
     return ("\u2060" * text.startswith("_") + text).replace("$", r"\$")
-
-
-def _printable(text: object) -> str:
-    """Replace what XML forbids or a single line cannot show."""
-    return "".join(
-        " "
-        if char.isspace()
-        else "\ufffd"
-        if unicodedata.category(char) in ("Cc", "Cs") or char in "\ufffe\uffff"
-        else char
-        for char in str(text)
-    )
 
 
 def short_number(value: float, *, scale: float = 0.0) -> str:
@@ -209,20 +201,26 @@ class Display:
             )
         self.figure_ = self.ax_.get_figure(root=True)
 
-    def _finish(self, title: str, description: str, panels: Collection[str] = ()) -> Self:
-        """Write the titles, and keep for screen readers what is seen."""
-        for ax, panel in zip(self.axes_, panels, strict=False):
-            ax.set_title(one_line(panel))
+    def _finish(self, title: str, panels: Collection[str] = ()) -> Self:
+        """Write the titles; what kind of chart it is goes into the file for screen readers."""
         if len(panels) < 2:
             self.ax_.set_title(one_line(title, None), loc="left", fontweight="bold")
-        elif self._is_own:
-            self.figure_.suptitle(one_line(title, None), fontweight="bold")
-        if self._is_own:
-            self.figure_.set_label(_printable(description))
+        else:
+            for ax, panel in zip(self.axes_, panels, strict=True):
+                ax.set_title(one_line(panel))
+            if self._is_own:
+                self.figure_.suptitle(one_line(title, None), fontweight="bold")
+        if self._is_own and self.__doc__:
+            self.figure_.set_label(self.__doc__.splitlines()[0])
         return self
 
     def _repr_svg_(self) -> str | None:
         return _render(self.figure_, "svg").decode() if self._is_own else None
+
+
+def _as_names(sensitive: Collection[str]) -> Collection[str]:
+    """One name need not be wrapped in a list."""
+    return [sensitive] if isinstance(sensitive, str) else sensitive
 
 
 def name_features(ax: Any, axis: str, names: Sequence[str], sensitive: Collection[str]) -> None:
@@ -239,14 +237,6 @@ class _LogPlaces:
     """Positions on a logarithmic axis, with places at its ends for what has no logarithm.
 
     0 stands before the powers of ten; infinity and, in their order, names stand after them.
-
-    Examples
-    --------
-    >>> places = _LogPlaces([100.0, 0.0, 1.0, "exact"])
-    >>> [places[value] for value in (0.0, 1.0, 10.0, 100.0, "exact")]
-    [-1.0, 0.0, 1.0, 2.0, 3.0]
-    >>> places.ticks
-    {-1.0: '0', 0: '1', 1: '10', 2: '100', 3.0: 'exact'}
     """
 
     def __init__(self, values: Iterable[float | str]) -> None:
@@ -310,6 +300,9 @@ class AttentionDisplay(Display):
     sensitive: Collection[str] = ()
     title: str = "Mean pre-softmax attention"
 
+    def __post_init__(self) -> None:
+        self.sensitive = _as_names(self.sensitive)
+
     @classmethod
     def from_estimator(
         cls, model: Any, X: Any, *, k: int | None = None, layer: int = 0, ax: Any = None
@@ -339,19 +332,12 @@ class AttentionDisplay(Display):
         size = n * max(side, 2.2) + 2.5, max(side, 1.8) + 1.5
         self._take_axes(ax, size, n, "compressed", ncols=n)
         limit = max(float(np.abs(m.values).max()) for m in panels.values()) or 1.0
-        described = "Heat map, orange for positive and blue for negative values."
-        for axes, (name, matrix) in zip(self.axes_, panels.items(), strict=True):
+        for axes, matrix in zip(self.axes_, panels.values(), strict=True):
             image = self._draw(axes, matrix, limit, is_written=n_most <= _MAX_WRITTEN)
             if axes is not self.ax_ and matrix.names == panels[next(iter(panels))].names:
                 axes.tick_params(labelleft=not self._is_own)  # the rows are named once
-            i, j = divmod(int(np.argmax(matrix.values)), len(matrix.names))
-            low, high = (
-                short_number(v, scale=limit) for v in (matrix.values.min(), matrix.values.max())
-            )
-            described += f" {name or 'Values'}: from {low} to {high}, at most for "
-            described += f"{matrix.names[i]} × {matrix.names[j]}."
         self.figure_.colorbar(image, ax=list(self.axes_), shrink=0.9, pad=0.02)
-        return self._finish(self.title, described, [name for name in panels if name])
+        return self._finish(self.title, panels)
 
     def _draw(self, ax: Any, matrix: "FeatureMatrix", limit: float, is_written: bool) -> Any:
         from matplotlib.colors import LinearSegmentedColormap
@@ -414,6 +400,9 @@ class SignificanceDisplay(Display):
     x_label: str = "diagonal of the pre-softmax attention matrix"
     shared_scale: bool = True
 
+    def __post_init__(self) -> None:
+        self.sensitive = _as_names(self.sensitive)
+
     @classmethod
     def from_estimator(cls, model: Any, *, k: int | None = 10, ax: Any = None) -> Self:
         """Draw the ``k`` largest significances of a fitted model, on its training table.
@@ -435,8 +424,7 @@ class SignificanceDisplay(Display):
         n, n_most = len(panels), max(len(values) for values in panels.values())
         size = 4.6 * n + 0.8, 0.27 * n_most + 1.3
         self._take_axes(ax, size, n, ncols=n, sharex=self.shared_scale)
-        described = f"Bar chart of {self.x_label}, largest first."
-        for axes, (name, values) in zip(self.axes_, panels.items(), strict=True):
+        for axes, values in zip(self.axes_, panels.values(), strict=True):
             order = sorted(values, key=lambda feature: -values[feature])  # ties keep their order
             marked = [feature in self.sensitive for feature in order]
             scale = max(abs(value) for value in values.values())
@@ -457,9 +445,7 @@ class SignificanceDisplay(Display):
             axes.axvline(0, color=INK, linewidth=0.8)
             axes.set_xlabel(one_line(self.x_label, None))
             axes.spines[["top", "right", "left"]].set_visible(False)
-            numbers = ", ".join(f"{f} {text}" for f, text in zip(order, texts, strict=True))
-            described += f" {name}: {numbers}." if name else f" {numbers}."
-        return self._finish(self.title, described, [name for name in panels if name])
+        return self._finish(self.title, panels)
 
 
 # ------------------------------------------------------------------------------ sweeps
@@ -563,10 +549,7 @@ class FrontierDisplay(Display):
         ax.grid(color=LIGHT, linewidth=0.5)
         ax.set(xlabel=one_line(self.x_label, None), ylabel=one_line(self.y_label, None))
         ax.legend(**OUTSIDE, frameon=False, fontsize="small")
-        told = [f"{p.name}: {short_number(p.y)} at {short_number(p.x)}." for p in self.points]
-        told += [] if self.chosen is None else [f"Chosen: {self.chosen}."]
-        described = f"{self.y_label} against {self.x_label}. {' '.join(told)}"
-        self._finish(self.title, described)
+        self._finish(self.title)
         self._write_names(places)
         return self
 
@@ -720,7 +703,7 @@ class ControllabilityDisplay(Display):
         if len(set(self.weights)) < len(self.weights) or not self.weights:
             raise InvalidInputError(f"weights must be there and differ, got {self.weights!r}.")
         self._take_axes(ax, (8.6, 1.9 * n + 1.0), n, nrows=n, sharex=True)
-        places, told = _LogPlaces(self.weights), [f"Lines over {self.x_label}."]
+        places = _LogPlaces(self.weights)
         for axes, panel in zip(self.axes_, self.panels, strict=True):
             way_out = f"Choose the ones to show in {panel.label!r}."
             check_count(len(panel.lines), len(SERIES), "lines in a panel", way_out)
@@ -729,7 +712,7 @@ class ControllabilityDisplay(Display):
             if heights is not None:
                 heights.label(axes, "y")
             for line, style in zip(panel.lines, SERIES, strict=False):
-                told.append(self._draw(axes, line, style, places, heights))
+                self._draw(axes, line, style, places, heights)
             places.label(axes, "x")
             axes.set_ylabel(one_line(panel.label, None))
             axes.grid(color=LIGHT, linewidth=0.5)
@@ -741,40 +724,33 @@ class ControllabilityDisplay(Display):
         if self.chosen is not None:
             at, frame = (places[self.chosen], 1), self.ax_.get_xaxis_transform()
             self.ax_.annotate("chosen", at, (3, -3), frame, "offset points", va="top", fontsize=8)
-        return self._finish(self.title, " ".join(told))
+        return self._finish(self.title)
 
     def _draw(
-        self,
-        ax: Any,
-        line: Line,
-        style: dict[str, Any],
-        places: _LogPlaces,
-        heights: _LogPlaces | None,
-    ) -> str:
-        """Draw one line, and put its values into words."""
+        self, ax: Any, line: Line, style: dict[str, Any], x: _LogPlaces, y: _LogPlaces | None
+    ) -> None:
         if len(line.values) != len(self.weights):
             raise InvalidInputError(
                 f"Line {line.name!r} must have a value or None for each of the "
                 f"{len(self.weights)} weights, got {len(line.values)}."
             )
-        points, words = [], []
-        for weight, value in zip(self.weights, line.values, strict=True):
-            is_end = isinstance(weight, str) or weight == 0
-            if value is None or math.isnan(value) or (heights is None and math.isinf(value)):
-                points.append((places[weight], math.nan, is_end))
-            else:
-                points.append((places[weight], heights[value] if heights else value, is_end))
-                words.append(f"{short_number(value)} at {weight}")
-        x, y, is_end_ = (np.array(column) for column in zip(*sorted(points), strict=True))
-        ax.plot(x, np.where(is_end_, math.nan, y), label=one_line(line.name), markersize=5, **style)
+
+        def height(value: float | None) -> float:
+            if value is None or math.isnan(value) or y is None:
+                return math.nan if value is None else value
+            return y[value]
+
+        points = [(x[w], height(v)) for w, v in zip(self.weights, line.values, strict=True)]
+        ends = [w == 0 or isinstance(w, str) for w in self.weights]
+        on_scale = sorted(point for point, is_end in zip(points, ends, strict=True) if not is_end)
+        at_ends = [point for point, is_end in zip(points, ends, strict=True) if is_end]
+        ax.plot(*np.reshape(on_scale, (-1, 2)).T, label=one_line(line.name), markersize=5, **style)
         # Hollow at the ends, where marks of different lines often meet and all must be seen.
         hollow = {"linestyle": "none", "markerfacecolor": "none", "markersize": 7}
-        ax.plot(x, np.where(is_end_, y, math.nan), **(style | hollow))
+        ax.plot(*np.reshape(at_ends, (-1, 2)).T, **(style | hollow))
         for weight, spread in zip(self.weights, line.spread, strict=False):
             if spread is not None:
-                ends = [heights[end] if heights else end for end in spread]
-                ax.vlines(places[weight], *ends, color=style["color"], linewidth=0.8)
-        return f"{line.name}: {', '.join(words) or 'no values'}."
+                ax.vlines(x[weight], *map(height, spread), color=style["color"], linewidth=0.8)
 
 
 def _read_sweep(sweep: Any) -> tuple[list[Any], str, bool, str | None]:

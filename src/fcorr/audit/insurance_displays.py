@@ -101,14 +101,13 @@ class LiftDisplay(Display):
         n = len(rows)
         check_count(n, MAX_BINS, "bins", f"Make the table with n_bins={MAX_BINS} or fewer.")
         self._take_axes(ax, (max(6.0, 0.32 * n + 1.5), 4.6))
-        ax, told = self.ax_, [f"Lines of {self.y_label}, bin by bin."]
+        ax = self.ax_
         names = {"actual": "actual", "predicted": self.model, "incumbent": self.incumbent}
         lines = {key: [getattr(row, key) for row in rows] for key in list(names)[: 2 + is_double]}
         for (key, values), style, colour in zip(
             lines.items(), SERIES, (INK, BLUE, ORANGE), strict=False
         ):
             ax.plot(range(n), values, **(style | {"color": colour}), label=one_line(names[key]))
-            told.append(f"{names[key]}: {', '.join(short_number(value) for value in values)}.")
         if 0 <= np.min([*lines.values()]) <= 0.5 * np.max([*lines.values()]):
             ax.set_ylim(bottom=0)  # zero is shown where that costs less than half the height
         ax.set_ylabel(one_line(self.y_label, None))
@@ -132,8 +131,7 @@ class LiftDisplay(Display):
         step = math.ceil(n / 15)
         bars.set_xticks(at[::step], texts[::step])
         bars.set_xlabel(one_line(f"bins by {order}, lowest first", None))
-        told.append(f"{self.weight_label}: {', '.join(short_number(row.weight) for row in rows)}.")
-        return self._finish(self.title, " ".join(told))
+        return self._finish(self.title)
 
 
 @dataclass(eq=False)
@@ -188,15 +186,14 @@ class LorenzDisplay(Display):
         curves = {"model": given} if isinstance(given, LorenzCurve) else dict(given)
         check_count(len(curves), len(SERIES), "Lorenz curves", "Choose the models to show.")
         self._take_axes(ax, (5.4, 5.4))
-        ax, told = self.ax_, ["Lorenz curves, policies by predicted risk."]
+        ax = self.ax_
         for (name, curve), style in zip(curves.items(), SERIES, strict=False):
             x, y = curve.exposure_share, curve.claim_share
-            gini, half = f"{curve.gini:.3f}".replace("-", "−"), 100 * np.interp(0.5, x, y)
+            gini = f"{curve.gini:.3f}".replace("-", "−")
             if len(x) > 201:  # more points than the eye can tell apart
                 x, y = np.linspace(0, 1, 201), np.interp(np.linspace(0, 1, 201), x, y)
             look = style | {"markevery": 0.1, "markersize": 4}
             ax.plot(x, y, label=f"{one_line(name)}, Gini {gini}", **look)
-            told.append(f"{name}: Gini {gini}; the half of lowest risk has {half:.0f} % of all.")
         ax.plot([0, 1], [0, 1], color=GREY, lw=1, zorder=0, label="no order at all, Gini 0")
         ax.set(
             xlim=(0, 1),
@@ -205,7 +202,7 @@ class LorenzDisplay(Display):
         )
         ax.set(xlabel=one_line(self.x_label, None), ylabel=one_line(self.y_label, None))
         ax.legend(loc="upper left", frameon=False, fontsize="small")
-        return self._finish(self.title, " ".join(told))
+        return self._finish(self.title)
 
 
 @dataclass(eq=False)
@@ -281,8 +278,7 @@ class ActualExpectedDisplay(Display):
         head = [f"ratio ({100 * self.table.confidence:g} % interval)", self.weight_label, "rows"]
         cells = [[self._ratio_text(row), short_number(row.weight), f"{row.n:,}"] for row in rows]
         self._write_columns([*zip(head, *cells, strict=True)])
-        told = [f"{r.group}: {', '.join(c)} rows." for r, c in zip(rows, cells, strict=True)]
-        return self._finish(self.title, f"By group, {', '.join(head)}. {' '.join(told)}")
+        return self._finish(self.title)
 
     @staticmethod
     def _ratio_text(row: Any) -> str:
