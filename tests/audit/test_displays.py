@@ -207,53 +207,22 @@ def test_other_endings_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def bars(n):
-    return SignificanceDisplay({str(i): 1.0 for i in range(n)})
-
-
-def groups(n):
-    rows = (ActualExpected("g", 10, 5.0, 1.0, 1.0, 1.0, 0.9, 1.1),) * n
-    return ActualExpectedDisplay(ActualExpectedTable(rows, 0.95))
-
-
-def kinds(n):
-    return FrontierDisplay([FrontierPoint(str(i), 1.0, 1.0, str(i)) for i in range(n)])
-
-
-def panel(n, weights=(1.0, 2.0)):
-    return ControllabilityDisplay(weights, [LinePanel("p", [Line("a", [1.0, 1.0])] * n)])
-
-
-def curves(n):
-    return LorenzDisplay({str(i): lorenz_curve(Y, RATE) for i in range(n)})
-
-
-def bins(n):
-    return LiftDisplay(lift_table(np.arange(n), np.arange(n) + 1.0, n_bins=n))
+MANY = [str(i) for i in range(61)]
+GROUP = ActualExpected("g", 10, 5.0, 1.0, 1.0, 1.0, 0.9, 1.1)
+LINE = Line("a", [1.0, 1.0])
 
 
 @pytest.mark.parametrize(
     ("display", "message"),
     [
-        (bars(61), "A display shows one to 60 features, got 61. Choose the ones to show, such as"),
-        (bars(0), "A display shows one to 60 features, got 0."),
-        (AttentionDisplay(matrix(61)), "A display shows one to 60 features, got 61."),
-        (AttentionDisplay({}), "A display shows one to 9 matrices, got 0."),
-        (groups(61), "A display shows one to 60 groups, got 61. Join small groups, or choose"),
-        (groups(0), "A display shows one to 60 groups, got 0."),
-        (kinds(5), "A display shows one to 4 kinds of models, got 5. Choose the ones to show."),
-        (kinds(0), "A display shows one to 4 kinds of models, got 0."),
-        (panel(5), "A display shows one to 4 lines in a panel, got 5."),
-        (panel(0), "A display shows one to 4 lines in a panel, got 0."),
-        (panel(1, [1.0, 1.0]), "weights must be there and differ, got [1.0, 1.0]."),
-        (panel(1, []), "weights must be there and differ, got []."),
-        (panel(1, [1.0]), "Line 'a' must have a value or None for each of the 1 weights, got 2."),
-        (curves(5), "A display shows one to 4 Lorenz curves, got 5. Choose the models to show."),
-        (curves(0), "A display shows one to 4 Lorenz curves, got 0."),
         (
-            bins(31),
-            "A display shows one to 30 bins, got 31. Make the table with n_bins=30 or fewer.",
+            SignificanceDisplay(dict.fromkeys(MANY, 1.0)),
+            "one to 60 features, got 61. Choose the ones to show, such as by k=12.",
         ),
+        (SignificanceDisplay({}), "one to 60 features, got 0."),
+        (SignificanceDisplay({"a": 1, "b": -np.inf}), "finite numbers, got -inf for 'b'."),
+        (AttentionDisplay(matrix(61)), "A display shows one to 60 features, got 61."),
+        (AttentionDisplay({}), "one to 9 matrices, got 0."),
         (
             AttentionDisplay(matrix(2, values=np.zeros((2, 3)))),
             "A matrix of 2 features must have as many rows and columns, got shape (2, 3).",
@@ -262,7 +231,36 @@ def bins(n):
             AttentionDisplay(matrix(2, "ab", [[0, 1], [np.nan, 2]])),
             "A display needs finite numbers, got nan for 'b' × 'a'. Leave out the features that",
         ),
-        (SignificanceDisplay({"a": 1, "b": -np.inf}), "finite numbers, got -inf for 'b'."),
+        (
+            FrontierDisplay([MODELS[0]._replace(kind=kind) for kind in "abcde"]),
+            "one to 4 kinds of models, got 5. Choose the ones to show.",
+        ),
+        (FrontierDisplay([]), "one to 4 kinds of models, got 0."),
+        (
+            ControllabilityDisplay([1.0, 2.0], [LinePanel("p", [LINE] * 5)]),
+            "one to 4 lines in a panel, got 5. Choose the ones to show in 'p'.",
+        ),
+        (ControllabilityDisplay([1.0, 2.0], []), "one to 9 panels, got 0."),
+        (
+            ControllabilityDisplay([1.0, 1.0], [LinePanel("p", [LINE])]),
+            "weights must be there and differ, got [1.0, 1.0].",
+        ),
+        (
+            ControllabilityDisplay([1.0], [LinePanel("p", [LINE])]),
+            "Line 'a' must have a value or None for each of the 1 weights, got 2.",
+        ),
+        (
+            ActualExpectedDisplay(ActualExpectedTable((GROUP,) * 61, 0.95)),
+            "one to 60 groups, got 61. Join small groups, or choose the ones to show.",
+        ),
+        (
+            LorenzDisplay(dict.fromkeys("abcde", lorenz_curve(Y, RATE))),
+            "one to 4 Lorenz curves, got 5. Choose the models to show.",
+        ),
+        (
+            LiftDisplay(lift_table(range(31), range(1, 32), n_bins=31)),
+            "one to 30 bins, got 31. Make the table with n_bins=30 or fewer.",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(display, message):
@@ -336,8 +334,10 @@ def test_the_largest_bar_comes_first_and_ties_keep_their_order():
 @pytest.mark.parametrize("shared", [True, False])
 def test_scale_is_shared_unless_told_otherwise(shared):
     given = {"a": {"x": 1.0}, "b": {"x": 50.0}}
-    one, other = SignificanceDisplay(given, shared_scale=shared).plot().axes_
-    assert (one.get_xlim() == other.get_xlim()) is shared
+    one, other = (
+        ax.get_xlim() for ax in SignificanceDisplay(given, shared_scale=shared).plot().axes_
+    )
+    assert (one == other) is shared
 
 
 def test_from_estimator_shows_the_most_significant_features():
@@ -392,14 +392,6 @@ def test_equal_values_still_have_an_axis(value, log):
     assert low < high
 
 
-def test_the_chosen_place_has_a_line_through_it():
-    line = Line("a", [5.0, 4.0, 3.0, 2.0, 1.0])
-    ax = chart(line, chosen=10.0)
-    assert ax.get_lines()[-1].get_xdata() == [1, 1]
-    assert [text.get_text() for text in ax.texts] == ["chosen"]
-    assert not chart(line).texts
-
-
 @pytest.mark.parametrize("lower_is_better", [False, True])
 def test_points_lie_where_their_numbers_are_and_the_front_joins_the_unbeaten(lower_is_better):
     drawn = lines(FrontierDisplay(MODELS, lower_is_better=lower_is_better).plot().ax_)
@@ -412,13 +404,17 @@ def test_points_lie_where_their_numbers_are_and_the_front_joins_the_unbeaten(low
     assert lower_is_better or front.get_ydata().tolist() == [0.73, 0.74, 0.76]
 
 
-def test_the_chosen_point_has_a_ring_and_a_bold_name():
+def test_what_is_chosen_is_marked():
     ax = FrontierDisplay(MODELS, chosen="λ = 100").plot().ax_
     assert lines(ax)["chosen"].get_xydata().tolist() == [[-2, 0.76]]
     weights = {text.get_text(): text.get_fontweight() for text in ax.texts}
     assert weights.pop("λ = 100") == "bold"
     assert weights == dict.fromkeys(["λ = 0", "λ = 1e6", "adapt"], "normal")
     assert "chosen" not in lines(FrontierDisplay(MODELS).plot().ax_)
+    ax = chart(Line("a", [5.0, 4.0, 3.0, 2.0, 1.0]), chosen=10.0)
+    assert ax.get_lines()[-1].get_xdata() == [1, 1]
+    assert [text.get_text() for text in ax.texts] == ["chosen"]
+    assert not chart(Line("a", [5.0, 4.0, 3.0, 2.0, 1.0])).texts
 
 
 def test_names_do_not_cover_each_other():

@@ -11,7 +11,6 @@ def test_demo(run, files, monkeypatch, can_draw):
     for name, value in {"N_TRAIN": 200, "N_TEST": 500, "PARAMETERS": {"epochs": 1}}.items():
         monkeypatch.setattr(f"fcorr.audit.demo.{name}", value)
     if not can_draw:
-        monkeypatch.setattr("fcorr.cli.demo.find_spec", lambda name: None)
         monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = run("demo", "--fits", 1, "--output", "results", "--seed", 3)
     figures = ["attention.svg", "flip.svg", "significance.svg"] if can_draw else []
