@@ -707,7 +707,9 @@ class ControllabilityDisplay(Display):
         for axes, panel in zip(self.axes_, self.panels, strict=True):
             way_out = f"Choose the ones to show in {panel.label!r}."
             check_count(len(panel.lines), len(SERIES), "lines in a panel", way_out)
-            found = [v for line in panel.lines for v in line.values if v is not None and v == v]
+            ends = [end for line in panel.lines for spread in line.spread for end in spread or ()]
+            known = [value for line in panel.lines for value in line.values if value is not None]
+            found = [value for value in (*known, *ends) if not math.isnan(value)]
             heights = _LogPlaces(found) if panel.log and found else None
             if heights is not None:
                 heights.label(axes, "y")
