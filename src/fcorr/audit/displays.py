@@ -546,6 +546,7 @@ class FrontierDisplay(Display):
                     places[point.x], point.y, linestyle="none", color=INK, label="chosen", **look
                 )
         ax.margins(y=0.12)
+        ax.ticklabel_format(axis="y", useOffset=False)
         ax.grid(color=LIGHT, linewidth=0.5)
         ax.set(xlabel=one_line(self.x_label, None), ylabel=one_line(self.y_label, None))
         ax.legend(**OUTSIDE, frameon=False, fontsize="small")
@@ -571,7 +572,7 @@ class FrontierDisplay(Display):
         half, frame = 5 * self.figure_.dpi / 72, self.ax_.bbox
         marks = self.ax_.transData.transform([(places[p.x], p.y) for p in self.points])
         taken = [Bbox.from_bounds(x - half, y - half, 2 * half, 2 * half) for x, y in marks]
-        sides = [(x, y, a) for y in (0, 9, -9) for x, a in ((8, "left"), (-8, "right"))]
+        sides = [(x, y, a) for y in (0, 9, -9) for x, a in ((10, "left"), (-10, "right"))]
         for point in sorted(self.points, key=lambda point: point.name != self.chosen):
             text = self.ax_.annotate(
                 one_line(point.name),
@@ -711,14 +712,16 @@ class ControllabilityDisplay(Display):
             known = [value for line in panel.lines for value in line.values if value is not None]
             found = [value for value in (*known, *ends) if not math.isnan(value)]
             heights = _LogPlaces(found) if panel.log and found else None
-            if heights is not None:
+            if heights is None:
+                axes.ticklabel_format(axis="y", useOffset=False)
+            else:
                 heights.label(axes, "y")
             for line, style in zip(panel.lines, SERIES, strict=False):
                 self._draw(axes, line, style, places, heights)
             places.label(axes, "x")
             axes.set_ylabel(one_line(panel.label, None))
             axes.grid(color=LIGHT, linewidth=0.5)
-            if len(panel.lines) > 1:
+            if len(panel.lines) > 1 or panel.lines[0].name not in panel.label:
                 axes.legend(**OUTSIDE, frameon=False, fontsize="small")
             if self.chosen is not None:
                 axes.axvline(places[self.chosen], color=GREY, linestyle="--", lw=1, zorder=0)
