@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from fcorr.audit.displays import Display, save_figure
+
 
 def parse_arguments(description: str | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
@@ -17,10 +19,11 @@ def show(name: str, output: Path, head: Sequence[str], rows: Sequence[Sequence[o
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     text = "".join(f"| {' | '.join(str(cell) for cell in line)} |\n" for line in lines)
     print(text)
-    write(output / f"{name}.md", text)
+    output.mkdir(parents=True, exist_ok=True)
+    (output / f"{name}.md").write_text(text, encoding="utf-8")
+    print(f"wrote {output / name}.md")
 
 
-def write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+def save(display: Display, path: Path) -> None:
+    save_figure(display.figure_, path)
     print(f"wrote {path}")

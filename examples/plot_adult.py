@@ -5,14 +5,13 @@ changes when only the column `race` does; the gaps between groups say how the gr
 are, and a flip-invariant model can keep them: other columns carry traces of race.
 """
 
-from _common import parse_arguments, show, write
+from _common import parse_arguments, save, show
 
 from fcorr import FCorrClassifier
-from fcorr.audit.figures import actual_expected_svg
+from fcorr.audit.insurance_displays import ActualExpectedDisplay
 from fcorr.data import load_adult
 from fcorr.metrics import (
     accuracy_score,
-    actual_over_expected,
     average_individual_fairness,
     demographic_parity_difference,
     equalized_odds_difference,
@@ -52,8 +51,13 @@ head = ["", "AUROC", "accuracy", "AvgIF", "largest change", "parity gap", "equal
 show("adult", arguments.output, head, rows)
 
 # The last model's probabilities, group by group: actual over expected, 1 is calibrated.
-table = actual_over_expected(
-    y_test, scores, sensitive_features=race, interval="bootstrap", random_state=0
+display = ActualExpectedDisplay.from_predictions(
+    y_test,
+    scores,
+    sensitive_features=race,
+    interval="bootstrap",
+    random_state=0,
+    weight_label="people",
+    title="Incomes above 50,000: actual over expected, by race",
 )
-figure = actual_expected_svg(table, title="Incomes above 50,000: actual over expected, by race")
-write(arguments.output / "adult_actual_expected.svg", figure)
+save(display, arguments.output / "adult_actual_expected.svg")

@@ -4,11 +4,10 @@ The table is generated, with the columns of the Bank Account Fraud data. Three m
 invariant to the customer's age, with age at work, and with the column left out.
 """
 
-import numpy as np
-from _common import parse_arguments, show, write
+from _common import parse_arguments, save, show
 
 from fcorr import FCorrClassifier
-from fcorr.audit.figures import BarPanel, HeatMapPanel, bar_chart_svg, heat_map_svg
+from fcorr.audit.displays import AttentionDisplay, SignificanceDisplay
 from fcorr.data import make_bank_fraud
 from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
 
@@ -21,7 +20,6 @@ AGE = "customer_age"
 EXACT = "exactly invariant to age"
 UNCONSTRAINED = {"invariance": None, "car": None}
 settings = {
-    "constant_columns": "keep",  # one of the 31 columns takes a single value
     "threshold": {"fpr": 0.05},  # predict raises an alarm for 5 % of the honest training rows
     "random_state": 0,
 }
@@ -46,19 +44,7 @@ head = ["", "AUROC", "fraud found", "false alarms", "AvgIF", "largest change"]
 show("bank_fraud", arguments.output, head, rows)
 
 model = models[EXACT]
-matrix = model.attention(X_test)
-largest = np.argsort(-np.asarray(matrix).diagonal())[:12]
-names = tuple(matrix.names[i] for i in largest)
-figure = heat_map_svg(
-    [HeatMapPanel(EXACT, names, matrix.values[np.ix_(largest, largest)])],
-    title="Mean pre-softmax attention, the 12 most significant features",
-    sensitive=[AGE],
-)
-write(arguments.output / "bank_fraud_attention.svg", figure)
-figure = bar_chart_svg(
-    [BarPanel(EXACT, names, matrix.values.diagonal()[largest])],
-    title="Feature significance",
-    x_label="diagonal of the pre-softmax attention matrix",
-    sensitive=[AGE],
-)
-write(arguments.output / "bank_fraud_significance.svg", figure)
+display = AttentionDisplay.from_estimator(model, X_test, k=12)
+save(display, arguments.output / "bank_fraud_attention.svg")
+display = SignificanceDisplay.from_estimator(model, k=12)
+save(display, arguments.output / "bank_fraud_significance.svg")

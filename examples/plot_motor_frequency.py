@@ -4,17 +4,14 @@ Poisson deviance, Gini and lift beside LightGBM's, each with and without the pol
 """
 
 import numpy as np
-from _common import parse_arguments, show, write
+from _common import parse_arguments, save, show
 
 from fcorr import FCorrRegressor
-from fcorr.audit.figures import actual_expected_svg, lift_svg, lorenz_svg
+from fcorr.audit.insurance_displays import ActualExpectedDisplay, LiftDisplay, LorenzDisplay
 from fcorr.data import load_bemtpl97
 from fcorr.metrics import (
-    actual_over_expected,
     flip_changes,
     flip_scores,
-    lift_table,
-    lorenz_curve,
     normalized_gini_score,
     poisson_deviance,
 )
@@ -65,13 +62,12 @@ else:
 base = np.sum(y) / np.sum(years)
 rows = [["one frequency for all", f"{100 * poisson_deviance(y_test, years_test * base):.3f}"]]
 rows[0] += ["0", "0", ""]
-curves = {}
+rates = {}
 for name, predict in predictors.items():
     expected = predict(X_test)
-    rate = expected / years_test
+    rate = rates[name] = expected / years_test
     flips = flip_scores(predict, X_test, "sex")
     change = flip_changes(flips)["max"]
-    curves[name] = lorenz_curve(y_test / years_test, rate, sample_weight=years_test)
     gini = normalized_gini_score(y_test / years_test, rate, sample_weight=years_test)
     deviance = 100 * poisson_deviance(y_test, expected)
     total = np.sum(expected) / np.sum(y_test)
@@ -79,14 +75,21 @@ for name, predict in predictors.items():
 head = ["", "Poisson deviance, %", "normalised Gini", "largest change by sex", "expected ÷ actual"]
 show("motor_frequency", arguments.output, head, rows)
 
-rate = predictors[EXACT](X_test) / years_test
-some = {name: curve for name, curve in curves.items() if "left out" not in name}
-write(arguments.output / "motor_lorenz.svg", lorenz_svg(some, title="Order of risks, test data"))
-table = lift_table(y_test / years_test, rate, n_bins=10, sample_weight=years_test)
-figure = lift_svg(table, title=f"{EXACT}: lift on test data", y_label="claims per year")
-write(arguments.output / "motor_lift.svg", figure)
-table = actual_over_expected(
-    y_test / years_test, rate, sensitive_features=X_test["sex"], sample_weight=years_test
+observed, policies = y_test / years_test, {"sample_weight": years_test}
+some = {name: rate for name, rate in rates.items() if "left out" not in name}
+title = "Lorenz curves of claims, test data"
+display = LorenzDisplay.from_predictions(observed, some, **policies, title=title)
+save(display, arguments.output / "motor_lorenz.svg")
+labels = {"title": f"{EXACT}: lift on test data", "y_label": "claims per year"}
+labels["weight_label"] = "policy years"
+display = LiftDisplay.from_predictions(observed, rates[EXACT], **policies, **labels)
+save(display, arguments.output / "motor_lift.svg")
+display = ActualExpectedDisplay.from_predictions(
+    observed,
+    rates[EXACT],
+    sensitive_features=X_test["sex"],
+    **policies,
+    weight_label="policy years",
+    title=f"{EXACT}: actual over expected by sex",
 )
-figure = actual_expected_svg(table, title=f"{EXACT}: actual over expected by sex")
-write(arguments.output / "motor_actual_expected.svg", figure)
+save(display, arguments.output / "motor_actual_expected.svg")

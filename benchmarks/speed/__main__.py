@@ -14,8 +14,9 @@ from pathlib import Path
 
 from benchmarks.speed.measure import PARTS, Record, describe_setup
 from benchmarks.speed.plan import FULL, QUICK, Plan
-from benchmarks.speed.plot import cost_svg
+from benchmarks.speed.plot import cost_figure
 from benchmarks.speed.tables import TABLES, Results
+from fcorr.audit.displays import save_figure
 
 ROOT = Path(__file__).parents[2]
 # The kinds of records that each part makes.
@@ -72,7 +73,7 @@ def write_documents(records: list[Record], output: Path) -> None:
     results = Results(records)
     for name, make_table in TABLES.items():
         (tables / f"{name}.md").write_text(make_table(results))
-    (plots / "cost.svg").write_text(cost_svg(results))
+    save_figure(cost_figure(results), plots / "cost.svg")
 
 
 if __name__ == "__main__":

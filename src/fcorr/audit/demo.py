@@ -13,19 +13,17 @@ from numpy.typing import NDArray
 
 from fcorr._core import write_atomically
 from fcorr._version import __version__
-from fcorr.audit.compared import show_metric
 from fcorr.audit.comparison import PLAIN, WITH_CAR, compare
-from fcorr.audit.figures import BarPanel, HeatMapPanel, bar_chart_svg, heat_map_svg
-from fcorr.audit.tables import TextTable
+from fcorr.audit.displays import AttentionDisplay, SignificanceDisplay, save_figure
+from fcorr.audit.tables import TextTable, show_metric
 from fcorr.data import make_indirect_bias
-from fcorr.estimators import FCorrClassifier
+from fcorr.estimators import FCorrClassifier, FeatureMatrix
 
 SENSITIVE = "X1"
 SIDES = ("yes", "no")
 N_TRAIN = 1_000  # few enough for chance to tie X1 to y, so that there is something to suppress
 N_TEST = 10_000
 PARAMETERS: dict[str, Any] = {"epochs": 50, "learning_rate": 0.005, "dropout": 0.0}
-EFFORT = 2**12  # a second or two for each bound; the full effort takes half a minute
 
 
 @dataclass(frozen=True)
@@ -38,10 +36,9 @@ class Demo:
     """
 
     seeds: tuple[int, ...]
-    feature_names: tuple[str, ...]
     metrics: dict[str, dict[str, list[float]]]
-    attention: dict[str, NDArray[np.float64]]
-    flip_change: dict[str, NDArray[np.float64]]
+    attention: dict[str, FeatureMatrix]
+    flip_change: dict[str, FeatureMatrix]
 
 
 def run_demo(seeds: range, report: Callable[[int], None] = lambda seed: None) -> Demo:
@@ -62,7 +59,7 @@ def run_demo(seeds: range, report: Callable[[int], None] = lambda seed: None) ->
         train = make_indirect_bias(N_TRAIN, random_state=seed)
         test = make_indirect_bias(N_TEST, random_state=2**31 + seed)
         exact = FCorrClassifier(sensitive=SENSITIVE, random_state=seed, **PARAMETERS)
-        for model in compare(exact, train, test, also=["car"], effort=EFFORT):
+        for model in compare(exact, train, test, also=["car"]):
             columns = metrics.setdefault(model.name, {})
             for name, value in model.metrics.items():
                 columns.setdefault(name, []).append(value)
@@ -73,11 +70,11 @@ def run_demo(seeds: range, report: Callable[[int], None] = lambda seed: None) ->
                 flip_change[model.name].append(np.abs(yes - no))
                 names = matrix.names
         report(seed)
-    return Demo(tuple(seeds), names, metrics, _means(attention), _means(flip_change))
 
+    def means(matrices: dict[str, list[NDArray[np.float64]]]) -> dict[str, FeatureMatrix]:
+        return {n: FeatureMatrix(names, np.mean(each, axis=0)) for n, each in matrices.items()}
 
-def _means(matrices: dict[str, list[NDArray[np.float64]]]) -> dict[str, NDArray[np.float64]]:
-    return {name: np.mean(of_seeds, axis=0) for name, of_seeds in matrices.items()}
+    return Demo(tuple(seeds), metrics, means(attention), means(flip_change))
 
 
 def _set(X: Any, category: str) -> Any:
@@ -94,48 +91,41 @@ def demo_table(demo: Demo) -> TextTable:
     return TextTable(["", *demo.metrics], rows)
 
 
-def write_demo(demo: Demo, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write the results, the table and the figures; return the files."""
+def write_demo(demo: Demo, folder: str | os.PathLike[str], *, figures: bool = True) -> list[Path]:
+    """Write the results, the table and, unless told otherwise, figures; return the files."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    files = {
-        "results.json": json.dumps(_results(demo), indent=1) + "\n",
-        "table.md": demo_table(demo).markdown(),
-        "attention.svg": heat_map_svg(
-            [HeatMapPanel(name, demo.feature_names, m) for name, m in demo.attention.items()],
-            title=f"Mean pre-softmax attention, mean of {len(demo.seeds)} fits",
-            sensitive=[SENSITIVE],
-        ),
-        "flip.svg": heat_map_svg(
-            [HeatMapPanel(name, demo.feature_names, m) for name, m in demo.flip_change.items()],
-            title=f"Mean absolute change of the pre-softmax attention when {SENSITIVE} is flipped",
-            sensitive=[SENSITIVE],
-        ),
-        "significance.svg": bar_chart_svg(
-            [
-                BarPanel(name, demo.feature_names, matrix.diagonal())
-                for name, matrix in demo.attention.items()
-            ],
-            title=f"Feature significance, mean of {len(demo.seeds)} fits",
-            x_label="diagonal of the pre-softmax attention matrix",
-            sensitive=[SENSITIVE],
-        ),
-    }
-    for name, text in files.items():
-        write_atomically(folder / name, text.encode())
-    return [folder / name for name in files]
-
-
-def _results(demo: Demo) -> dict[str, Any]:
-    return {
+    results = {
         "fcorr_version": __version__,
         "data": {"generator": "make_indirect_bias", "n_train": N_TRAIN, "n_test": N_TEST},
         "sensitive": SENSITIVE,
         "parameters": PARAMETERS,
-        "certificate_effort": EFFORT,
         "seeds": demo.seeds,
         "metrics": demo.metrics,
-        "attention": {name: matrix.tolist() for name, matrix in demo.attention.items()},
-        "flip_change": {name: matrix.tolist() for name, matrix in demo.flip_change.items()},
-        "feature_names": demo.feature_names,
+        "attention": {name: m.values.tolist() for name, m in demo.attention.items()},
+        "flip_change": {name: m.values.tolist() for name, m in demo.flip_change.items()},
+        "feature_names": demo.attention[PLAIN].names,
     }
+    texts = {
+        "results.json": json.dumps(results, indent=1) + "\n",
+        "table.md": demo_table(demo).markdown(),
+    }
+    for name, text in texts.items():
+        write_atomically(folder / name, text.encode())
+    if not figures:
+        return [folder / name for name in texts]
+    fits = f"mean of {len(demo.seeds)} fit{'s' * (len(demo.seeds) > 1)}"
+    change = f"Mean absolute change of the pre-softmax attention when {SENSITIVE} is flipped"
+    significance = {name: matrix.diagonal() for name, matrix in demo.attention.items()}
+    displays: dict[str, AttentionDisplay | SignificanceDisplay] = {
+        "attention.svg": AttentionDisplay(
+            demo.attention, [SENSITIVE], f"Mean pre-softmax attention, {fits}"
+        ),
+        "flip.svg": AttentionDisplay(demo.flip_change, [SENSITIVE], change),
+        "significance.svg": SignificanceDisplay(
+            significance, [SENSITIVE], f"Feature significance, {fits}"
+        ),
+    }
+    for name, display in displays.items():
+        save_figure(display.plot().figure_, folder / name)
+    return [folder / name for name in (*texts, *displays)]

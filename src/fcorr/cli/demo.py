@@ -1,5 +1,6 @@
 """`fcorr demo`: the whole of it on synthetic data, in under two minutes."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,10 @@ def demo(
     The data is the paper's synthetic example: y depends on X2 and X3, the sensitive X1 is
     tied to X2. Prints one table and saves heat maps and significance bars.
     """
+    # Whoever tries the library wants to see the table, with or without pictures.
+    can_draw = find_spec("matplotlib") is not None
+    if not can_draw:
+        typer.echo("no figures: they need matplotlib, pip install 'fcorr[plot]'", err=True)
     typer.echo(f"make_indirect_bias: {fits} fits of four models", err=True)
     from fcorr.audit.demo import demo_table, run_demo, write_demo
 
@@ -29,7 +34,7 @@ def demo(
         range(seed, seed + fits),
         report=lambda done: typer.echo(f"fit {done - seed + 1} of {fits} done", err=True),
     )
-    files = write_demo(result, output)
+    files = write_demo(result, output, figures=can_draw)
     header, rows = demo_table(result)
     print_table(f"test rows, mean of {fits} fits", header, rows)
     for file in files:

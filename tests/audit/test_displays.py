@@ -1,0 +1,543 @@
+"""Displays: everything lies where its number is, is told apart without colour, and is text."""
+
+import itertools
+import math
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from fcorr._core import InvalidInputError
+from fcorr.audit.displays import (
+    SERIES,
+    AttentionDisplay,
+    ControllabilityDisplay,
+    FrontierDisplay,
+    FrontierPoint,
+    Line,
+    LinePanel,
+    SignificanceDisplay,
+    save_figure,
+)
+from fcorr.audit.insurance_displays import ActualExpectedDisplay, LiftDisplay, LorenzDisplay
+from fcorr.estimators import FeatureMatrix
+from fcorr.metrics import (
+    ActualExpected,
+    ActualExpectedTable,
+    double_lift_table,
+    lift_table,
+    lorenz_curve,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+PAPER_VALUES = np.array([[0.66, 0.37, -0.48], [0.37, 1.3, -0.21], [-0.48, -0.21, 2.5]])
+WEIGHTS = [0.0, 1.0, 10.0, 100.0, "adapt"]
+MODELS = [
+    FrontierPoint("λ = 0", 0.3, 0.75, "CAR alone"),
+    FrontierPoint("λ = 100", 0.01, 0.76, "CAR alone", (0.755, 0.765)),
+    FrontierPoint("λ = 1e6", 1e-6, 0.74, "CAR alone"),
+    FrontierPoint("adapt", 0.0, 0.73, "exact"),
+]
+Y, RATE, EXPOSURE = [0, 2, 1, 4, 0, 3], [0.5, 1.0, 0.9, 3.0, 0.4, 2.0], [1.0, 0.5, 1, 1, 0.7, 1]
+GROUPS = ["f", "f", "f", "m", "m", "m"]
+
+
+def matrix(p, names=None, values=None):
+    names = tuple(names or (f"X{i + 1}" for i in range(p)))
+    values = np.random.default_rng(0).normal(size=(p, p)) if values is None else values
+    return FeatureMatrix(names, np.asarray(values, dtype=float))
+
+
+def attention(name="X1", title="Title"):
+    one = matrix(3, [name, "X2", "X3"], PAPER_VALUES)
+    return AttentionDisplay({"plain": one, name: one}, sensitive=["X1"], title=title)
+
+
+def significance(name="X1", title="Title"):
+    return SignificanceDisplay({name: 0.66, "X2": 1.3, "X3": 2.5}, ["X1"], title, x_label=name)
+
+
+def frontier(name="λ = 0", title="Title"):
+    points = [MODELS[0]._replace(name=name, kind=name), *MODELS[1:]]
+    return FrontierDisplay(points, y_label=name, chosen="adapt", title=title)
+
+
+def controllability(name="a", title="Title", log=True, chosen=10.0):
+    line = Line(name, [0.3, 0.1, 1e-3, 1e-7, 0.0], [(0.2, 0.4), *[None] * 4])
+    panels = [LinePanel("AUROC", [Line("AUROC", [0.75] * 5)]), LinePanel(name, [line] * 2, log)]
+    return ControllabilityDisplay([*WEIGHTS[:4], name], panels, chosen, title)
+
+
+def lift(name="m", title="Title", n_bins=2):
+    return LiftDisplay(lift_table(Y, RATE, n_bins=n_bins), name, y_label=name, title=title)
+
+
+def double_lift(name="m", title="Title", n_bins=2):
+    table = double_lift_table(Y, RATE, np.sqrt(RATE), n_bins=n_bins)
+    return LiftDisplay(table, name, weight_label=name, title=title)
+
+
+def lorenz(name="m", title="Title"):
+    curve = lorenz_curve(Y, RATE, sample_weight=EXPOSURE)
+    return LorenzDisplay(dict.fromkeys([name, "b", "c", "d"], curve), title=title)
+
+
+def actual_expected(name="f", title="Title"):
+    row = ActualExpected(name, 10, 5.0, 0.5, 1.0, 0.5, 0.4, 0.7)
+    return ActualExpectedDisplay(ActualExpectedTable((row,), 0.95), name, title=title)
+
+
+DISPLAYS = [
+    *(attention, significance, frontier, controllability, lift, double_lift, lorenz),
+    actual_expected,
+]
+
+
+def texts(display):
+    """List what is written in the figure."""
+    root = ElementTree.fromstring(display.plot()._repr_svg_())
+    return ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
+
+
+def tick_texts(ax, axis):
+    return [label.get_text() for label in getattr(ax, f"get_{axis}ticklabels")()]
+
+
+def lines(ax):
+    """Find the lines by their names in the legend."""
+    return {line.get_label(): line for line in ax.get_lines() if line.get_label()[0] != "_"}
+
+
+def luminance(colour):
+    return np.asarray(to_rgb(colour)) ** 2.2 @ [0.2126, 0.7152, 0.0722]
+
+
+# ------------------------------------------------------------------------------ all displays
+
+
+@pytest.mark.parametrize("make", DISPLAYS)
+def test_a_figure_of_its_own_stands_alone_and_says_what_it_shows(make):
+    display = make()
+    assert display.plot() is display
+    assert display.ax_ is display.axes_[0]
+    assert display.ax_.get_figure(root=True) is display.figure_
+    root = ElementTree.fromstring(display._repr_svg_())
+    assert root.findtext(f"{SVG}title") == "Title"
+    assert len(root.findtext(f"{SVG}desc")) > 40
+    assert not list(root.iter(f"{SVG}script"))
+    assert "#ffffff" in ElementTree.tostring(root.find(f".//{SVG}path")).decode()  # the ground
+
+
+@pytest.mark.parametrize("make", DISPLAYS)
+def test_given_axes_are_drawn_on_and_shown_by_their_owner(make):
+    display = make()
+    figure = Figure()
+    axes = figure.subplots(1, len(display.plot().axes_) + 1, squeeze=False)[0]
+    display.plot(ax=axes[0] if len(axes) == 2 else axes[:-1])
+    assert display.figure_ is figure
+    assert display.ax_ is axes[0]
+    assert axes[0].get_title() + axes[0].get_title(loc="left")
+    assert not axes[-1].has_data()
+    assert not figure.get_suptitle()
+    assert display._repr_svg_() is None  # else a notebook would show it twice
+    with pytest.raises(InvalidInputError, match=r"^ax must be as many axes as there are panels, "):
+        display.plot(ax=axes)
+
+
+NASTY = ['<script>alert("&")</script>', "km [/year]", "$x$ and $y$", "_hidden", r"a\$b$", "%s"]
+
+
+@pytest.mark.parametrize("make", DISPLAYS)
+def test_names_and_titles_are_text(make):
+    for name in NASTY:
+        shown = " ".join(texts(make(name, title=name))).replace("\u2060", "")
+        assert shown.count(name) >= 2
+    strange = " ".join(texts(make("two\nlines\x00\ud800", title="t")))
+    assert "two lines\ufffd\ufffd" in strange
+    long = "a_feature_with_a_name_that_goes_on_and_on_without_end"
+    assert long[:31] + "…" in " ".join(texts(make(long)))
+
+
+def test_lines_differ_also_on_a_black_and_white_print():
+    for key in ("linestyle", "marker", "color"):
+        assert len({str(style[key]) for style in SERIES}) == len(SERIES) == 4
+    assert all(luminance(style["color"]) < 0.2 for style in SERIES)  # dark enough on white
+
+
+def test_matplotlib_is_imported_when_something_is_drawn_and_pyplot_never():
+    code = (
+        "import sys, fcorr, fcorr.audit.displays, fcorr.audit.insurance_displays as d\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "d.LorenzDisplay.from_predictions([0, 1], [1, 2])._repr_svg_()\n"
+        "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_matplotlib_one_line_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError) as caught:
+        significance().plot()
+    assert str(caught.value) == "SignificanceDisplay needs matplotlib: pip install 'fcorr[plot]'"
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_two_processes_save_the_same_bytes(ending, tmp_path):
+    code = (
+        "import sys; from fcorr.audit.displays import SignificanceDisplay, save_figure\n"
+        "save_figure(SignificanceDisplay({'a': 1.0, 'b': 2.0}, ['a']).plot().figure_, sys.argv[1])"
+    )
+    files = [tmp_path / f"{i}.{ending}" for i in range(2)]
+    for file in files:
+        subprocess.run([sys.executable, "-c", code, file], check=True)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    save_figure(SignificanceDisplay({"a": 1.0, "b": 2.1}, ["a"]).plot().figure_, files[1])
+    assert files[0].read_bytes() != files[1].read_bytes()
+
+
+def test_other_endings_are_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"path must end in \.svg, \.png or \.pdf, got "):
+        save_figure(significance().plot().figure_, tmp_path / "figure.txt")
+    assert not list(tmp_path.iterdir())
+
+
+MANY = [str(i) for i in range(61)]
+GROUP = ActualExpected("g", 10, 5.0, 1.0, 1.0, 1.0, 0.9, 1.1)
+LINE = Line("a", [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("display", "message"),
+    [
+        (
+            SignificanceDisplay(dict.fromkeys(MANY, 1.0)),
+            "one to 60 features, got 61. Choose the ones to show, such as by k=12.",
+        ),
+        (SignificanceDisplay({}), "one to 60 features, got 0."),
+        (SignificanceDisplay({"a": 1, "b": -np.inf}), "finite numbers, got -inf for 'b'."),
+        (AttentionDisplay(matrix(61)), "A display shows one to 60 features, got 61."),
+        (AttentionDisplay({}), "one to 9 matrices, got 0."),
+        (
+            AttentionDisplay(matrix(2, values=np.zeros((2, 3)))),
+            "A matrix of 2 features must have as many rows and columns, got shape (2, 3).",
+        ),
+        (
+            AttentionDisplay(matrix(2, "ab", [[0, 1], [np.nan, 2]])),
+            "A display needs finite numbers, got nan for 'b' × 'a'. Leave out the features that",
+        ),
+        (
+            FrontierDisplay([MODELS[0]._replace(kind=kind) for kind in "abcde"]),
+            "one to 4 kinds of models, got 5. Choose the ones to show.",
+        ),
+        (FrontierDisplay([]), "one to 4 kinds of models, got 0."),
+        (
+            ControllabilityDisplay([1.0, 2.0], [LinePanel("p", [LINE] * 5)]),
+            "one to 4 lines in a panel, got 5. Choose the ones to show in 'p'.",
+        ),
+        (ControllabilityDisplay([1.0, 2.0], []), "one to 9 panels, got 0."),
+        (
+            ControllabilityDisplay([1.0, 1.0], [LinePanel("p", [LINE])]),
+            "weights must be there and differ, got [1.0, 1.0].",
+        ),
+        (
+            ControllabilityDisplay([1.0], [LinePanel("p", [LINE])]),
+            "Line 'a' must have a value or None for each of the 1 weights, got 2.",
+        ),
+        (
+            ActualExpectedDisplay(ActualExpectedTable((GROUP,) * 61, 0.95)),
+            "one to 60 groups, got 61. Join small groups, or choose the ones to show.",
+        ),
+        (
+            LorenzDisplay(dict.fromkeys("abcde", lorenz_curve(Y, RATE))),
+            "one to 4 Lorenz curves, got 5. Choose the models to show.",
+        ),
+        (
+            LiftDisplay(lift_table(range(31), range(1, 32), n_bins=31)),
+            "one to 30 bins, got 31. Make the table with n_bins=30 or fewer.",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(display, message):
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
+        display.plot()
+
+
+# ------------------------------------------------------------------------------ features
+
+
+@pytest.mark.parametrize("make", [attention, significance])
+def test_sensitive_features_are_marked_by_weight_and_words(make):
+    labels = {label.get_text(): label for label in make().plot().ax_.get_yticklabels()}
+    assert labels["X1 (sensitive)"].get_fontweight() == "bold"
+    assert labels["X2"].get_fontweight() == "normal"
+
+
+def test_numbers_are_written_in_small_heat_maps_and_signs_marked_in_large_ones():
+    small = texts(attention())
+    assert {"0.66", "1.3", "2.5", "0.37", "−0.48", "−0.21"} <= set(small)
+    twelve, thirteen = (AttentionDisplay(matrix(p)).plot() for p in (12, 13))
+    assert len(twelve.ax_.texts) == 144
+    assert not thirteen.ax_.texts
+    (marks,) = thirteen.ax_.collections
+    values = matrix(13).values
+    rows, columns = np.nonzero(values < -0.05 * np.abs(values).max())
+    assert marks.get_offsets().tolist() == np.column_stack([columns, rows]).tolist()
+    assert thirteen.ax_.get_xlabel() == "– marks negative entries"
+
+
+def test_one_colour_scale_for_all_panels_both_arms_dark_alike_and_text_stands_out():
+    sizes = np.linspace(0.04, 1, 12)
+    values = np.zeros((12, 12))
+    values[0], values[1] = sizes, -sizes
+    panels = {"a": matrix(12, values=values), "b": matrix(12, values=values / 2)}
+    display = AttentionDisplay(panels).plot()
+    first, second = (ax.images[0] for ax in display.axes_)
+    assert first.get_clim() == second.get_clim() == (-1, 1)
+    assert to_rgb(first.to_rgba(0.0)) == (1, 1, 1)
+    above, below = ([luminance(first.to_rgba(s * size)) for size in sizes] for s in (1, -1))
+    assert (np.diff(above) < 0).all()
+    assert np.abs(np.subtract(above, below)).max() < 0.12
+    for text, value in zip(display.ax_.texts, values.ravel(), strict=True):
+        pair = sorted([luminance(text.get_color()), luminance(first.to_rgba(value))])
+        assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4
+
+
+def test_labels_of_heat_maps():
+    display = attention().plot()
+    named = [ax.yaxis.get_tick_params()["labelleft"] for ax in display.axes_]
+    assert named == [True, False]  # equal features are named once
+    turned = AttentionDisplay(matrix(2, ["a_rather_long_name", "b"])).plot()
+    assert [d.ax_.get_xticklabels()[0].get_rotation() for d in (display, turned)] == [0, 90]
+    assert (
+        AttentionDisplay(matrix(2, values=np.zeros((2, 2)))).plot().ax_.texts[0].get_text() == "0"
+    )
+
+
+def test_the_largest_bar_comes_first_and_ties_keep_their_order():
+    given = {"X1": 0.001, "X2": 27_507.9, "X3": 412.0, "X4": 412.0, "X5": -8_000.0, "X6": 0.0}
+    ax = SignificanceDisplay(given, sensitive="X3").plot().ax_  # one name needs no list
+    assert tick_texts(ax, "y") == ["X2", "X3 (sensitive)", "X4", "X1", "X6", "X5"]
+    assert [bar.get_width() for bar in ax.patches] == sorted(given.values(), reverse=True)
+    assert [t.get_text() for t in ax.texts] == ["27,508", "412", "412", "≈0", "0", "−8,000"]
+    colours = [(bar.get_facecolor()[:3], bar.get_hatch()) for bar in ax.patches]
+    (light, hatched), (dark, plain) = colours.pop(1), colours.pop()
+    assert (hatched, plain, set(colours)) == ("///", "", {(dark, plain)})
+    assert luminance(light) > 2.5 * luminance(dark)  # also on a black-and-white print
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_scale_is_shared_unless_told_otherwise(shared):
+    given = {"a": {"x": 1.0}, "b": {"x": 50.0}}
+    one, other = (
+        ax.get_xlim() for ax in SignificanceDisplay(given, shared_scale=shared).plot().axes_
+    )
+    assert (one == other) is shared
+
+
+def test_from_estimator_shows_the_most_significant_features():
+    values = np.diag([1.0, 3.0, 2.0])
+    model = SimpleNamespace(
+        attention=lambda X, layer: matrix(3, "abc", values),
+        feature_significance=lambda: {"b": 3.0, "c": 2.0, "a": 1.0},
+        schema_=SimpleNamespace(sensitive_features=("c",)),
+    )
+    display = AttentionDisplay.from_estimator(model, None, k=2)
+    assert tick_texts(display.ax_, "y") == ["b", "c (sensitive)"]
+    assert display.ax_.images[0].get_array().tolist() == [[3, 0], [0, 2]]
+    assert len(AttentionDisplay.from_estimator(model, None).matrices.names) == 3
+    display = SignificanceDisplay.from_estimator(model, k=2)
+    assert display.title == "Feature significance, the 2 largest of 3"
+    assert tick_texts(display.ax_, "y") == ["b", "c (sensitive)"]
+
+
+# ------------------------------------------------------------------------------ sweeps
+
+
+def chart(*drawn, log=False, **options):
+    panels = [LinePanel("what is measured", drawn, log)]
+    return ControllabilityDisplay(WEIGHTS, panels, **options).plot().ax_
+
+
+def test_powers_of_ten_are_equally_far_apart_and_lines_join_them_only():
+    ax = chart(Line("a", [5.0, 4.0, 3.0, 2.0, 1.0], [(4.0, 6.0), None, None, None, None]))
+    on_scale, at_ends = (line.get_xydata().tolist() for line in ax.get_lines())
+    assert on_scale == [[0, 4], [1, 3], [2, 2]]  # neither 0 nor the exact form
+    assert at_ends == [[-1, 5], [3, 1]]
+    assert ax.get_lines()[1].get_markerfacecolor() == "none"
+    assert tick_texts(ax, "x") == ["0", "1", "10", "100", "adapt"]
+    assert ax.collections[0].get_segments()[0][:, 1].tolist() == [4, 6]
+    gap, end = chart(Line("a", [5.0, 4.0, None, 2.0, math.nan])).get_lines()
+    assert np.isnan(gap.get_ydata()).tolist() == [False, True, False]
+    assert np.isnan(end.get_ydata()).tolist() == [False, True]
+
+
+def test_zero_and_infinity_have_places_of_their_own_on_a_logarithmic_axis():
+    ax = chart(Line("a", [math.inf, 1.0, 0.01, 0.001, 0.0]), log=True)
+    on_scale, at_ends = (line.get_ydata().tolist() for line in ax.get_lines())
+    assert on_scale == pytest.approx([0, -2, -3])
+    assert at_ends == [1, -4]
+    assert tick_texts(ax, "y") == ["0", "0.001", "0.01", "0.1", "1", "∞"]
+
+
+@pytest.mark.parametrize("log", [True, False])
+@pytest.mark.parametrize("value", [0.0, 0.2, None])
+def test_equal_values_still_have_an_axis(value, log):
+    low, high = chart(Line("a", [value] * 5), log=log).get_ylim()
+    assert low < high
+
+
+@pytest.mark.parametrize("lower_is_better", [False, True])
+def test_points_lie_where_their_numbers_are_and_the_front_joins_the_unbeaten(lower_is_better):
+    drawn = lines(FrontierDisplay(MODELS, lower_is_better=lower_is_better).plot().ax_)
+    assert drawn["CAR alone"].get_ydata().tolist() == [0.75, 0.76, 0.74]
+    assert drawn["CAR alone"].get_xdata() == pytest.approx([math.log10(0.3), -2, -6])
+    assert drawn["exact"].get_xdata()[0] < -6.5
+    # adapt, 1e6 and 100 are each better than what costs less; if low is good, adapt beats all.
+    front = drawn.get("no other model is better in both")
+    assert (front is None) == lower_is_better
+    assert lower_is_better or front.get_ydata().tolist() == [0.73, 0.74, 0.76]
+
+
+def test_what_is_chosen_is_marked():
+    ax = FrontierDisplay(MODELS, chosen="λ = 100").plot().ax_
+    assert lines(ax)["chosen"].get_xydata().tolist() == [[-2, 0.76]]
+    weights = {text.get_text(): text.get_fontweight() for text in ax.texts}
+    assert weights.pop("λ = 100") == "bold"
+    assert weights == dict.fromkeys(["λ = 0", "λ = 1e6", "adapt"], "normal")
+    assert "chosen" not in lines(FrontierDisplay(MODELS).plot().ax_)
+    ax = chart(Line("a", [5.0, 4.0, 3.0, 2.0, 1.0]), chosen=10.0)
+    assert ax.get_lines()[-1].get_xdata() == [1, 1]
+    assert [text.get_text() for text in ax.texts] == ["chosen"]
+    assert not chart(Line("a", [5.0, 4.0, 3.0, 2.0, 1.0])).texts
+
+
+def test_names_do_not_cover_each_other():
+    crowd = [FrontierPoint(f"model {i}", 0.1, 0.7 + i * 1e-4, "k") for i in range(40)]
+    ax = FrontierDisplay([*crowd, MODELS[0]]).plot().ax_
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert 3 <= len(boxes) < 41
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
+def summary(name, car, invariance, auroc, change, search=None, **others):
+    numbers = {"AUROC": auroc, "largest change": change, "AvgIF": change / 2, "DPD, sex": 0.1}
+    return SimpleNamespace(
+        name=name,
+        point={"car": car, "invariance": invariance, **others},
+        weight=car,
+        invariance=invariance,
+        population=None,
+        search=search,
+        largest_change=change,
+        runs=[None] * 2,
+        measured=[SimpleNamespace(task="two classes", flat_groups=lambda: {"DPD, sex": 0.1})],
+        mean=numbers.__getitem__,
+        spread=lambda metric: (numbers[metric], numbers[metric]),
+    )
+
+
+SUMMARIES = [
+    summary("λ = 0", 0.0, None, 0.75, 0.3, search=0.4, dropout=0.1),
+    summary("λ = 100", 100.0, None, 0.76, 0.01, search=0.02, dropout=0.1),
+    summary("paper", "paper", None, 0.74, 0.1, search=0.1, dropout=0.1),
+    summary("adapt, λ = 1", 1.0, "adapt", 0.72, 0.0, search=0.0, dropout=0.1),
+    summary("adapt, λ = 2", 2.0, "adapt", 0.73, 0.0, search=0.0, dropout=0.1),
+    summary("other", 0.0, None, 0.71, 0.2, search=0.4, dropout=0.3),
+]
+
+
+def nothing():
+    raise InvalidInputError("budget must be at least 0.01")
+
+
+@pytest.mark.parametrize(
+    ("choose", "weights", "chosen"),
+    [
+        (lambda: SimpleNamespace(name="λ = 100"), [0.0, 100.0, "paper", "adapt"], 100.0),
+        (lambda: SimpleNamespace(name="adapt, λ = 1"), [0.0, 100.0, "paper", "adapt"], "adapt"),
+        (lambda: SimpleNamespace(name="other"), [0.0], 0.0),
+        (nothing, [0.0, 100.0, "paper", "adapt"], None),
+    ],
+)
+def test_a_sweep_is_shown_around_the_chosen_point(choose, weights, chosen):
+    sweep = SimpleNamespace(summaries=lambda: SUMMARIES, choose=choose)
+    display = ControllabilityDisplay.from_sweep(sweep)
+    assert (display.weights, display.chosen) == (weights, chosen)
+    performance, flips, difference = display.panels
+    assert performance.lines[0].values[:1] == ([0.71] if len(weights) == 1 else [0.75])
+    if chosen != 0.0:  # of several λ, the chosen or the most accurate one stands for a form
+        assert performance.lines[0].values[-1] == (0.72 if chosen == "adapt" else 0.73)
+    names = ["mean on the rows (AvgIF)", "largest on the rows", "largest found by a search"]
+    assert [line.name for line in flips.lines] == names  # nothing is known of the population
+    assert [line.name for line in difference.lines] == ["DPD, sex"]
+    dropout = 0.3 if len(weights) == 1 else 0.1
+    assert display.title == f"What λ does (validation rows, 2 seeds, dropout = {dropout})"
+    frontier = FrontierDisplay.from_sweep(sweep)
+    assert len(frontier.points) == 6
+    assert ("chosen" in lines(frontier.ax_)) == (chosen is not None)
+
+
+# ------------------------------------------------------------------------------ insurance
+
+
+def test_lift_lines_follow_the_table():
+    display = LiftDisplay.from_predictions(Y, RATE, n_bins=3, sample_weight=EXPOSURE, model="m")
+    rows = lift_table(Y, RATE, n_bins=3, sample_weight=EXPOSURE).rows
+    drawn = lines(display.ax_)
+    assert drawn["actual"].get_ydata().tolist() == [row.actual for row in rows]
+    assert drawn["m"].get_ydata().tolist() == [row.predicted for row in rows]
+    assert [bar.get_height() for bar in display.weight_ax_.patches] == [row.weight for row in rows]
+    assert tick_texts(display.weight_ax_, "x") == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(("values", "shown"), [([1, 4], True), ([101, 102], False), ([0, 0], True)])
+def test_zero_is_shown_where_it_costs_little(values, shown):
+    low, high = LiftDisplay.from_predictions(values, values, n_bins=2).ax_.get_ylim()
+    assert bool(low <= 0 < high) == shown
+
+
+def test_double_lift_labels_the_edges_of_its_bins():
+    labels = {"model": "new", "incumbent": "old"}
+    display = LiftDisplay.from_predictions([1, 1, 3, 3], [1, 1, 3, 3], [2] * 4, n_bins=2, **labels)
+    assert tick_texts(display.weight_ax_, "x") == ["0.50", "1.50", "1.50"]
+    assert display.weight_ax_.get_xlabel() == "bins by new ÷ old, lowest first"
+    assert lines(display.ax_)["old"].get_ydata().tolist() == [2, 2]
+
+
+def test_lorenz_curves_lie_where_their_numbers_are_long_ones_thinned():
+    rng = np.random.default_rng(0)
+    short = lorenz_curve([0, 1, 1, 2], [1, 2, 2, 3])
+    upside_down = lorenz_curve([0, 1], [2, 1])
+    long = lorenz_curve(rng.poisson(1.0, 1_000), rng.normal(size=1_000))
+    drawn = lines(LorenzDisplay({"m": short, "bonus-malus": upside_down, "long": long}).plot().ax_)
+    shares = np.column_stack([short.exposure_share, short.claim_share])
+    assert drawn["m, Gini 0.375"].get_xydata().tolist() == shares.tolist()
+    assert "bonus-malus, Gini −0.500" in drawn
+    x, y = drawn[f"long, Gini {long.gini:.3f}".replace("-", "−")].get_data()
+    assert len(x) == 201
+    assert y == pytest.approx(np.interp(x, long.exposure_share, long.claim_share))
+
+
+def test_actual_over_expected_marks_intervals_without_one_and_cuts_wide_ones():
+    def group(name, ratio, low, high):
+        return ActualExpected(name, 10, 5.0, ratio, 1.0, ratio, low, high)
+
+    nan = math.nan
+    numbers = {"low": (0.5, 0.4, 0.7), "wide": (1.2, 0.1, 40.0), "none": (nan, nan, nan)}
+    rows = tuple(group(name, *ends) for name, ends in numbers.items())
+    ax = ActualExpectedDisplay(ActualExpectedTable(rows, 0.9)).plot().ax_
+    shown = [text.get_text() for text in ax.texts]
+    cells = ["ratio (90 % interval)", "0.50 (0.40 to 0.70)", "1.20 (0.10 to 40.00)"]
+    assert shown[:4] == [*cells, "not estimable"]
+    points = [line for line in ax.get_lines() if line.get_marker() == "o"]
+    fills = {float(line.get_xdata()[0]): line.get_markerfacecolor() for line in points[:2]}
+    assert fills == {0.5: "#1a1a1a", 1.2: "white"}
+    (arrow,) = (line for line in ax.get_lines() if line.get_marker() == ">")
+    assert arrow.get_xydata().tolist() == [[ax.get_xlim()[1], 1]]
+    assert ax.get_xlim()[1] < 3  # no room for what the numbers tell
