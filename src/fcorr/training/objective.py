@@ -217,5 +217,5 @@ class Objective:
             return augmented_forward(model, e_BF, self.exchanges)
         if self.car_form == "cda":
             return model.decode(model.encode(e_BF)), car_flips(model, e_BF, self.exchanges)
-        h_BF, seen = model.encode_watching(e_BF, self.sensitive)
-        return model.decode(h_BF), car_sensitive(model, e_BF, seen, self.exchanges)
+        h_BF, columns = model.encode_with_columns(e_BF, self.sensitive)
+        return model.decode(h_BF), car_sensitive(model, e_BF, columns, self.exchanges)
