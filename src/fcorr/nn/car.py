@@ -30,8 +30,8 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from fcorr.nn.attention import attend_with_partition, attention_column
-from fcorr.nn.engine import CompiledColumnChange, runs_compiled
-from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer, SensitiveColumns
+from fcorr.nn.engine import CompiledColumnChange
+from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
 from fcorr.nn.layers import ElementwiseLinear
 
 
@@ -118,11 +118,6 @@ def exchange_features(
     device : torch.device or str, default="cpu"
         Where the rows of values are to be.
 
-    Returns
-    -------
-    tuple of Exchange
-        One per feature, or a single one.
-
     Examples
     --------
     >>> race, sex = exchange_features([5, 2], 3, [0, 1])
@@ -199,20 +194,6 @@ def car_flips(model: FCorrTransformer, e_BF: Tensor, exchanges: Sequence[Exchang
 
     An exchange moves a few embeddings, by d_σ, so LayerNorm's mean and variance after it follow
     from those before: by Σ d_σ/p, and by (Σ (2 d_σ (e_σ − mean) + d_σ²) − (Σ d_σ)²/p)/p.
-
-    Parameters
-    ----------
-    model : FCorrTransformer
-        The model that embedded the rows.
-    e_BF : Tensor
-        Embeddings of the rows, from ``model.embed``.
-    exchanges : sequence of Exchange
-        What the sensitive features are exchanged for.
-
-    Returns
-    -------
-    Tensor
-        Loss of each row, ``(B,)``.
     """
     norm = model.first_layer.attention_norm
     n_features = e_BF.shape[1]
@@ -278,12 +259,9 @@ def car_augmented(
 
 
 def car_sensitive(
-    model: FCorrTransformer,
-    e_BF: Tensor,
-    columns: SensitiveColumns,
-    exchanges: Sequence[Exchange],
-) -> Tensor:
-    """CAR by input augmentation, with gradient into the sensitive embeddings only.
+    model: FCorrTransformer, e_BF: Tensor, exchanges: Sequence[Exchange]
+) -> tuple[Tensor, Tensor]:
+    """Run the model, with CAR by input augmentation and its gradient in the sensitive embeddings.
 
     NOTE[DIFF]: the paper lets the gradient reach every parameter. It can then lower the loss by
     inflating the *other* features, or the spread LayerNorm divides by, instead of closing the gap
@@ -291,7 +269,8 @@ def car_sensitive(
     is a constant, so that closing the gap is all it can do; and predictions are made with the
     softmax over p keys that they are made with after training.
 
-    Takes O(p·C) time: the columns of the softmax over p features come with the forward pass.
+    The compiled kernels take O(p·C) time for it: the columns of the softmax over p features come
+    with the forward pass, and what the softmax over p + C keys divides by follows from them.
 
     Parameters
     ----------
@@ -299,76 +278,34 @@ def car_sensitive(
         The model that embedded the rows.
     e_BF : Tensor
         Embeddings of the rows, from ``model.embed``.
-    columns : SensitiveColumns
-        Of the exchanged features, from ``model.encode_with_columns``.
     exchanges : sequence of Exchange
         What the sensitive features are exchanged for.
 
     Returns
     -------
-    Tensor
-        Loss of each row, ``(B,)``.
+    outputs : Tensor
+        ``(B, n_outputs)``.
+    losses : Tensor
+        CAR of each row, ``(B,)``.
     """
-    norm = model.first_layer.attention_norm
-    fixed_BF = e_BF.detach()
-    own = exchanged_features(exchanges)
-    sizes = [len(exchange) for exchange in exchanges for _ in exchange.features]
-    values_C = torch.cat([exchange.embed(model).T.flatten() for exchange in exchanges])
-    if runs_compiled(e_BF):
+    layer, norm = model.first_layer, model.first_layer.attention_norm
+    fixed_BF, own = e_BF.detach(), exchanged_features(exchanges)
+    values = [values_C for exchange in exchanges for values_C in exchange.embed(model).T]
+    if layer.runs_compiled(e_BF):
+        h_BF, *columns = layer.forward_with_columns(e_BF, own)
         norm_2F = torch.stack([norm.weight, norm.bias]).detach()
-        rows = (fixed_BF, columns.columns_BSF, columns.attended_BS, norm_2F, norm.eps)
-        return CompiledColumnChange.apply(e_BF[:, own], values_C, *rows, own, sizes)
-    statistics = _mean_and_deviation(norm, fixed_BF)
+        rows = (fixed_BF, *columns, norm_2F, norm.eps, own, [len(v) for v in values])
+        losses = CompiledColumnChange.apply(e_BF[:, own], torch.cat(values), *rows)
+        return model.decode(model.encode(h_BF, first=1)), losses
     weight, bias = norm.weight.detach(), norm.bias.detach()
-    owner_C = torch.arange(len(own)).repeat_interleave(torch.tensor(sizes)).to(e_BF.device)
-    of_value_C = torch.tensor(own, device=e_BF.device)[owner_C]
-    return column_change(
-        _normalize(e_BF[:, own], statistics, weight[own], bias[own]),
-        _normalize(values_C.unsqueeze(0), statistics, weight[of_value_C], bias[of_value_C]),
-        _normalize(fixed_BF, statistics, weight, bias),
-        columns,
-        own,
-        owner_C,
-    )
-
-
-def column_change(
-    z_own_BS: Tensor,
-    z_extra_BC: Tensor,
-    z_BF: Tensor,
-    columns: SensitiveColumns,
-    own: list[int],
-    owner_C: Tensor,
-) -> Tensor:
-    """Equation 3 from its columns alone: ``Σ_σ 1/C_σ Σ_i ‖A[:, σ] − A[:, p + i]‖²`` per row.
-
-    ``A`` is the softmax over the p features and all extra keys. Its p × (p + C) matrix is never
-    made: it divides by what the softmax over p features divides by, plus the extras. The gradient
-    flows into the sensitive features ``own`` (as keys and as queries) and the extras, of which
-    ``owner_C`` says to which of the sensitive features they belong; other features are constants.
-
-    **Shape**: ``z_own (B, S)``, ``z_extra (B, ΣC)``, ``z (B, F)`` → ``(B,)``.
-    """
-    root = math.sqrt(z_BF.shape[1])
-    own_S = torch.tensor(own, device=z_BF.device)
-    t_B1F = (z_BF.index_copy(1, own_S, z_own_BS) / root).unsqueeze(1)
-    # The columns are constants. What multiplies them is 1, and has the gradient that they lack: a
-    # sensitive feature's, as a key of every row of A and as the query of its own.
-    scores_BSF = t_B1F * z_own_BS.unsqueeze(2)
-    moved_BSF = scores_BSF - scores_BSF.detach()
-    as_key_BSF = columns.columns_BSF * (
-        t_B1F.detach() * (z_own_BS - z_own_BS.detach()).unsqueeze(2)
-    )
-    as_query_BS = columns.attended_BS * (z_own_BS - z_own_BS.detach()) / root
-    log_n_BF = as_key_BSF.sum(1).index_add(1, own_S, as_query_BS)
-    w_BSF = columns.columns_BSF * torch.exp(moved_BSF - log_n_BF.unsqueeze(1))
-
-    gaps_BC = z_extra_BC - z_own_BS[:, owner_C]
-    v_BCF = torch.expm1(gaps_BC.unsqueeze(2) * t_B1F)
-    w_own_BCF = w_BSF[:, owner_C]
-    total_B1F = 1 + torch.addcmul(w_own_BCF, w_own_BCF, v_BCF).sum(1, keepdim=True)
-    change_BC = (v_BCF * w_own_BCF / total_B1F).square().sum(2)
-    return (change_BC / owner_C.bincount()[owner_C]).sum(1)
+    statistics = _mean_and_deviation(norm, fixed_BF)
+    open_BF = fixed_BF.index_copy(1, torch.tensor(own, device=e_BF.device), e_BF[:, own])
+    extras = {
+        sigma: _normalize(values_C, statistics, weight[sigma], bias[sigma])
+        for sigma, values_C in zip(own, values, strict=True)
+    }
+    losses = car_augmented(_normalize(open_BF, statistics, weight, bias), extras)
+    return model.decode(model.encode(e_BF)), losses
 
 
 def augmented_forward(
@@ -378,14 +315,8 @@ def augmented_forward(
 
     The counterfactual categories pass through every encoder layer as extra features that share
     the sensitive feature's parameters, take part in each softmax, and are dropped before the
-    head. Predictions therefore differ a little from the model's own, which has no extras.
-
-    Returns
-    -------
-    outputs : Tensor
-        ``(B, n_outputs)``.
-    losses : Tensor
-        CAR of the first layer, ``(B,)``.
+    head. Predictions therefore differ a little from the model's own, which has no extras. Returns
+    outputs, ``(B, n_outputs)``, and CAR of the first layer, ``(B,)``.
     """
     h_BF = e_BF
     extras = {

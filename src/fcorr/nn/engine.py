@@ -6,8 +6,6 @@ step takes them half of plain torch's time or less.
 """
 
 import importlib.util
-import math
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -68,27 +66,20 @@ def runs_compiled(x: Tensor) -> bool:
 
 
 def prepare_engine(on_wait: Callable[[str], None]) -> None:
-    """Load the kernels, or compile them where that was never done.
+    """Tell ``on_wait`` if kernels are going to be compiled, as they are at their first use."""
+    if resolve_engine(_chosen.get()) == "compiled":
+        from fcorr.nn.kernels.arithmetic import cache_folder
 
-    ``on_wait`` is told if it takes long: the first time it takes about 15 seconds.
-    """
-    if resolve_engine(_chosen.get()) == "plain":
-        return
-    message = "compiling fcorr's kernels, once per installation; it takes about 15 seconds"
-    timer = threading.Timer(2.0, on_wait, [message])
-    timer.start()
-    try:
-        _run_every_kernel()
-    finally:
-        timer.cancel()
+        if not any(cache_folder().rglob("*.nbc")):  # numba's files of machine code
+            on_wait("compiling fcorr's kernels, once per installation; it takes about 15 seconds")
 
 
 def _run(kernel: str, *arguments: Any) -> Any:
     """Run a kernel on the arrays of tensors; those it writes to must be contiguous."""
-    from fcorr.nn import kernels  # not before it is needed: numba takes long to import
+    from fcorr.nn.kernels import network  # not before it is needed: numba takes long to import
 
     arrays = (x.contiguous().numpy() if isinstance(x, Tensor) else x for x in arguments)
-    return getattr(kernels, kernel)(*arrays)
+    return getattr(network, kernel)(*arrays)
 
 
 class CompiledAttention(torch.autograd.Function):
@@ -269,22 +260,3 @@ def drop_entries(x: Tensor, seed: int, threshold: int, scale: float) -> Tensor:
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
     _run("drop", x.reshape(-1), seed, threshold, np.float32(scale), out.view(-1))
     return out
-
-
-def _run_every_kernel() -> None:
-    """Load every kernel from numba's cache, or compile it there."""
-    e_BF = torch.zeros(2, 3, requires_grad=True)
-    ones, zeros = torch.ones(3), torch.zeros(3)
-    starts, offsets = torch.tensor([0, 1, 2]), torch.tensor([0, 2])
-    positions = locate_numbers(torch.zeros(2, 2), torch.zeros(2), starts)
-    table, steps = torch.zeros(2, requires_grad=True), torch.zeros(2, requires_grad=True)
-    codes = torch.zeros(2, 1, dtype=torch.int32)
-    embedded = CompiledEmbedding.apply(table, steps, zeros[:2], codes, offsets, positions, starts)
-    norms = (ones, zeros, ones, zeros)
-    out_BF, columns_BSF, attended_BS = CompiledEncoderLayer.apply(e_BF, (0,), 1e-5, False, *norms)
-    h_BF, log_n_BF = CompiledAttention.apply(e_BF, math.sqrt(3))
-    rows = (e_BF.detach(), columns_BSF, attended_BS, torch.stack(norms[:2]))
-    car_B = CompiledColumnChange.apply(e_BF[:, :1], table, *rows, 1e-5, [0], [2])
-    outputs = (embedded, out_BF, h_BF, log_n_BF, car_B)
-    torch.stack([output.sum() for output in outputs]).sum().backward()
-    drop_entries(zeros, 0, 0, 1.0)

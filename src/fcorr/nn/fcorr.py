@@ -1,20 +1,13 @@
 """FCorrTransformer: the paper's model, read top to bottom."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from fcorr.nn.attention import (
-    AttentionMethod,
-    attend,
-    attend_with_partition,
-    attention_column,
-    attention_weights,
-)
+from fcorr.nn.attention import AttentionMethod, attend, attention_weights
 from fcorr.nn.engine import CompiledEmbedding, CompiledEncoderLayer, runs_compiled
 from fcorr.nn.layers import (
     CategoricalEmbedding,
@@ -25,18 +18,6 @@ from fcorr.nn.layers import (
 )
 
 NumericEmbeddingName = Literal["spline", "paper"]
-
-
-@dataclass(frozen=True)
-class SensitiveColumns:
-    """Columns of the attention matrix that belong to S sensitive features; without gradient.
-
-    ``columns_BSF`` is the attention that every feature pays to each of them, ``attended_BS`` the
-    attention's output at each.
-    """
-
-    columns_BSF: Tensor
-    attended_BS: Tensor
 
 
 class FCorrEncoderLayer(nn.Module):
@@ -96,37 +77,30 @@ class FCorrEncoderLayer(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Let the features attend to each other, then transform each by itself."""
-        if self._runs_compiled(h):
-            return self._compiled(h, ())[0]
-        return self._finish(h, attend(self.attention_norm(h), self.attention))
-
-    def forward_with_columns(
-        self, h: Tensor, sensitive: Sequence[int]
-    ) -> tuple[Tensor, SensitiveColumns]:
-        """Run the layer, and return the sensitive features' columns of its attention as well."""
-        if self._runs_compiled(h):
-            output, *columns = self._compiled(h, tuple(sensitive))
-            return output, SensitiveColumns(*columns)
-        z_BF = self.attention_norm(h)
-        attended_BF, log_n_BF = attend_with_partition(z_BF)
-        with torch.no_grad():
-            columns_BSF = torch.stack([attention_column(z_BF, log_n_BF, i) for i in sensitive], 1)
-        at_sensitive = SensitiveColumns(columns_BSF, attended_BF.detach()[:, list(sensitive)])
-        return self._finish(h, attended_BF), at_sensitive
-
-    def _finish(self, h: Tensor, attended: Tensor) -> Tensor:
+        if self.runs_compiled(h):
+            return self.forward_with_columns(h, ())[0]
+        attended = attend(self.attention_norm(h), self.attention)
         if self.residual:
             attended = h + attended
         return attended + self.transform(self.stack_norm(attended))
 
-    def _runs_compiled(self, h: Tensor) -> bool:
+    def runs_compiled(self, h: Tensor) -> bool:
+        """Whether the compiled kernels run the layer."""
         return self.attention != "exact" and runs_compiled(h)
 
-    def _compiled(self, h: Tensor, columns_of: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
+    def forward_with_columns(
+        self, h: Tensor, features: Sequence[int]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Run the layer by the kernels, and keep some features' columns of its attention.
+
+        Returns the output, the attention that every feature pays to each of the S features,
+        ``(B, S, n_features)``, and the attention's output at each, ``(B, S)``; the last two without
+        gradient.
+        """
         modules = (self.attention_norm, self.stack_norm, *self.stack)
         parameters = [p for module in modules for p in (module.weight, module.bias)]
         eps = self.attention_norm.eps
-        return CompiledEncoderLayer.apply(h, columns_of, eps, self.residual, *parameters)
+        return CompiledEncoderLayer.apply(h, tuple(features), eps, self.residual, *parameters)
 
     def transform(self, x: Tensor) -> Tensor:
         """Apply the stack of element-wise linear layers."""
@@ -246,20 +220,16 @@ class FCorrTransformer(nn.Module):
     def embed_located(self, x_cat: Tensor, located: Tensor) -> Tensor:
         """Embed categories and numbers that went through :meth:`locate`: ``(B, F)``."""
         numeric, missing = self.numeric, self.missing
-        if isinstance(numeric, SplineEmbedding):
-            if runs_compiled(located) and not located.requires_grad:
-                if missing is None:
-                    missing = located.new_full((located.shape[1],), torch.nan)
-                tables = self.categorical.table(), numeric.steps, missing
-                rows = x_cat, self.categorical.offsets, located, numeric.starts
-                return CompiledEmbedding.apply(*tables, *rows)
-            embed = numeric.at
-        else:
-            embed = numeric
-        if missing is None:
-            e_num = embed(located)
-        else:
-            e_num = torch.where(located.isnan(), missing, embed(located.nan_to_num()))
+        compiled = runs_compiled(located) and not located.requires_grad
+        if compiled and isinstance(numeric, SplineEmbedding):
+            none = located.new_full((located.shape[1],), torch.nan)
+            tables = self.categorical.table(), numeric.steps, none if missing is None else missing
+            rows = x_cat, self.categorical.offsets, located, numeric.starts
+            return CompiledEmbedding.apply(*tables, *rows)
+        known = located if missing is None else located.nan_to_num()
+        e_num = numeric.at(known) if isinstance(numeric, SplineEmbedding) else numeric(known)
+        if missing is not None:
+            e_num = torch.where(located.isnan(), missing, e_num)
         return torch.cat([self.categorical(x_cat), e_num], dim=1)
 
     @torch.no_grad()
@@ -298,20 +268,11 @@ class FCorrTransformer(nn.Module):
             return self.categorical, feature
         return self.numeric, feature - n_categorical
 
-    def encode(self, e_BF: Tensor) -> Tensor:
-        """Run the encoder layers on embedded features: ``(B, F)``."""
-        for layer in self.layers:
-            e_BF = layer(e_BF)
-        return e_BF
-
-    def encode_with_columns(
-        self, e_BF: Tensor, sensitive: Sequence[int]
-    ) -> tuple[Tensor, SensitiveColumns]:
-        """Encode, and return the sensitive features' columns of the first layer's attention."""
-        h_BF, columns = self.first_layer.forward_with_columns(e_BF, sensitive)
-        for layer in self.layers[1:]:
+    def encode(self, h_BF: Tensor, first: int = 0) -> Tensor:
+        """Run the encoder layers on embedded features, from layer ``first`` on: ``(B, F)``."""
+        for layer in self.layers[first:]:
             h_BF = layer(h_BF)
-        return h_BF, columns
+        return h_BF
 
     def decode(self, h_BF: Tensor) -> Tensor:
         """Map encoded features to outputs: ``(B, n_outputs)``."""

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import FunctionCtx
 from torch.nn.functional import gelu
 
 from fcorr.nn.engine import drop_entries, locate_numbers, runs_compiled
@@ -136,30 +136,15 @@ class FeedForward(nn.Module):
 
 # --------------------------------------------------------------------------------------- embeddings
 
-# Looking numbers up in a small table, with a gradient that is fast and always the same. On the CPU
-# that of indexing adds up with parallel atomics, in an order that changes from run to run; that of
-# ``torch.nn.functional.embedding`` has a fixed order, but is made for wide rows and slow for single
-# numbers. Counting with weights is neither.
 
+def look_up(table: Tensor, rows: Tensor) -> Tensor:
+    """``table[rows]`` for a 1-D table, with a gradient that is fast and always the same.
 
-class Lookup(torch.autograd.Function):
-    """``table[rows]`` for a 1-D table."""
-
-    @staticmethod
-    def forward(ctx: FunctionCtx, table: Tensor, rows: Tensor) -> Tensor:
-        """Look the rows up."""
-        ctx.save_for_backward(rows)
-        ctx.size = len(table)  # type: ignore[attr-defined]
-        return table.take(rows)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, None]:
-        """Add up the gradients of each row."""
-        (rows,) = ctx.saved_tensors  # type: ignore[attr-defined]
-        size = ctx.size  # type: ignore[attr-defined]
-        total = torch.bincount(rows.flatten(), grad.flatten(), minlength=size)
-        return total.to(grad.dtype), None
+    On the CPU the gradient of indexing adds up with parallel atomics, in an order that changes from
+    run to run; that of ``torch.nn.functional.embedding`` has a fixed order, but is made for wide
+    rows and slow for single numbers. That of ``index_select`` is neither.
+    """
+    return table.index_select(0, rows.flatten()).view(rows.shape)
 
 
 class CategoricalEmbedding(nn.Module):
@@ -236,7 +221,7 @@ class CategoricalEmbedding(nn.Module):
 
     def forward(self, x_cat: Tensor) -> Tensor:
         """Look the codes up in the table."""
-        return Lookup.apply(self.table(), x_cat + self.offsets[:-1])
+        return look_up(self.table(), x_cat + self.offsets[:-1])
 
 
 class NumericEmbedding(nn.Module):
@@ -343,7 +328,7 @@ class SplineEmbedding(nn.Module):
 
     def table(self) -> Tensor:
         """Value of each shape function at its knots: ``(n_features, n_knots)``, padded."""
-        return (Lookup.apply(self.steps, self.slots) * self.used).cumsum(1)
+        return (look_up(self.steps, self.slots) * self.used).cumsum(1)
 
     def forward(self, x_num: Tensor) -> Tensor:
         """Interpolate between the two knots around each number."""
@@ -374,7 +359,7 @@ class SplineEmbedding(nn.Module):
         share = position - segment
         rows = segment + width * torch.arange(n_features, device=position.device)
         table = self.table().flatten()
-        return torch.lerp(Lookup.apply(table, rows), Lookup.apply(table, rows + 1), share)
+        return torch.lerp(look_up(table, rows), look_up(table, rows + 1), share)
 
 
 def choose_knots(numbers: NDArray[np.float32], n_knots: int) -> list[torch.Tensor]:

@@ -98,29 +98,14 @@ def train(
     validation: Rows | None = None,
     progress: Progress,
 ) -> History:
-    """Train the objective's model in place.
+    """Train the objective's model in place on rows on its device; ``progress`` hears of epochs.
+
+    The row order and dropout come from ``generator``: the same state gives the same weights.
 
     With ``pace.patience`` the weights of the epoch with the smallest loss plus λ times CAR on the
     validation rows are restored, and training ends when that many epochs brought no smaller one.
     If the sensitive features are yet to be collapsed, they are then, and training goes on from
     those weights until it is so again.
-
-    Parameters
-    ----------
-    objective : Objective
-        The model and what to minimise.
-    rows : Rows
-        Training rows, on the model's device.
-    pace : Pace
-        Length and speed.
-    generator : torch.Generator
-        Source of the row order and of dropout: the same state gives the same weights.
-    workers : Workers
-        Threads to compute on.
-    validation : Rows, optional
-        Rows to measure after every epoch.
-    progress : Progress
-        Told of every epoch.
     """
     model = objective.model
     betas = (0.9, pace.beta2)

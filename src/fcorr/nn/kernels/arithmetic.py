@@ -19,40 +19,8 @@ from fcorr._core import user_cache
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
-def compiled(function: Kernel) -> Kernel:
-    """Compile for speed.
-
-    Sums may be reordered, so that they run in several lanes. Infinite and missing numbers keep
-    their meaning.
-    """
-    return _compile(function, {"reassoc", "contract", "arcp", "nsz"})
-
-
-def compiled_in_order(function: Kernel) -> Kernel:
-    """Compile functions in which the order of the operations is the point."""
-    return _compile(function, {"contract"})
-
-
-def compiled_without_nan(function: Kernel) -> Kernel:
-    """Compile a function that is never asked about NaN: a largest number is found in lanes then."""
-    return _compile(function, {"nnan", "reassoc", "nsz"})
-
-
-def _compile(function: Kernel, fast: set[str]) -> Kernel:
-    # A division by zero raises nothing: a check in every lane would undo the gain.
-    options: dict[str, Any] = {"fastmath": fast, "error_model": "numpy", "nogil": True}
-    config: Any = numba.config  # its names are made when it is imported
-    before, config.CACHE_DIR = config.CACHE_DIR, str(_cache_folder())
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder can be written to
-        return njit(**options)(function)
-    finally:
-        config.CACHE_DIR = before
-
-
 @cache
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     """Return a folder for the machine code of this state of the sources.
 
     Numba compiles a function again when its own file changed, but not when a function that it
@@ -64,6 +32,33 @@ def _cache_folder() -> Path:
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     home = Path(chosen) if chosen else user_cache()
     return home / f"kernels-{digest.hexdigest()[:12]}"
+
+
+def _compiler(*fast: str) -> Callable[[Kernel], Kernel]:
+    """Make a decorator that compiles, with some of the freedoms of fast arithmetic."""
+
+    def compile_kernel(function: Kernel) -> Kernel:
+        # A division by zero raises nothing: a check in every lane would undo the gain.
+        options: dict[str, Any] = {"fastmath": set(fast), "error_model": "numpy", "nogil": True}
+        config: Any = numba.config  # its names are made when it is imported
+        before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
+        try:
+            return njit(cache=True, **options)(function)
+        except RuntimeError:  # no folder can be written to
+            return njit(**options)(function)
+        finally:
+            config.CACHE_DIR = before
+
+    return compile_kernel
+
+
+# Sums may be reordered, so that they run in several lanes. Infinite and missing numbers keep their
+# meaning.
+compiled = _compiler("reassoc", "contract", "arcp", "nsz")
+# For functions in which the order of the operations is the point.
+compiled_in_order = _compiler("contract")
+# For functions that are never asked about NaN: a largest number is found in lanes then.
+compiled_without_nan = _compiler("nnan", "reassoc", "nsz")
 
 
 # The C library's exponential and error function are called for one number at a time, which would

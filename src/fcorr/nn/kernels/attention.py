@@ -140,8 +140,7 @@ def moments(weight: Floats, x: Floats, n_terms: int, power: Floats, moment: Floa
     ``power`` and ``x`` are two rows of :func:`make_work`. Four moments at a time: the arrays are
     walked through a quarter as often.
     """
-    for j in range(len(x)):
-        power[j] = weight[j]
+    power[:] = weight
     for n in range(0, n_terms, 4):
         m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
         for j in range(len(x)):
@@ -158,8 +157,7 @@ def moments(weight: Floats, x: Floats, n_terms: int, power: Floats, moment: Floa
 @compiled
 def polynomial(coefficient: Floats, n_terms: int, x: Floats, out: Floats) -> None:
     """Evaluate ``Σ_n coefficient[n] x^n``, n < n_terms, a multiple of four."""
-    for i in range(len(x)):
-        out[i] = 0.0
+    out[:] = 0.0
     for n in range(n_terms - 4, -1, -4):
         c0, c1 = coefficient[n], coefficient[n + 1]
         c2, c3 = coefficient[n + 2], coefficient[n + 3]
@@ -267,8 +265,7 @@ def attention_gradient(z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shi
         _keys_exact(z, y, root, shift, alpha, beta_, key)
     else:
         inner, weight, s, power = work[0][:n], work[1][:n], work[2][:n], work[3][:n]
-        for j in range(n):
-            key[j] = 0.0
+        key[:] = 0.0
         for k in range(n_apart):  # set-apart features as queries and as keys
             i = outlier[k]
             _add_query(z[i] / root, y, alpha[i], beta_[i], key)
@@ -314,8 +311,7 @@ def _key(z, t, y_key, alpha, beta):
 
 @compiled
 def _keys_exact(z, y, root, shift, alpha, beta, key):
-    for j in range(len(y)):
-        key[j] = 0.0
+    key[:] = 0.0
     for i in range(len(z)):
         t = z[i] / root
         for j in range(len(y)):
@@ -332,44 +328,3 @@ def center(z: Floats, y: Floats) -> float:
     for j in range(len(z)):
         y[j] = z[j] - mean
     return mean
-
-
-@compiled
-def attention_forward(z_BF, root, h_BF, log_n_BF):
-    """Compute the attention output of each row, and log N; ``(B, F)`` all."""
-    n = z_BF.shape[1]
-    z, y, N, P = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    unused, shift, work = np.empty(n), np.empty(n), make_work(n)
-    outlier = np.empty(n, dtype=np.int64)
-    for b in range(len(z_BF)):
-        for j in range(n):
-            z[j] = z_BF[b, j]
-        z_mean = center(z, y)
-        partition(z, y, z_mean, root, False, outlier, work, N, P, unused, shift)
-        for j in range(n):
-            h_BF[b, j] = z_mean + P[j] / N[j]
-        for j in range(n):
-            log_n_BF[b, j] = math.log(N[j]) + shift[j]
-
-
-@compiled
-def attention_backward(z_BF, root, grad_h_BF, grad_log_BF, dz_BF):
-    """Compute the gradient by z; ``grad_log_BF`` may have no columns."""
-    n = z_BF.shape[1]
-    z, y, N, P, Q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    shift, g, dz, work = np.empty(n), np.empty(n), np.empty(n), make_work(n)
-    g_log = np.empty(grad_log_BF.shape[1])
-    outlier = np.empty(n, dtype=np.int64)
-    for b in range(len(z_BF)):
-        for j in range(n):
-            z[j] = z_BF[b, j]
-            g[j] = grad_h_BF[b, j]
-        for j in range(len(g_log)):
-            g_log[j] = grad_log_BF[b, j]
-        z_mean = center(z, y)
-        n_apart, n_terms = partition(z, y, z_mean, root, True, outlier, work, N, P, Q, shift)
-        attention_gradient(
-            z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shift, g, g_log, dz
-        )
-        for j in range(n):
-            dz_BF[b, j] = dz[j]

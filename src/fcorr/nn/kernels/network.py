@@ -1,4 +1,7 @@
-"""The network, row by row: embedding, encoder layer, CAR's columns, dropout; all with gradients."""
+"""The network, row by row: embedding, attention, encoder layer, CAR's columns, dropout.
+
+What torch calls: arrays in and out, with a kernel for the gradient where there is one.
+"""
 
 import math
 
@@ -148,6 +151,46 @@ def _search(value, knots, low, position):
         position[i] = low[i] + (np.float32(0.0) if share < 0 else share)
 
 
+# --------------------------------------------------------------------------------- attention
+
+
+@compiled
+def attention_forward(z_BF, root, h_BF, log_n_BF):
+    """Compute the attention output of each row, and log N; ``(B, F)`` all."""
+    n = z_BF.shape[1]
+    z, y, N, P = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    unused, shift, work = np.empty(n), np.empty(n), make_work(n)
+    outlier = np.empty(n, dtype=np.int64)
+    for b in range(len(z_BF)):
+        z[:] = z_BF[b]
+        z_mean = center(z, y)
+        partition(z, y, z_mean, root, False, outlier, work, N, P, unused, shift)
+        for j in range(n):
+            h_BF[b, j] = z_mean + P[j] / N[j]
+        for j in range(n):
+            log_n_BF[b, j] = math.log(N[j]) + shift[j]
+
+
+@compiled
+def attention_backward(z_BF, root, grad_h_BF, grad_log_BF, dz_BF):
+    """Compute the gradient by z; ``grad_log_BF`` may have no columns."""
+    n = z_BF.shape[1]
+    z, y, N, P, Q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    shift, g, dz, work = np.empty(n), np.empty(n), np.empty(n), make_work(n)
+    g_log = np.empty(grad_log_BF.shape[1])
+    outlier = np.empty(n, dtype=np.int64)
+    for b in range(len(z_BF)):
+        z[:] = z_BF[b]
+        g[:] = grad_h_BF[b]
+        g_log[:] = grad_log_BF[b]
+        z_mean = center(z, y)
+        n_apart, n_terms = partition(z, y, z_mean, root, True, outlier, work, N, P, Q, shift)
+        attention_gradient(
+            z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shift, g, g_log, dz
+        )
+        dz_BF[b] = dz
+
+
 # ------------------------------------------------------------------------------ encoder layer
 # ``z = LN(h); a = attention(z); a + Stack(LN(a))``, row by row. Each row stays in the processor's
 # nearest cache from its input to its output, and nothing but the input is kept for the gradient:
@@ -242,8 +285,7 @@ def encoder_forward(h, norms, stack, eps, residual, own, out, columns, attended)
     outlier = np.empty(n, dtype=np.int64)
     n_stack = len(stack) // 2
     for b in range(len(h)):
-        for j in range(n):
-            x[j] = h[b, j]
+        x[:] = h[b]
         normalize(x, eps, normed)
         affine(normed, norms[0], norms[1], z)
         z_mean = center(z, y)
@@ -287,8 +329,7 @@ def encoder_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
     dnorms[:] = 0.0
     dstack[:] = 0.0
     for b in range(len(h)):
-        for j in range(n):
-            x[j] = h[b, j]
+        x[:] = h[b]
         scale = normalize(x, eps, normed)
         affine(normed, norms[0], norms[1], z)
         z_mean = center(z, y)
@@ -301,9 +342,8 @@ def encoder_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
                 x[j] = z_mean + P[j] / N[j]
         scale_2 = normalize(x, eps, normed_2)
         affine(normed_2, norms[2], norms[3], inputs[0])
-        for j in range(n):
-            da[j] = grad[b, j]
-            g[j] = grad[b, j]
+        da[:] = grad[b]
+        g[:] = grad[b]
         for k in range(n_stack - 1):
             activate(inputs[k], k > 0, active[k])
             affine(active[k], stack[2 * k], stack[2 * k + 1], inputs[k + 1])
@@ -321,8 +361,7 @@ def encoder_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
         for j in range(n):
             dx[j] = da[j] if residual else 0.0
         normalize_gradient(scale, normed, norms[0], dz, dx)
-        for j in range(n):
-            dh[b, j] = dx[j]
+        dh[b] = dx
 
 
 # ------------------------------------------------------------------------------ CAR's columns
@@ -351,8 +390,7 @@ def column_change(h, columns, attended, norm, eps, values, starts, own, loss, d_
     ga_own = np.empty((n_own, n), dtype=np.float32)
     v = np.empty((len(values), n), dtype=np.float32)
     for b in range(len(h)):
-        for j in range(n):
-            x[j] = h[b, j]
+        x[:] = h[b]
         scale = normalize(x, eps, normed)
         affine(normed, norm[0], norm[1], z)
         for i in range(n):
@@ -361,8 +399,7 @@ def column_change(h, columns, attended, norm, eps, values, starts, own, loss, d_
             shared[i] = 0.0
         for k in range(n_own):
             step[k] = scale * norm[0, own[k]]
-            for i in range(n):
-                a_own[k, i] = columns[b, k, i]
+            a_own[k] = columns[b, k]
             for c in range(starts[k], starts[k + 1]):
                 delta = np.float32((values[c] - x[own[k]]) * step[k])
                 relative_change(t, delta, a_own[k], v[c], extra_sum)
