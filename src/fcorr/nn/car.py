@@ -324,11 +324,11 @@ def augmented_forward(
         for exchange in exchanges
         for sigma, values_C in zip(exchange.features, exchange.embed(model).T, strict=True)
     }
-    first_losses = None
+    losses = []
     for layer in model.layers:
-        h_BF, extras, losses = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
-        first_losses = losses if first_losses is None else first_losses
-    return model.decode(h_BF), cast(Tensor, first_losses)
+        h_BF, extras, loss_B = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
+        losses.append(loss_B)
+    return model.decode(h_BF), losses[0]
 
 
 def paper_weight(performance_loss: float, car_loss: float) -> float:
@@ -370,7 +370,11 @@ def _augmented_layer(
 ) -> tuple[Tensor, dict[int, Tensor], Tensor]:
     """One encoder layer on p features and their extras, and its CAR."""
     n_features = h_BF.shape[1]
-    z_BF, z_extras = _augmented_norm(layer.attention_norm, h_BF, extras)
+    norm = layer.attention_norm
+    # Not torch's fused LayerNorm for the first: by the same operations, entries that embed alike
+    # come out alike to the bit, and CAR is then exactly 0.
+    z_BF = _normalize(h_BF, _mean_and_deviation(norm, h_BF), norm.weight, norm.bias)
+    z_extras = {sigma: sen_layer_norm(norm, x, h_BF, sigma) for sigma, x in extras.items()}
     z_BK = torch.cat([z_BF, *z_extras.values()], dim=1)
     # √p, not √(p + C): the scores stay those of the model without the extra keys.
     attended, log_n_BK = attend_with_partition(z_BK, math.sqrt(n_features))
@@ -387,18 +391,6 @@ def _augmented_layer(
             x = sen_elementwise_linear(cast(ElementwiseLinear, linear), gelu(x) if i else x, sigma)
         transformed[sigma] = a_BC + x
     return h_BF, transformed, losses
-
-
-def _augmented_norm(
-    norm: nn.LayerNorm, h_BF: Tensor, extras: dict[int, Tensor]
-) -> tuple[Tensor, dict[int, Tensor]]:
-    """LayerNorm of the p features and SenLayerNorm of their extras.
-
-    Both by the same operations, not torch's fused ones for the first: entries that embed alike
-    come out alike to the bit, and CAR is then exactly 0.
-    """
-    z_BF = _normalize(h_BF, _mean_and_deviation(norm, h_BF), norm.weight, norm.bias)
-    return z_BF, {sigma: sen_layer_norm(norm, x, h_BF, sigma) for sigma, x in extras.items()}
 
 
 def _mean_and_deviation(norm: nn.LayerNorm, h_BF: Tensor) -> tuple[Tensor, Tensor]:

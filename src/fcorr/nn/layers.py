@@ -367,19 +367,8 @@ def choose_knots(numbers: NDArray[np.float32], n_knots: int) -> list[torch.Tenso
 
     Quantiles of the rows put the bends where the people are. A zero-inflated column, such as a
     capital gain, has nearly all of them at zero; quantiles of the distinct values put bends where
-    its few positive values lie. NaN is left out.
-
-    Parameters
-    ----------
-    numbers : ndarray of shape (n_rows, n_numeric)
-        Training values.
-    n_knots : int
-        Most knots per column. A column with fewer distinct values has a knot at each.
-
-    Returns
-    -------
-    list of Tensor
-        Increasing knots of each column.
+    its few positive values lie. NaN is left out. No column has more than ``n_knots``; one with
+    fewer distinct values has a knot at each.
 
     Examples
     --------

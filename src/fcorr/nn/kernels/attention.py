@@ -261,14 +261,15 @@ def attention_gradient(z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shi
             N[i] += g_log[i] / scale * z[i] / root
             dz[i] += g_log[i] * mu / root
     alpha, beta_, key = N, P, Q
+    key[:] = 0.0
     if n_apart < 0:
-        _keys_exact(z, y, root, shift, alpha, beta_, key)
+        for i in range(n):
+            _add_query(z[i] / root, y, shift[i], alpha[i], beta_[i], key)
     else:
         inner, weight, s, power = work[0][:n], work[1][:n], work[2][:n], work[3][:n]
-        key[:] = 0.0
         for k in range(n_apart):  # set-apart features as queries and as keys
             i = outlier[k]
-            _add_query(z[i] / root, y, alpha[i], beta_[i], key)
+            _add_query(z[i] / root, y, shift[i], alpha[i], beta_[i], key)
         for k in range(n_apart):
             j = outlier[k]
             key[j] = _key(z, y[j] / root, y[j], alpha, beta_)
@@ -296,9 +297,9 @@ def attention_gradient(z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shi
 
 
 @compiled
-def _add_query(t, y, alpha, beta, key):
+def _add_query(t, y, shift, alpha, beta, key):
     for j in range(len(y)):
-        key[j] += exp(t * y[j]) * (alpha + beta * y[j])
+        key[j] += exp(t * y[j] - shift) * (alpha + beta * y[j])
 
 
 @compiled
@@ -307,15 +308,6 @@ def _key(z, t, y_key, alpha, beta):
     for i in range(len(z)):
         total += exp(z[i] * t) * (alpha[i] + beta[i] * y_key)
     return total
-
-
-@compiled
-def _keys_exact(z, y, root, shift, alpha, beta, key):
-    key[:] = 0.0
-    for i in range(len(z)):
-        t = z[i] / root
-        for j in range(len(y)):
-            key[j] += exp(t * y[j] - shift[i]) * (alpha[i] + beta[i] * y[j])
 
 
 @compiled
