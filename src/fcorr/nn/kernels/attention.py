@@ -140,7 +140,8 @@ def moments(weight: Floats, x: Floats, n_terms: int, power: Floats, moment: Floa
     ``power`` and ``x`` are two rows of :func:`make_work`. Four moments at a time: the arrays are
     walked through a quarter as often.
     """
-    power[:] = weight
+    for j in range(len(x)):
+        power[j] = weight[j]
     for n in range(0, n_terms, 4):
         m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
         for j in range(len(x)):
@@ -157,7 +158,8 @@ def moments(weight: Floats, x: Floats, n_terms: int, power: Floats, moment: Floa
 @compiled
 def polynomial(coefficient: Floats, n_terms: int, x: Floats, out: Floats) -> None:
     """Evaluate ``Σ_n coefficient[n] x^n``, n < n_terms, a multiple of four."""
-    out[:] = 0.0
+    for i in range(len(x)):
+        out[i] = 0.0
     for n in range(n_terms - 4, -1, -4):
         c0, c1 = coefficient[n], coefficient[n + 1]
         c2, c3 = coefficient[n + 2], coefficient[n + 3]
@@ -261,7 +263,8 @@ def attention_gradient(z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shi
             N[i] += g_log[i] / scale * z[i] / root
             dz[i] += g_log[i] * mu / root
     alpha, beta_, key = N, P, Q
-    key[:] = 0.0
+    for j in range(n):
+        key[j] = 0.0
     if n_apart < 0:
         for i in range(n):
             _add_query(z[i] / root, y, shift[i], alpha[i], beta_[i], key)

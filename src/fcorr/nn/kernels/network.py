@@ -1,6 +1,7 @@
 """The network, row by row: embedding, attention, encoder layer, CAR's columns, dropout.
 
-What torch calls: arrays in and out, with a kernel for the gradient where there is one.
+What torch calls: arrays in and out, with a kernel for the gradient where there is one. Rows are
+copied in loops: assigning to a slice checks for overlaps first, and takes longer.
 """
 
 import math
@@ -162,7 +163,8 @@ def attention_forward(z_BF, root, h_BF, log_n_BF):
     unused, shift, work = np.empty(n), np.empty(n), make_work(n)
     outlier = np.empty(n, dtype=np.int64)
     for b in range(len(z_BF)):
-        z[:] = z_BF[b]
+        for j in range(n):
+            z[j] = z_BF[b, j]
         z_mean = center(z, y)
         partition(z, y, z_mean, root, False, outlier, work, N, P, unused, shift)
         for j in range(n):
@@ -180,15 +182,18 @@ def attention_backward(z_BF, root, grad_h_BF, grad_log_BF, dz_BF):
     g_log = np.empty(grad_log_BF.shape[1])
     outlier = np.empty(n, dtype=np.int64)
     for b in range(len(z_BF)):
-        z[:] = z_BF[b]
-        g[:] = grad_h_BF[b]
-        g_log[:] = grad_log_BF[b]
+        for j in range(n):
+            z[j] = z_BF[b, j]
+            g[j] = grad_h_BF[b, j]
+        for j in range(len(g_log)):
+            g_log[j] = grad_log_BF[b, j]
         z_mean = center(z, y)
         n_apart, n_terms = partition(z, y, z_mean, root, True, outlier, work, N, P, Q, shift)
         attention_gradient(
             z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shift, g, g_log, dz
         )
-        dz_BF[b] = dz
+        for j in range(n):
+            dz_BF[b, j] = dz[j]
 
 
 # ------------------------------------------------------------------------------ encoder layer
@@ -285,7 +290,8 @@ def encoder_forward(h, norms, stack, eps, residual, own, out, columns, attended)
     outlier = np.empty(n, dtype=np.int64)
     n_stack = len(stack) // 2
     for b in range(len(h)):
-        x[:] = h[b]
+        for j in range(n):
+            x[j] = h[b, j]
         normalize(x, eps, normed)
         affine(normed, norms[0], norms[1], z)
         z_mean = center(z, y)
@@ -329,7 +335,8 @@ def encoder_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
     dnorms[:] = 0.0
     dstack[:] = 0.0
     for b in range(len(h)):
-        x[:] = h[b]
+        for j in range(n):
+            x[j] = h[b, j]
         scale = normalize(x, eps, normed)
         affine(normed, norms[0], norms[1], z)
         z_mean = center(z, y)
@@ -342,8 +349,9 @@ def encoder_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
                 x[j] = z_mean + P[j] / N[j]
         scale_2 = normalize(x, eps, normed_2)
         affine(normed_2, norms[2], norms[3], inputs[0])
-        da[:] = grad[b]
-        g[:] = grad[b]
+        for j in range(n):
+            da[j] = grad[b, j]
+            g[j] = grad[b, j]
         for k in range(n_stack - 1):
             activate(inputs[k], k > 0, active[k])
             affine(active[k], stack[2 * k], stack[2 * k + 1], inputs[k + 1])
@@ -361,7 +369,8 @@ def encoder_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
         for j in range(n):
             dx[j] = da[j] if residual else 0.0
         normalize_gradient(scale, normed, norms[0], dz, dx)
-        dh[b] = dx
+        for j in range(n):
+            dh[b, j] = dx[j]
 
 
 # ------------------------------------------------------------------------------ CAR's columns
@@ -390,7 +399,8 @@ def column_change(h, columns, attended, norm, eps, values, starts, own, loss, d_
     ga_own = np.empty((n_own, n), dtype=np.float32)
     v = np.empty((len(values), n), dtype=np.float32)
     for b in range(len(h)):
-        x[:] = h[b]
+        for j in range(n):
+            x[j] = h[b, j]
         scale = normalize(x, eps, normed)
         affine(normed, norm[0], norm[1], z)
         for i in range(n):
@@ -399,7 +409,8 @@ def column_change(h, columns, attended, norm, eps, values, starts, own, loss, d_
             shared[i] = 0.0
         for k in range(n_own):
             step[k] = scale * norm[0, own[k]]
-            a_own[k] = columns[b, k]
+            for i in range(n):
+                a_own[k, i] = columns[b, k, i]
             for c in range(starts[k], starts[k + 1]):
                 delta = np.float32((values[c] - x[own[k]]) * step[k])
                 relative_change(t, delta, a_own[k], v[c], extra_sum)
