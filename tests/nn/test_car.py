@@ -15,8 +15,6 @@ from fcorr.nn.car import (
     car_flips,
     exchange_features,
     paper_weight,
-    sen_elementwise_linear,
-    sen_layer_norm,
 )
 
 CARDINALITIES = [3, 2, 4]
@@ -104,22 +102,6 @@ def test_cda_equals_the_equation_written_out():
             columns.append(torch.softmax(torch.outer(z, z) / math.sqrt(6), dim=1)[:, sigma])
         expected[n] += (columns[0] - columns[1]).square().sum() / CARDINALITIES[sigma]
     torch.testing.assert_close(car_cda_of_rows(model, codes, numbers, [sigma]), expected)
-
-
-def test_augmentation_equals_the_equation_written_out():
-    model, (codes, numbers) = make_model(), make_rows()
-    sigma, norm = 0, model.layers[0].attention_norm
-    e = model.embed(codes, numbers)
-    mean, deviation = e.mean(1, keepdim=True), (e.var(1, correction=0, keepdim=True) + 1e-5).sqrt()
-    categories = torch.stack([model.categorical.table()[i] for i in range(3)])
-    extra = (categories - mean) / deviation * norm.weight[sigma] + norm.bias[sigma]
-    keys = torch.cat([norm(e), extra], dim=1)
-    attention = torch.softmax(norm(e).unsqueeze(2) * keys.unsqueeze(1) / math.sqrt(6), dim=2)
-    expected = sum(
-        (attention[:, :, sigma] - attention[:, :, 6 + i]).square().sum(1) / 3 for i in range(3)
-    )
-    torch.testing.assert_close(car_paper_of_rows(model, codes, numbers, [sigma]), expected)
-    torch.testing.assert_close(car_sensitive_of_rows(model, codes, numbers, [sigma]), expected)
 
 
 @each_form
@@ -227,15 +209,6 @@ def test_default_form_leaves_every_other_parameters_gradient_untouched():
             assert (grad[own[name]] != 0).any(), name
             grad[own[name]] = 0
         assert (grad == 0).all(), name
-
-
-@pytest.mark.parametrize(
-    "form", [car_cda_of_rows, car_flips_of_rows, car_paper_of_rows], ids=["cda", "flips", "paper"]
-)
-def test_the_papers_forms_reach_other_parameters(form):
-    model, (codes, numbers) = make_model(), make_rows()
-    form(model, codes, numbers, [1]).sum().backward()
-    assert model.numeric.steps.grad.abs().sum() > 0
 
 
 def test_cda_of_several_features_is_the_sum():
@@ -416,25 +389,6 @@ def test_gradient_of_the_augmented_loss():
     z = torch.randn(2, 4, dtype=torch.float64, generator=seeded(), requires_grad=True)
     extra = torch.randn(2, 3, dtype=torch.float64, generator=seeded(1), requires_grad=True)
     assert gradcheck(lambda z, extra: car_augmented(z, {1: extra}), (z, extra))
-
-
-def test_sen_operations_share_parameters():
-    """On the factual category each gives what the standard layer gives, with no parameter more."""
-    model, (codes, numbers) = make_model(), make_rows()
-    sigma, layer = 2, model.layers[0]
-    h = model.embed(codes, numbers)
-    categories = model.categorical.categories(sigma)
-    torch.testing.assert_close(categories[codes[:, sigma]], h[:, sigma])
-    extra = categories.expand(len(h), -1)
-    at_factual = codes[:, sigma, None]
-    torch.testing.assert_close(
-        sen_layer_norm(layer.attention_norm, extra, h, sigma).gather(1, at_factual)[:, 0],
-        layer.attention_norm(h)[:, sigma],
-    )
-    torch.testing.assert_close(
-        sen_elementwise_linear(layer.stack[0], extra, sigma).gather(1, at_factual)[:, 0],
-        layer.stack[0](h)[:, sigma],
-    )
 
 
 @pytest.mark.parametrize("options", [{}, {"n_layers": 3}, {"residual": True}])

@@ -198,12 +198,9 @@ def test_what_runs_compiled():
         assert not runs_compiled(single)
 
 
-def test_unknown_engine():
+def test_engines_that_cannot_run(monkeypatch):
     with pytest.raises(ValueError, match="engine must be 'auto', 'compiled' or 'plain', got 'gpu'"):
         resolve_engine("gpu")
-
-
-def test_numba_absent(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert resolve_engine("auto") == "plain"
     with pytest.raises(ImportError, match="needs numba: pip install numba"):

@@ -243,8 +243,6 @@ def _evaluate(objective: Objective, rows: Rows, workers: Workers) -> tuple[float
 
 def _parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """Set the weights of linear layers apart, which alone are to decay."""
-    if not weight_decay:
-        return [{"params": list(model.parameters()), "weight_decay": 0.0}]
     weights = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Linear)}
     decaying = [p for p in model.parameters() if id(p) in weights]
     others = [p for p in model.parameters() if id(p) not in weights]
