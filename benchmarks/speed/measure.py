@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from fcorr.training.workers import start_workers
 from numpy.typing import NDArray
 
 from benchmarks.speed.data import (
@@ -32,8 +31,8 @@ from benchmarks.speed.models import Step, make_step, rows_per_step
 from benchmarks.speed.plan import Plan, Setting
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr.data import encode, infer_schema, read_table
-from fcorr.training.knots import choose_knots
-from fcorr.training.loop import map_rows
+from fcorr.nn.layers import choose_knots
+from fcorr.training.threads import map_rows, start_workers
 
 Record = dict[str, Any]
 _PACKAGES = (
@@ -283,7 +282,6 @@ def _estimator(setting: Setting, **arguments: Any) -> Any:
     return kind(
         sensitive=SENSITIVE[setting.name],
         invariance=None,  # with CAR in every epoch
-        constant_columns="keep",
         random_state=0,
         **arguments,
     )

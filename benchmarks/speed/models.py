@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from fcorr.training.workers import Workers
 from torch import Tensor, nn
 
 import fcorr.nn.fcorr
@@ -24,6 +23,7 @@ from fcorr.nn.layers import FeedForward
 from fcorr.nn.tab_transformer import TabTransformer
 from fcorr.training.loop import SlicedGradients
 from fcorr.training.objective import Objective, Rows
+from fcorr.training.threads import Workers
 
 HEAD = (128, 128)
 DROPOUT = 0.1  # in the head; these three are the estimators' defaults
@@ -77,7 +77,7 @@ def make_fcorr_step(name: str, data: Data, n_rows: int) -> Step:
         numeric_embedding="spline",
         knots=data.knots,
         dropout=DROPOUT,
-        attention="linear" if attention == "linear" else "exact",
+        attention="auto" if attention == "auto" else "exact",
         generator=_generator(),
     )
     objective = Objective(
@@ -115,13 +115,13 @@ def _materialised(is_wanted: bool) -> Iterator[None]:
 
 # name: (attention, form of CAR, engine)
 _FCORR: dict[str, tuple[str, Any, EngineName]] = {
-    "fcorr": ("linear", None, "auto"),
-    "fcorr_plain": ("linear", None, "plain"),
+    "fcorr": ("auto", None, "auto"),
+    "fcorr_plain": ("auto", None, "plain"),
     "fcorr_sdpa": ("sdpa", None, "auto"),
     "fcorr_exact": ("materialised", None, "auto"),
-    "fcorr_car": ("linear", "sensitive", "auto"),
-    "fcorr_car_paper": ("linear", "paper", "auto"),
-    "fcorr_car_cda": ("linear", "cda", "auto"),
+    "fcorr_car": ("auto", "sensitive", "auto"),
+    "fcorr_car_paper": ("auto", "paper", "auto"),
+    "fcorr_car_cda": ("auto", "cda", "auto"),
 }
 
 

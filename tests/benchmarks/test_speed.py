@@ -18,7 +18,6 @@ from benchmarks.speed.memory import peak_of
 from benchmarks.speed.plan import QUICK, STEP_MODELS, Setting
 from benchmarks.speed.tables import Results
 from fcorr.nn import attention
-from fcorr.nn.engine import resolve_engine
 from fcorr.nn.fcorr import FCorrEncoderLayer
 
 ROOT = Path(__file__).parents[2]
@@ -73,17 +72,15 @@ def test_each_way_of_attention_is_the_one_that_runs(name, data, monkeypatch):
 
     count(attention, "scaled_dot_product_attention")
     count(models, "attend_materialised")
-    count(attention.SeriesAttention, "apply")
-    count(FCorrEncoderLayer, "_compiled")
+    count(FCorrEncoderLayer, "forward_with_columns")
     models.make_step(name, data, 16).run()
-    compiled = "_compiled" if resolve_engine("auto") == "compiled" else "apply"
-    ways = {"fcorr": compiled, "fcorr_plain": "apply", "fcorr_exact": "attend_materialised"}
+    ways = {"fcorr": "forward_with_columns", "fcorr_exact": "attend_materialised"}
     assert calls == [ways.get(name, "scaled_dot_product_attention")]
 
 
 def test_the_matrix_gives_the_same_attention():
     z = torch.randn(5, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(models.attend_materialised(z), attention.attend(z, "linear"))
+    torch.testing.assert_close(models.attend_materialised(z), attention.attend(z))
 
 
 def test_rows_shrink_to_what_the_memory_holds(data):

@@ -1,12 +1,9 @@
-import math
-
 import pytest
 import torch
 from torch.autograd import gradcheck
 from torch.nn.functional import layer_norm
 
 from fcorr.nn import FCorrEncoderLayer, FCorrTransformer
-from fcorr.nn.attention import attend, attention_scores, attention_weights, mean_attention_scores
 
 
 def seeded(seed=0):
@@ -37,34 +34,6 @@ def test_a_new_layer_hands_on_what_hundreds_of_features_say():
     h = torch.randn(200, n_features, generator=seeded(1))
     before, after = (layer_norm(x, [n_features]) for x in (h, layer(h)))
     assert (before * after).mean() > 0.95  # their correlation over the features of a row
-
-
-@pytest.mark.parametrize("n_features", [1, 2, 3, 31])
-def test_attention_equals_a_loop_over_the_formula(n_features):
-    z = torch.randn(4, n_features, dtype=torch.float64, generator=seeded())
-    expected = torch.empty_like(z)
-    for b in range(4):
-        for i in range(n_features):
-            weights = [
-                math.exp(z[b, i] * z[b, j] / math.sqrt(n_features)) for j in range(n_features)
-            ]
-            expected[b, i] = sum(w * z[b, j] for j, w in enumerate(weights)) / sum(weights)
-    torch.testing.assert_close(attend(z), expected)
-
-
-def test_attention_gradient():
-    z = torch.randn(3, 5, dtype=torch.float64, generator=seeded(), requires_grad=True)
-    assert gradcheck(attend, z)
-
-
-def test_attention_rows_sum_to_one():
-    z = 30 * torch.randn(3, 5, generator=seeded())
-    torch.testing.assert_close(attention_weights(z).sum(2), torch.ones(3, 5))
-
-
-def test_mean_scores_equal_the_mean_of_the_matrices():
-    z = torch.randn(50, 6, dtype=torch.float64, generator=seeded())
-    torch.testing.assert_close(mean_attention_scores(z), attention_scores(z).mean(0))
 
 
 @pytest.mark.parametrize("residual", [False, True])
@@ -134,9 +103,3 @@ def test_missing_numbers_have_an_embedding_of_their_own():
     assert embedded.isfinite().all()
     model(torch.zeros(2, 1, dtype=torch.long), numbers).sum().backward()
     assert all(p.grad.isfinite().all() for p in model.parameters())
-
-
-def test_the_same_generator_state_gives_the_same_model():
-    a, b = (FCorrTransformer([3], 2, (4,), generator=seeded(7)) for _ in range(2))
-    for p, q in zip(a.parameters(), b.parameters(), strict=True):
-        assert torch.equal(p, q)

@@ -5,25 +5,26 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch.autograd import gradcheck
-
-from fcorr.nn import FCorrTransformer, SplineEmbedding
-from fcorr.nn.engine import resolve_engine, runs_compiled, use_engine
-from fcorr.nn.fcorr import FCorrEncoderLayer
-
-pytest.importorskip("numba", reason="the kernels need numba: pip install 'fcorr[fast]'")
-
 from scipy.special import ndtr
 from scipy.stats import norm as normal
+from torch.autograd import gradcheck
 
-from fcorr.nn.kernels import arithmetic, compiling
-from fcorr.nn.kernels.attention import MAX_TERMS, set_apart, terms_needed
-from fcorr.nn.kernels.functions import Attention, EncoderLayer
+from fcorr.nn import FCorrTransformer, SplineEmbedding, attention
+from fcorr.nn.engine import (
+    CompiledEncoderLayer,
+    prepare_engine,
+    resolve_engine,
+    runs_compiled,
+    use_engine,
+)
+from fcorr.nn.fcorr import FCorrEncoderLayer
+from fcorr.nn.kernels import arithmetic
 
 
 def seeded(seed=0):
@@ -63,61 +64,6 @@ def test_gelu_and_its_slope():
     np.testing.assert_allclose(slopes, ndtr(x) + x * normal.pdf(x), rtol=0, atol=1e-10)
 
 
-# -------------------------------------------------------------------------------- attention
-
-
-def test_few_features_are_set_apart():
-    """As many as Chebyshev's inequality allows for unit variance, and they are the outliers."""
-    y = torch.randn(581, dtype=torch.float64, generator=seeded()).numpy()
-    y[[5, 100]] = [20.0, -15.0]
-    outlier = np.zeros(581, dtype=np.int64)
-    n_apart, largest = set_apart(y, 0.0, math.sqrt(581), outlier)
-    assert outlier[:n_apart].tolist() == [5, 100]
-    assert largest == np.abs(np.delete(y, [5, 100])).max()
-    assert n_apart <= math.sqrt(581) / 5
-
-
-def test_terms_keep_the_bound():
-    for m, mean, root in ((1.0, 0.0, 5.0), (4.6, 0.0, 5.4), (4.0, 0.3, 5.4), (9.8, 0.0, 24.0)):
-        n = terms_needed(m, mean, root)
-        error = 2 * m * (1 + math.exp(mean * m / root)) * (m * m / root) ** n / math.factorial(n)
-        assert error <= 5e-7
-        assert n % 4 == 0
-
-
-def test_no_row_needs_more_terms_than_there_are():
-    """A row that set_apart lets pass has (m + |z̄|) m/√p ≤ 5: whatever it holds, 40 terms do."""
-    for n_features in (17, 581, 100_000):
-        root = math.sqrt(n_features)
-        for mean in (0.0, 0.1, 1.0, 10.0, 1e3):
-            m = (math.sqrt(mean**2 + 4 * 5.0 * root) - mean) / 2
-            assert terms_needed(m, mean, root) <= MAX_TERMS
-
-
-@pytest.mark.parametrize("n_features", [5, 20])
-def test_gradient_of_the_attention(n_features):
-    z = torch.randn(3, n_features, dtype=torch.float64, generator=seeded())
-    z[1, 2] = 12.0  # set apart among 20
-    gradcheck(lambda z: Attention.apply(z, 3.0), z.requires_grad_(), eps=1e-4, atol=1e-5)
-
-
-def test_overflowing_scores():
-    z = 1e4 * torch.randn(4, 30, generator=seeded())
-    h, log_n = Attention.apply(z, math.sqrt(30))
-    assert h.isfinite().all()
-    assert log_n.isfinite().all()
-    largest = torch.where(z > 0, z.amax(1, keepdim=True), z.amin(1, keepdim=True))
-    torch.testing.assert_close(h, largest)  # all weight is on the key farthest along the query
-
-
-def test_missing_numbers_stay_missing():
-    z = torch.randn(2, 30, generator=seeded())
-    z[0, 3] = torch.nan
-    h, _ = Attention.apply(z, math.sqrt(30))
-    assert h[0].isnan().all()
-    assert h[1].isfinite().all()
-
-
 # ------------------------------------------------------------------------------------ layers
 
 
@@ -151,22 +97,22 @@ def test_gradient_of_the_encoder_layer():
     modules = (layer.attention_norm, layer.stack_norm, *layer.stack)
     parameters = [p for module in modules for p in (module.weight, module.bias)]
     gradcheck(
-        lambda h, *parameters: EncoderLayer.apply(h, (), 1e-5, True, *parameters)[0],
+        lambda h, *parameters: CompiledEncoderLayer.apply(h, (), 1e-5, True, *parameters)[0],
         (h, *parameters),
         eps=1e-4,
         atol=1e-5,
     )
 
 
-def test_watched_features(each_engine):
+def test_columns_of_some_features():
     layer = perturb(FCorrEncoderLayer(30, n_elementwise=1, generator=seeded()))
     h = torch.randn(10, 30, generator=seeded(1))
-    output, seen = layer.forward_watching(h, [4, 0])
+    output, columns, attended = layer.forward_with_columns(h, [4, 0])
     torch.testing.assert_close(output, layer(h))
     z = layer.attention_norm(h)
-    attention = torch.softmax(z.unsqueeze(2) * z.unsqueeze(1) / math.sqrt(30), dim=2)
-    torch.testing.assert_close(seen.columns_BSF, attention[:, :, [4, 0]].transpose(1, 2))
-    torch.testing.assert_close(seen.attended_BS, (attention @ z.unsqueeze(2))[:, [4, 0], 0])
+    weights = attention.attention_weights(z)
+    torch.testing.assert_close(columns, weights[:, :, [4, 0]].transpose(1, 2))
+    torch.testing.assert_close(attended, (weights @ z.unsqueeze(2))[:, [4, 0], 0])
 
 
 # ---------------------------------------------------------------------------------- embedding
@@ -226,20 +172,16 @@ def test_whole_model(options):
         torch.testing.assert_close(value.double(), expected, rtol=0, atol=1e-5 * scale)
 
 
-@pytest.mark.parametrize("wrong", [-1, 3])
-def test_a_code_out_of_range_is_refused(wrong):
-    codes, numbers = make_rows()
-    codes[5, 0] = wrong
-    with use_engine("compiled"), pytest.raises(IndexError, match="Codes must run from 0"):
-        make_model()(codes, numbers)
-
-
-@pytest.mark.parametrize("wrong", [-0.5, 64.0])
-def test_a_place_out_of_range_is_refused(wrong):
-    codes, numbers = make_rows()
-    model = make_model()
-    with use_engine("compiled"), pytest.raises(IndexError, match="located numbers"):
-        model.embed_located(codes, torch.full_like(numbers, wrong))
+def test_codes_and_positions_out_of_range_are_refused():
+    (codes, numbers), model = make_rows(), make_model()
+    for wrong in (-1, 3):
+        refused = codes.clone()
+        refused[5, 0] = wrong
+        with use_engine("compiled"), pytest.raises(IndexError, match="Codes must run from 0"):
+            model(refused, numbers)
+    for wrong in (-0.5, 64.0):
+        with use_engine("compiled"), pytest.raises(IndexError, match="located numbers"):
+            model.embed_located(codes, torch.full_like(numbers, wrong))
 
 
 # -------------------------------------------------------------------------------------- engine
@@ -256,16 +198,42 @@ def test_what_runs_compiled():
         assert not runs_compiled(single)
 
 
-def test_unknown_engine():
+def test_engines_that_cannot_run(monkeypatch):
     with pytest.raises(ValueError, match="engine must be 'auto', 'compiled' or 'plain', got 'gpu'"):
         resolve_engine("gpu")
-
-
-def test_numba_absent(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert resolve_engine("auto") == "plain"
-    with pytest.raises(ImportError, match=r"needs numba: pip install 'fcorr\[fast\]'"):
+    with pytest.raises(ImportError, match="needs numba: pip install numba"):
         resolve_engine("compiled")
+
+
+def test_each_thread_has_its_own_engine():
+    """Workers' threads have that of the thread they work for: see the tests of the threads."""
+    chosen = {}
+
+    def look(name):
+        chosen[name] = runs_compiled(torch.zeros(1))
+
+    with use_engine("plain"):
+        thread = threading.Thread(target=look, args=("other",))
+        thread.start()
+        thread.join()
+        look("own")
+    assert chosen == {"other": True, "own": False}
+
+
+def test_waiting_for_the_compiler_is_announced(monkeypatch, tmp_path):
+    said = []
+    monkeypatch.setattr(arithmetic, "cache_folder", lambda: tmp_path)
+    with use_engine("plain"):
+        prepare_engine(said.append)
+    assert said == []
+    prepare_engine(said.append)
+    assert said == ["compiling fcorr's kernels, once per installation; it takes about 15 seconds"]
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "network.locate-1.py311.1.nbc").touch()
+    prepare_engine(said.append)
+    assert len(said) == 1
 
 
 # ----------------------------------------------------------------------------------- machine code
@@ -275,28 +243,35 @@ def test_machine_code_is_kept_by_the_state_of_the_sources(tmp_path):
     """Numba notices a change in a function's own file only; the folder's name notices the rest."""
     package = tmp_path / "copied"
     shutil.copytree(
-        Path(compiling.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+        Path(arithmetic.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
     )
-    program = "import copied.compiling as c; print(c._folder().name)"
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    program = "import copied.arithmetic as a; print(a.cache_folder().name)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
 
     def folder():
         run = [sys.executable, "-c", program]
         return subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
 
     before = folder().stdout
-    assert before == folder().stdout
-    assert before.strip() == compiling._folder().name
+    assert before.strip() == arithmetic.cache_folder().name
     with (package / "attention.py").open("a") as file:
         file.write("# changed\n")
     assert before != folder().stdout
 
 
-def test_kernels_compile_where_nothing_can_be_written(monkeypatch, tmp_path):
+def test_machine_code_is_stored_there_and_found_again():
+    """What this process compiled, or loaded, lies in the folder of the sources' state."""
+    with use_engine("compiled"):
+        attention.attend(torch.zeros(1, 3))
+    assert any(arithmetic.cache_folder().rglob("network.attention_forward-*.nbc"))
+
+
+def test_kernels_compile_where_nothing_can_be_written(monkeypatch):
     def refuse(function=None, *, cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
         return lambda function: function
 
-    monkeypatch.setattr(compiling, "njit", refuse)
-    assert compiling.compiled(abs) is abs
+    monkeypatch.setattr(arithmetic, "njit", refuse)
+    assert arithmetic.compiled(abs) is abs

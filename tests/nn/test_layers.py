@@ -1,7 +1,25 @@
+import threading
+
+import numpy as np
+import pytest
 import torch
 from torch.autograd import gradcheck
+from torch.nn.functional import gelu, one_hot
 
-from fcorr.nn.layers import CatLinear, Dropout, ElementwiseLinear, FeedForward, linear
+from fcorr.nn.engine import use_engine
+from fcorr.nn.layers import (
+    CategoricalEmbedding,
+    CatLinear,
+    Dropout,
+    ElementwiseLinear,
+    FeedForward,
+    NumericEmbedding,
+    SplineEmbedding,
+    choose_knots,
+    dropout_from,
+    hash_positions,
+    linear,
+)
 
 
 def seeded(seed=0):
@@ -29,12 +47,8 @@ def test_feed_forward_matches_torchs_sequential():
     reference = torch.nn.Sequential(first, torch.nn.GELU(), second, torch.nn.GELU(), head.output)
     x = torch.randn(7, 3, dtype=torch.float64, generator=seeded(1))
     torch.testing.assert_close(head(x), reference(x))
-
-
-def test_head_without_hidden_layers_is_linear():
-    head = FeedForward(3, (), 1, generator=seeded())
-    x = torch.randn(7, 3, generator=seeded(1))
-    torch.testing.assert_close(head(x), head.output(x))
+    shallow = FeedForward(3, (), 1, generator=seeded()).double()
+    torch.testing.assert_close(shallow(x), shallow.output(x))
 
 
 def test_initial_weights_come_from_the_generator_alone():
@@ -45,11 +59,234 @@ def test_initial_weights_come_from_the_generator_alone():
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_dropout_keeps_the_mean_and_is_off_in_evaluation():
-    dropout = Dropout(0.3)
-    dropout.generator = seeded()
-    x = torch.ones(100_000)
-    dropped = dropout(x)
-    assert set(dropped.unique().tolist()) == {0.0, torch.tensor(1 / 0.7).item()}
-    assert abs(dropped.mean().item() - 1) < 0.01
-    assert torch.equal(dropout.eval()(x), x)
+# Embeddings
+
+CARDINALITIES = [3, 1, 5, 2]
+
+
+@pytest.fixture
+def embedding():
+    return CategoricalEmbedding(CARDINALITIES, generator=seeded()).double()
+
+
+def every_code(n_rows=40):
+    generator = seeded(1)
+    return torch.stack(
+        [torch.randint(c, (n_rows,), generator=generator) for c in CARDINALITIES], dim=1
+    )
+
+
+def test_table_form_equals_the_papers_one_hot_form(embedding):
+    """Values, and gradients into every parameter; codes of 32 bits are taken too."""
+    codes = every_code()
+    vectors = [one_hot(codes[:, i], c) for i, c in enumerate(CARDINALITIES)]
+    by_paper = embedding.cat_linear(gelu(embedding.elementwise(torch.cat(vectors, 1).double())))
+    weight = torch.randn(40, 4, dtype=torch.float64, generator=seeded(2))
+    parameters = list(embedding.parameters())
+    expected = torch.autograd.grad((weight * by_paper).sum(), parameters)
+    for found in (embedding(codes), embedding(codes.int())):
+        torch.testing.assert_close(found, by_paper)
+        torch.testing.assert_close(
+            torch.autograd.grad((weight * found).sum(), parameters), expected
+        )
+
+
+def test_gradcheck_of_the_table(embedding):
+    parameters = [p.detach().clone().requires_grad_() for p in embedding.parameters()]
+    names = [name for name, _ in embedding.named_parameters()]
+    codes = every_code(6)
+
+    def forward(*values):
+        weights = dict(zip(names, values, strict=True))
+        return torch.func.functional_call(embedding, weights, (codes,))
+
+    assert gradcheck(forward, parameters)
+
+
+def test_categories_are_slices_of_the_table(embedding):
+    assert torch.equal(torch.cat([embedding.categories(i) for i in range(4)]), embedding.table())
+    codes = torch.zeros(5, 4, dtype=torch.long)
+    codes[:, 2] = torch.arange(5)
+    torch.testing.assert_close(embedding(codes)[:, 2], embedding.categories(2))
+
+
+def test_features_start_centred(embedding):
+    for i in range(4):
+        assert abs(embedding.categories(i).mean().item()) < 1e-6
+
+
+def test_paper_numeric_embedding_by_hand():
+    embed = NumericEmbedding(3, generator=seeded()).double()
+    x = torch.randn(6, 3, dtype=torch.float64, generator=seeded(1))
+    inner = x * embed.first.weight + embed.first.bias
+    gelu = inner * 0.5 * (1 + torch.erf(inner / 2**0.5))
+    torch.testing.assert_close(embed(x), gelu * embed.second.weight + embed.second.bias)
+    assert gradcheck(embed, x.requires_grad_())
+
+
+KNOTS = [
+    torch.tensor([-1.0, 0.0, 0.5, 3.0], dtype=torch.float64),
+    torch.tensor([2.0], dtype=torch.float64),
+    torch.tensor([0.0, 1.0], dtype=torch.float64),
+]
+
+
+@pytest.fixture
+def spline():
+    embed = SplineEmbedding(KNOTS, scale=1.0, generator=seeded()).double()
+    embed.knots = embed.knots.double()
+    return embed
+
+
+def test_spline_equals_numpys_interpolation(spline):
+    x = 3 * torch.randn(500, 3, dtype=torch.float64, generator=seeded(1))
+    x[:4, 0] = KNOTS[0]  # on the knots themselves, too
+    start = 0
+    for i, knots in enumerate(KNOTS):
+        values = spline.steps[start : start + len(knots)].cumsum(0).detach().numpy()
+        expected = np.interp(x[:, i].numpy(), knots.numpy(), values)
+        torch.testing.assert_close(spline(x)[:, i].detach(), torch.from_numpy(expected))
+        start += len(knots)
+
+
+def test_spline_gradients(spline):
+    x = torch.tensor([[-2.0, 0.0, 0.3], [0.2, 2.5, 0.9], [1.7, 9.0, 4.0]], dtype=torch.float64)
+    steps = spline.steps.detach().clone().requires_grad_()
+    assert gradcheck(
+        lambda x, steps: torch.func.functional_call(spline, {"steps": steps}, (x,)),
+        (x.requires_grad_(), steps),
+    )
+
+
+def test_spline_has_one_parameter_per_knot_and_no_padding(spline):
+    assert sum(p.numel() for p in spline.parameters()) == 7
+    assert SplineEmbedding([])(torch.zeros(4, 0)).shape == (4, 0)
+
+
+# Knots
+
+
+def knots(values, n_knots):
+    (chosen,) = choose_knots(np.asarray(values, dtype=np.float32)[:, None], n_knots)
+    return chosen.numpy()
+
+
+def test_few_values_have_a_knot_each():
+    np.testing.assert_array_equal(knots([3, 1, 2, 2, 1], 8), [1, 2, 3])
+    np.testing.assert_array_equal(knots([np.nan, 1, 5, np.nan], 8), [1, 5])
+
+
+@pytest.mark.parametrize("n_knots", [3, 16, 64])
+def test_many_values(n_knots):
+    values = np.random.default_rng(0).lognormal(size=1_000).astype(np.float32)
+    chosen = knots(values, n_knots)
+    assert len(chosen) <= n_knots
+    assert (np.diff(chosen) > 0).all()
+    assert np.isin(chosen, values).all()
+    assert chosen[0] == values.min()
+    assert chosen[-1] == values.max()
+
+
+def test_zero_inflated_column_has_knots_among_its_few_values():
+    values = np.concatenate([np.zeros(900), np.arange(1, 101)])
+    assert (knots(values, 16) > 0).sum() >= 7
+
+
+def test_one_column_after_the_other():
+    numbers = np.array([[0, 5], [1, 5]], dtype=np.float32)
+    first, second = choose_knots(numbers, 4)
+    assert (first.tolist(), second.tolist()) == ([0, 1], [5])
+
+
+# Dropout
+
+
+def drop(x, rate, seed=0):
+    with dropout_from(seeded(seed)):
+        return Dropout(rate)(x)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_share_and_mean(rate, each_engine):
+    dropped = drop(torch.ones(1_000, 200), rate)
+    n = dropped.numel()
+    tolerance = 4 * (rate * (1 - rate) / n) ** 0.5
+    assert (dropped == 0).float().mean().item() == pytest.approx(rate, abs=tolerance)
+    assert dropped.unique().tolist() == pytest.approx([0, 1 / (1 - rate)])
+
+
+def test_entries_are_independent(each_engine):
+    """Neighbours, rows and calls: no pair of entries is dropped together more than by chance."""
+    first = (drop(torch.ones(400, 256), 0.5) == 0).double()
+    second = (drop(torch.ones(400, 256), 0.5, seed=1) == 0).double()
+    for a, b in (
+        (first[:, 1:], first[:, :-1]),
+        (first[1:], first[:-1]),
+        (first[:, 2:], first[:, :-2]),
+        (first[64:], first[:-64]),
+        (first, second),
+    ):
+        correlation = torch.corrcoef(torch.stack([a.flatten(), b.flatten()]))[0, 1]
+        assert abs(correlation) < 4 / a.numel() ** 0.5
+
+
+def test_hash_is_spread_evenly():
+    """Sixteen bins of a long run, for several seeds: chi-squared within its range."""
+    for seed in (0, 1, 2**31, 2**32 - 1):
+        positions = hash_positions(160_000, seed).double() + 2**31
+        counts = torch.histc(positions, 16, 0, 2**32)
+        assert ((counts - 10_000) ** 2 / 10_000).sum() < 45  # the 99.99 % quantile of 15 degrees
+
+
+def test_engines_drop_the_same_entries():
+    x = torch.randn(33, 7, generator=seeded(1))
+    with use_engine("plain"):
+        plain = drop(x, 0.3)
+    with use_engine("compiled"):
+        compiled = drop(x, 0.3)
+    torch.testing.assert_close(plain, compiled)
+
+
+def test_gradient_has_the_same_mask(each_engine):
+    x = torch.randn(50, 20, generator=seeded(1), requires_grad=True)
+    dropped = drop(x, 0.3)
+    dropped.sum().backward()
+    assert torch.equal(x.grad == 0, dropped == 0)
+    torch.testing.assert_close(x.grad[x.grad != 0].unique(), torch.tensor([1 / 0.7]))
+
+
+def test_nothing_is_dropped_outside_of_training():
+    x = torch.ones(5, 5)
+    layer = Dropout(0.9)
+    assert torch.equal(layer.eval()(x), x)
+    assert torch.equal(Dropout(0.0)(x), x)
+    assert torch.equal(Dropout(1.0)(x), torch.zeros(5, 5))
+
+
+def test_generator_alone_decides():
+    x = torch.ones(40, 40)
+    state = torch.get_rng_state()
+    assert torch.equal(drop(x, 0.5), drop(x, 0.5))
+    assert not torch.equal(drop(x, 0.5), drop(x, 0.5, seed=1))
+    assert torch.equal(torch.get_rng_state(), state)
+    with dropout_from(seeded()):
+        assert not torch.equal(Dropout(0.5)(x), Dropout(0.5)(x))
+
+
+def test_each_thread_has_its_own_generator():
+    x = torch.ones(100, 100)
+    expected = {seed: drop(x, 0.5, seed) for seed in range(4)}
+    found = {}
+    barrier = threading.Barrier(4)
+
+    def work(seed):
+        with dropout_from(seeded(seed)):
+            barrier.wait()
+            found[seed] = Dropout(0.5)(x)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(torch.equal(found[seed], expected[seed]) for seed in range(4))

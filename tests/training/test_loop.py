@@ -1,4 +1,8 @@
+import io
 import random
+import re
+import sys
+import threading
 
 import numpy as np
 import pandas as pd
@@ -7,7 +11,7 @@ import torch
 from sklearn.metrics import log_loss, mean_squared_error
 
 from fcorr import FCorrClassifier, FCorrRegressor
-from fcorr.training.loop import SlicedGradients
+from fcorr.training.loop import EpochRecord, History, SlicedGradients
 
 SMALL = {"sensitive": "sex", "head": (4,), "epochs": 3, "random_state": 0}
 
@@ -96,21 +100,19 @@ def test_early_stopping_sets_rows_aside(table):
 # Chance
 
 
-@pytest.mark.parametrize("options", [{}, {"early_stopping": True}, {"car_form": "paper"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"early_stopping": True}, {"advanced": {"car_form": "paper"}}]
+)
 def test_same_seed_same_weights(table, options):
-    first, second = (FCorrClassifier(**SMALL, **options).fit(*table) for _ in range(2))
-    assert equal(weights(first), weights(second))
-    assert first.history_ == second.history_
-
-
-def test_global_seeds_do_not_matter(table):
+    """Whatever the state of the global generators."""
     models = []
     for seed in (1, 2):
         torch.manual_seed(seed)
         np.random.seed(seed)  # noqa: NPY002
         random.seed(seed)
-        models.append(FCorrClassifier(**SMALL).fit(*table))
+        models.append(FCorrClassifier(**SMALL, **options).fit(*table))
     assert equal(weights(models[0]), weights(models[1]))
+    assert models[0].history_ == models[1].history_
 
 
 @pytest.mark.parametrize("other", [1, None])
@@ -205,30 +207,25 @@ def test_threads_do_not_change_the_weights(long_table, monkeypatch):
     assert not equal(weights(alone), weights(fit_long(long_table, dropout=0.3)))
 
 
-def test_a_batch_too_large_for_the_memory_has_more_slices(long_table, monkeypatch):
-    """As many as it takes, beyond those that keep threads busy; rows come in the same order."""
-    whole = fit_long(long_table, dropout=0.0)
-    monkeypatch.setattr("fcorr.training.loop._LARGEST_SLICE", 1_000)
-    sizes = []
+@pytest.mark.parametrize(
+    ("limit", "value", "slices"),
+    [("_TWO_SLICES", 10**9, (4_096, 1)), ("_LARGEST_SLICE", 1_000, (100, 41))],
+)
+def test_slices_add_up_to_the_whole_batch(long_table, monkeypatch, limit, value, slices):
+    """Without dropout other slices give the same, also those that the memory asks for."""
+    sliced = fit_long(long_table, dropout=0.0)
+    monkeypatch.setattr(f"fcorr.training.loop.{limit}", value)
+    found = set()
     compute = SlicedGradients.compute
 
     def counted(self, chosen):
-        sizes.append((self.slice_size, len(self.generators)))
+        found.add((self.slice_size, len(self.generators)))
         return compute(self, chosen)
 
     monkeypatch.setattr(SlicedGradients, "compute", counted)
-    sliced = fit_long(long_table, dropout=0.0)
-    assert set(sizes) == {(100, 41)}  # 4,096 rows of 10 features
-    scores = [model.predict_proba(long_table[0])[:, 1] for model in (sliced, whole)]
-    np.testing.assert_allclose(*scores, rtol=0, atol=1e-3)  # steps on steps of rounding
-
-
-def test_slices_add_up_to_the_whole_batch(long_table, monkeypatch):
-    """Without dropout a batch in slices gives the weights of the batch in one piece."""
-    sliced = fit_long(long_table, dropout=0.0)
-    monkeypatch.setattr("fcorr.training.loop._TWO_SLICES", 10**9)
-    whole = fit_long(long_table, dropout=0.0)
-    scores = [model.predict_proba(long_table[0])[:, 1] for model in (sliced, whole)]
+    other = fit_long(long_table, dropout=0.0)
+    assert found == {slices}  # 4,096 rows of 10 features
+    scores = [model.predict_proba(long_table[0])[:, 1] for model in (sliced, other)]
     np.testing.assert_allclose(*scores, rtol=0, atol=1e-3)  # steps on steps of rounding
 
 
@@ -241,9 +238,10 @@ def test_a_score_does_not_depend_on_the_rows_beside_it(long_table, n_rows):
 
 @pytest.mark.parametrize("car_form", ["sensitive", "paper", "cda"])
 def test_engines_train_the_same_model(table, car_form):
-    pytest.importorskip("numba", reason="needs numba: pip install 'fcorr[fast]'")
     fits = {
-        engine: FCorrClassifier(**SMALL, car_form=car_form, car=10.0, engine=engine).fit(*table)
+        engine: FCorrClassifier(
+            **SMALL, car=10.0, advanced={"car_form": car_form, "engine": engine}
+        ).fit(*table)
         for engine in ("plain", "compiled")
     }
     assert {engine: fit.history_.engine for engine, fit in fits.items()} == {
@@ -252,3 +250,102 @@ def test_engines_train_the_same_model(table, car_form):
     }
     scores = [fit.predict_proba(table[0])[:, 1] for fit in fits.values()]
     np.testing.assert_allclose(*scores, rtol=0, atol=1e-3)  # steps on steps of rounding
+
+
+def test_two_fits_at_once_have_an_engine_each(long_table):
+    """Each gives the bits that it gives alone, which differ between the engines."""
+    alone = {e: fit_long(long_table, advanced={"engine": e}) for e in ("plain", "compiled")}
+    assert not equal(weights(alone["plain"]), weights(alone["compiled"]))
+    together = {}
+    barrier = threading.Barrier(2)
+
+    def fit(engine):
+        barrier.wait()
+        together[engine] = fit_long(long_table, advanced={"engine": engine})
+
+    threads = [threading.Thread(target=fit, args=(engine,)) for engine in alone]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for engine, model in alone.items():
+        assert equal(weights(together[engine]), weights(model))
+
+
+# What is shown
+
+
+def test_silent_by_default(table, capfd):
+    FCorrClassifier(**SMALL).fit(*table, eval_set=table)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_line_for_every_epoch(table, capsys):
+    FCorrClassifier(**SMALL, verbose=True).fit(*table, eval_set=table)
+    out, err = capsys.readouterr()
+    assert out == ""
+    # There may be a line before them, on compiling.
+    number = r"\d\.\d{4}"
+    pattern = rf"loss {number}  CAR \d\.\d\de[-+]\d\d  validation loss {number}"
+    for epoch, line in enumerate(err.splitlines()[-3:], start=1):
+        assert re.fullmatch(rf"epoch {epoch}/3  {pattern}", line)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def open_terminal(monkeypatch):
+    """Call it in the test itself: between a fixture and its test pytest exchanges stderr."""
+
+    def open_terminal():
+        stream = Terminal()
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "160")
+        for name in ("NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "FORCE_COLOR"):
+            monkeypatch.delenv(name, raising=False)
+        return stream
+
+    return open_terminal
+
+
+def test_bar_on_a_terminal(table, open_terminal):
+    terminal = open_terminal()
+    FCorrClassifier(**SMALL, verbose=1).fit(*table)
+    shown = terminal.getvalue()
+    assert "training" in shown
+    assert "3/3" in shown
+    assert re.search(r"loss \d\.\d{4}  CAR", shown)
+    assert "epoch 3/3" not in shown
+    assert "\x1b[?25h" in shown  # the cursor is back
+
+
+def test_bar_leaves_the_terminal_in_order_when_training_fails(table, open_terminal):
+    terminal = open_terminal()
+    with pytest.raises(ValueError, match="finite loss"):
+        FCorrClassifier(**SMALL | {"learning_rate": 1e30}, verbose=True).fit(*table)
+    shown = terminal.getvalue()
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (EpochRecord(1, 0.5), "loss 0.5000"),
+        (EpochRecord(1, 0.5, car=0.00123), "loss 0.5000  CAR 1.23e-03"),
+        (EpochRecord(1, 0.5, validation_loss=0.25), "loss 0.5000  validation loss 0.2500"),
+    ],
+)
+def test_a_record_in_words(record, expected):
+    assert str(record) == expected
+
+
+def test_a_history_shows_itself_in_a_notebook():
+    epochs = [EpochRecord(1, 0.5, car=0.00123), EpochRecord(2, 0.25, validation_loss=0.375)]
+    shown = History(car_weight=1e6, best_epoch=2, epochs=epochs)._repr_html_()
+    assert "<tr><td>1</td><td>0.5000</td><td>1.23e-03</td><td></td></tr>" in shown
+    assert "<tr><td>2</td><td>0.2500</td><td></td><td>0.3750</td></tr>" in shown
+    assert "λ = 1e+06. Weights of epoch 2." in shown

@@ -1,13 +1,125 @@
 import math
 
+import numpy as np
 import pytest
 import torch
-from fcorr.training.losses import binary_log_loss
+from sklearn.metrics import log_loss as sklearn_log_loss
+from sklearn.metrics import mean_tweedie_deviance
 
 from fcorr import FCorrClassifier
-from fcorr.nn import FCorrTransformer, FeedForwardNetwork, FTTransformer, TabTransformer
+from fcorr.nn import FCorrTransformer
 from fcorr.nn.car import car_cda, exchange_features, paper_weight
-from fcorr.training.objective import BaselineObjective, Objective, Rows
+from fcorr.training.objective import (
+    Objective,
+    Rows,
+    binary_log_loss,
+    gamma_loss,
+    log_loss,
+    poisson_loss,
+    squared_error,
+    tweedie_loss,
+)
+
+# Losses
+
+
+def test_binary_log_loss():
+    logits = torch.tensor([[-2.0], [0.0], [3.0]])
+    target = torch.tensor([0.0, 1.0, 1.0])
+    losses = binary_log_loss(logits, target)
+    assert losses.shape == (3,)
+    expected = sklearn_log_loss(target.numpy(), torch.sigmoid(logits[:, 0]).numpy())
+    np.testing.assert_allclose(losses.mean(), expected, rtol=1e-6)
+
+
+def test_log_loss():
+    logits = torch.tensor([[1.0, 2.0, -1.0], [0.0, 0.5, 0.0]])
+    losses = log_loss(logits, torch.tensor([1, 0]))
+    assert losses.shape == (2,)
+    expected = -torch.log_softmax(logits, dim=1)[[0, 1], [1, 0]]
+    torch.testing.assert_close(losses, expected)
+
+
+def test_squared_error():
+    losses = squared_error(torch.tensor([[1.0], [4.0]]), torch.tensor([3.0, 4.5]))
+    torch.testing.assert_close(losses, torch.tensor([4.0, 0.25]))
+
+
+# Log links. A deviance is a loss and a constant: what they differ by must not depend on μ.
+
+POWERS = {"poisson": 1.0, "tweedie 1.1": 1.1, "tweedie 1.5": 1.5, "tweedie 1.9": 1.9, "gamma": 2.0}
+LOG_LINKS = {
+    "poisson": poisson_loss,
+    "tweedie 1.1": tweedie_loss(1.1),
+    "tweedie 1.5": tweedie_loss(1.5),
+    "tweedie 1.9": tweedie_loss(1.9),
+    "gamma": gamma_loss,
+}
+log_links = pytest.mark.parametrize("name", LOG_LINKS)
+
+
+def observed(name):
+    return [0.5, 1.0, 300.0] if name == "gamma" else [0.0, 0.5, 1.0, 300.0]
+
+
+@log_links
+def test_loss_is_half_the_unit_deviance(name):
+    means = np.array([1e-3, 0.4, 1.0, 7.0, 1e4])
+    offset = np.array([-1.0, 0.0, 2.0, 0.5, 3.0])
+    outputs = torch.from_numpy(np.log(means) - offset)[:, None]
+    for y in observed(name):
+        target = torch.from_numpy(np.column_stack([np.full(5, y), offset]))
+        losses = LOG_LINKS[name](outputs, target)
+        assert losses.shape == (5,)
+        half = [mean_tweedie_deviance([y], [mean], power=POWERS[name]) / 2 for mean in means]
+        differences = losses.numpy() - half
+        np.testing.assert_allclose(differences, differences[0], rtol=1e-9, atol=1e-9 * max(half))
+
+
+@log_links
+def test_gradient(name):
+    generator = torch.Generator().manual_seed(0)
+    outputs = torch.randn(6, 1, generator=generator, dtype=torch.float64, requires_grad=True)
+    y = torch.tensor(observed(name)[:2] * 3, dtype=torch.float64)
+    target = torch.stack([y, torch.randn(6, generator=generator, dtype=torch.float64)], dim=1)
+    assert torch.autograd.gradcheck(lambda o: LOG_LINKS[name](o, target), outputs)
+
+
+@log_links
+def test_minimum_is_the_mean(name):
+    y = torch.tensor([1.0, 0.5, 9.0], dtype=torch.float64)
+    offset = torch.tensor([0.3, -2.0, 0.0], dtype=torch.float64)
+    best = (y.mean().log() - offset.exp().mean().log()).item()  # one rate for all the rows
+    target = torch.stack([y, offset], dim=1)
+    if name == "poisson":  # the balance property: at the optimum the totals agree
+        log_rate = torch.full((3, 1), best, dtype=torch.float64, requires_grad=True)
+        LOG_LINKS[name](log_rate, target).sum().backward()
+        assert log_rate.grad.sum().item() == pytest.approx(0, abs=1e-12)
+    each = (y.log() - offset)[:, None].requires_grad_()
+    losses = LOG_LINKS[name](each, target)
+    losses.sum().backward()
+    torch.testing.assert_close(each.grad, torch.zeros(3, 1, dtype=torch.float64))
+    for away in (-0.1, 0.1):
+        assert (LOG_LINKS[name](each + away, target) > losses).all()
+
+
+@log_links
+@pytest.mark.parametrize("log_mean", [-80.0, 80.0])
+def test_extreme_means_are_no_nan(name, log_mean):
+    outputs = torch.full((1, 1), log_mean, requires_grad=True)
+    for y in observed(name)[:1]:
+        loss = LOG_LINKS[name](outputs, torch.tensor([[y, 0.0]]))
+        loss.sum().backward()
+        assert not loss.isnan().any()
+        assert not outputs.grad.isnan().any()
+
+
+def test_no_claim_and_a_tiny_premium_cost_nothing():
+    loss = tweedie_loss(1.9)(torch.tensor([[-200.0]]), torch.tensor([[0.0, 0.0]]))
+    assert loss.item() == pytest.approx(10 * np.exp(-20))  # μ^(1−p) alone would overflow
+
+
+# What a step minimises
 
 SMALL = {"sensitive": "sex", "head": (4,), "epochs": 2, "random_state": 0}
 
@@ -66,11 +178,9 @@ def test_rows_weigh_in_both_terms(model, batch):
 @pytest.mark.parametrize("car_form", ["sensitive", "paper", "cda"])
 def test_paper_rule_is_settled_on_the_first_batch(model, batch, car_form):
     objective = Objective(model, binary_log_loss, exchanges=RACE, car="paper", car_form=car_form)
-    assert objective.needs_weight
     with pytest.raises(RuntimeError, match="must be settled before"):
         objective(batch)
     objective.settle_weight(batch)
-    assert not objective.needs_weight
     _, performance, car = objective(batch)
     weight = paper_weight(performance.item(), car.item())
     assert objective.car_weight == weight
@@ -95,88 +205,31 @@ def test_paper_rule_is_settled_in_parts_and_without_dropout(batch):
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_any_network_with_attention_has_car_by_its_definition(batch):
-    model = FTTransformer([3, 3], 2, d_embedding=8, n_layers=1, n_heads=2).eval()
-    options = {"exchanges": RACE, "numbers_per_row": 7}
-    objective = BaselineObjective(model, binary_log_loss, car=7.0, **options)
-    total, performance, car = objective(batch)
-    torch.testing.assert_close(total, performance + 7 * car)
-    torch.testing.assert_close(car, car_cda(model, batch.x_cat, batch.x_num, RACE).mean())
-    outputs = model(batch.x_cat, batch.x_num)
-    torch.testing.assert_close(performance, binary_log_loss(outputs, batch.target).mean())
-    assert objective.numbers_per_row(batch) == 7
-    objective = BaselineObjective(model, binary_log_loss, car="paper", **options)
-    objective.settle_weight(batch)
-    assert objective.car_weight == paper_weight(performance.item(), car.item())
-
-
-@pytest.mark.parametrize(("share", "n_rows"), [(0.25, 4), (0.26, 5), (1e-9, 1)])
-def test_car_of_a_share_of_the_rows(batch, share, n_rows):
-    """The performance loss is of all of them; so is CAR of what is only measured."""
-    assert len(batch) == 16
-    sizes = {"d_embedding": 8, "n_layers": 1, "n_heads": 2}
-    dropouts = {"attention_dropout": 0.0, "feed_forward_dropout": 0.0}
-    model = FTTransformer([3, 3], 2, **sizes, **dropouts).train()
-    options = {"exchanges": RACE, "car": 7.0, "numbers_per_row": 7}
-    whole = BaselineObjective(model, binary_log_loss, **options)(batch)
-    total, performance, car = BaselineObjective(model, binary_log_loss, car_rows=share, **options)(
-        batch
-    )
-    first = batch.take(torch.arange(n_rows))
-    of_first = BaselineObjective(model, binary_log_loss, **options)(first)
-    torch.testing.assert_close((performance, car), (whole[1], of_first[2]))
-    torch.testing.assert_close(total, performance + 7 * car)
-    model.eval()
-    measured = BaselineObjective(model, binary_log_loss, car_rows=share, **options)(batch)
-    torch.testing.assert_close(measured, whole)
-
-
-class AttentionOnly(torch.nn.Module):
-    """A network that shows its attention, and no queries and keys."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
+class Additive(torch.nn.Module):
+    """A network that has neither embeddings nor attention."""
 
     def forward(self, x_cat, x_num):
-        return self.model(x_cat, x_num)
-
-    def attention_weights(self, x_cat, x_num):
-        return self.model.attention_weights(x_cat, x_num)
+        return x_num.sum(1, keepdim=True) - x_cat.sum(1, keepdim=True)
 
 
-@pytest.mark.parametrize("network", [FTTransformer, TabTransformer])
-def test_matrices_are_made_only_where_there_are_no_queries_and_keys(batch, network, monkeypatch):
-    model = network([3, 3], 2, d_embedding=8, n_layers=1, n_heads=2).eval()
-    calls = []
-    of_network = network.attention_weights
-    monkeypatch.setattr(
-        network, "attention_weights", lambda *args: calls.append(args) or of_network(*args)
-    )
-    losses = []
-    for each, n_calls in ((model, 0), (AttentionOnly(model), 4)):
-        calls.clear()
-        options = {"exchanges": RACE, "car": 7.0, "numbers_per_row": 7}
-        losses.append(BaselineObjective(each, binary_log_loss, **options)(batch))
-        assert len(calls) == n_calls
-    torch.testing.assert_close(*losses)
+class AdditiveObjective(Objective):
+    def _outputs(self, batch):
+        return self.model(batch.x_cat, batch.x_num)
 
 
-def test_other_networks_do_not_collapse(batch):
-    network = FeedForwardNetwork([3, 3], 2)
-    objective = BaselineObjective(network, binary_log_loss, numbers_per_row=7)
-    objective.hold_collapsed()
-    with pytest.raises(NotImplementedError, match="FeedForwardNetwork cannot be collapsed"):
-        objective.collapse(batch)
+def test_a_network_without_car(batch):
+    objective = AdditiveObjective(Additive(), binary_log_loss, exchanges=RACE, car=None)
+    total, performance, car = objective(batch)
+    outputs = batch.x_num.sum(1, keepdim=True) - batch.x_cat.sum(1, keepdim=True)
+    torch.testing.assert_close(performance, binary_log_loss(outputs, batch.target).mean())
+    assert total is performance
+    assert car == 0
 
 
-def test_paper_rule_is_recorded(table):
+def test_weights_are_recorded(table):
     history = FCorrClassifier(**SMALL, car="paper", invariance=None).fit(*table).history_
     assert math.log10(history.car_weight) == int(math.log10(history.car_weight))
     assert all(record.car > 0 for record in history.epochs)
-
-
-def test_fixed_weight_is_recorded(table):
     assert FCorrClassifier(**SMALL, car=50).fit(*table).history_.car_weight == 50.0
 
 

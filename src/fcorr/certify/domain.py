@@ -14,8 +14,8 @@ from fcorr.certify.exactness import check_sensitive, is_continuous, is_exact
 from fcorr.certify.gelu_ranges import gelu_span
 from fcorr.certify.intervals import Span
 from fcorr.nn.attention import attend
-from fcorr.nn.embeddings import NumericEmbedding, SplineEmbedding
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
+from fcorr.nn.layers import NumericEmbedding, SplineEmbedding
 
 _N_GRID = 33  # numbers that stand for a range of them in a search
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from fcorr._core import InvalidInputError
-from fcorr.nn.embeddings import NumericEmbedding, SplineEmbedding
 from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.nn.layers import NumericEmbedding, SplineEmbedding
 
 
 def check_sensitive(model: FCorrTransformer, sensitive: Sequence[int]) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ from fcorr.nn.attention import mean_attention_scores
 from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.engine import prepare_engine, resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer
-from fcorr.training.knots import choose_knots
+from fcorr.nn.layers import choose_knots
 from fcorr.training.loop import History, Pace, train
 from fcorr.training.objective import CarWeight, LinkName, Loss, Objective, Rows
 from fcorr.training.threads import locate_rows, map_rows, start_workers

@@ -1,24 +1,38 @@
-"""Counterfactual Attention Regularization (paper, §3.2), in three forms."""
+r"""Counterfactual Attention Regularization (paper, §3.2), in three forms.
+
+Every form returns one loss per row, ``(B,)``: how far the attention paid to the sensitive feature
+(column σ of the first attention matrix) moves when its category is exchanged,
+
+    L_CAR(x) = 1/C Σ_i ‖A(x)[:, σ] − A(x; s_i)[:, σ]‖²
+
+summed over the sensitive features where there are several. 0 means that no exchange changes it.
+
+- :func:`car_cda` computes A(x; s_i) by exchanging the category and running the model again. It is
+  the definition (equation 2), and works for any model that exposes its attention.
+  :func:`car_flips` computes the same for FCorrTransformer from columns, without running it again.
+- :func:`car_augmented` appends the C embedded categories as extra keys and runs once (equation 3).
+- :func:`car_sensitive` does the same with the gradient stopped everywhere but at the sensitive
+  feature's own embedding. It is the default of the estimators.
+
+Columns of FCorrTransformer come from :func:`~fcorr.nn.attention.attend_with_partition`: with the
+compiled kernels, nothing that it is trained with makes a p × p matrix. The difference of two
+entries of a column pair is computed as ``A_σ · (e^{t (z_i − z_σ)} − 1)``: it keeps its digits when
+the two embeddings have all but met.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from typing import Protocol, cast, runtime_checkable
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx, once_differentiable
-from torch.nn.functional import gelu, scaled_dot_product_attention
-from torch.utils.checkpoint import checkpoint
+from torch.nn.functional import gelu
 
-from fcorr.nn.attention import attend_with_partition
-from fcorr.nn.engine import runs_compiled
-from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer, Watched
+from fcorr.nn.attention import attend_with_partition, attention_column
+from fcorr.nn.engine import CompiledColumnChange
+from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
 from fcorr.nn.layers import ElementwiseLinear
-
-# ------------------------------ counterfactuals
-# What the sensitive features of a row are exchanged for.
 
 
 @dataclass(frozen=True)
@@ -104,11 +118,6 @@ def exchange_features(
     device : torch.device or str, default="cpu"
         Where the rows of values are to be.
 
-    Returns
-    -------
-    tuple of Exchange
-        One per feature, or a single one.
-
     Examples
     --------
     >>> race, sex = exchange_features([5, 2], 3, [0, 1])
@@ -142,51 +151,11 @@ def exchanged_features(exchanges: Sequence[Exchange]) -> list[int]:
     return [feature for exchange in exchanges for feature in exchange.features]
 
 
-# ------------------------------ car
-# Counterfactual Attention Regularization (paper, §3.2), in three forms.
-#
-# Every form returns one loss per row, ``(B,)``: how far the attention paid to the sensitive feature
-# (column σ of the first attention matrix) moves when its category is exchanged,
-#
-#     L_CAR(x) = 1/C Σ_i ‖A(x)[:, σ] − A(x; s_i)[:, σ]‖²
-#
-# summed over the sensitive features where there are several. 0 means that no exchange changes it.
-#
-# - :func:`car_cda` computes A(x; s_i) by exchanging the category and running the model again. It is
-#   the definition (equation 2), and works for any model that exposes its attention.
-#   :func:`car_flips` computes the same for FCorrTransformer in O(C·p·K) time, :func:`car_columns`
-#   for the other transformers in that of one attention and C columns.
-# - :func:`car_augmented` appends the C embedded categories as extra keys and runs once (equation 3),
-#   in O(p·(K + C)).
-# - :func:`car_sensitive` does the same with the gradient stopped everywhere but at the sensitive
-#   feature's own embedding. It is the default of the estimators.
-#
-# Every column of FCorrTransformer's comes from :func:`~fcorr.nn.attention.attend_with_partition`; of
-# what it is trained with, nothing makes a p × p matrix. The difference of two entries of a column
-# pair is computed as ``A_σ · (e^{t (z_i − z_σ)} − 1)``: it keeps its digits when the two embeddings
-# have all but met.
-
-_SMALLEST_SHARE, _LARGEST_SHARE = 1e-30, 0.99  # between which a share tells what the others have
-
-
 class AttentiveModel(Protocol):
     """Any model that shows how its features attend to each other."""
 
     def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """First-layer attention matrix ``(B, F, F)``, categorical features first."""
-        ...
-
-
-@runtime_checkable
-class TokenwiseModel(Protocol):
-    """A model whose first layer makes each query and key of one feature alone."""
-
-    def queries_and_keys(self, x_cat: Tensor, x_num: Tensor) -> tuple[Tensor, Tensor]:
-        """First-layer queries ``(B, n_heads, F, d_head)`` and keys ``(B, n_heads, T, d_head)``.
-
-        Their products are the logits of the attention. Both are those of the features, categorical
-        ones first; behind them there may be keys of other tokens, such as CLS.
-        """
         ...
 
 
@@ -220,130 +189,11 @@ def car_cda(
     return losses
 
 
-def car_columns(
-    model: TokenwiseModel, x_cat: Tensor, x_num: Tensor, exchanges: Sequence[Exchange]
-) -> Tensor:
-    """:func:`car_cda` of other transformers, in the time of one attention and C columns.
-
-    An exchange of the features σ leaves all other queries and keys as they are, so that a row of
-    the softmax needs no more of the other keys than their log-sum-exp: the same before and after
-    the exchange in the rows of the other features, a new one in the rows of σ. That takes
-    O(C·|σ|·p·d) time and O(C·|σ|·p) memory per row, beside the O(p²·d) time of the log-sum-exp.
-
-    Parameters
-    ----------
-    model : TokenwiseModel
-        The model whose attention is regularised.
-    x_cat, x_num : Tensor
-        Codes ``(B, n_categorical)`` and numbers ``(B, n_numeric)``.
-    exchanges : sequence of Exchange
-        What the sensitive features are exchanged for.
-
-    Returns
-    -------
-    Tensor
-        Loss of each row, ``(B,)``.
-    """
-    q_BHFE, k_BHTE = model.queries_and_keys(x_cat, x_num)
-    losses = torch.zeros_like(q_BHFE[:, 0, 0, 0])
-    watched = sorted(set(exchanged_features(exchanges)))
-    if not watched:
-        return losses
-    k_never_BHRE = _take(k_BHTE, [t for t in range(k_BHTE.shape[2]) if t not in watched])
-    log_never_BHF = _log_sum_of_others(q_BHFE, k_BHTE, watched)
-    for exchange in exchanges:
-        own = list(exchange.features)
-        k_elsewhere_BHGE = _take(k_BHTE, [sigma for sigma in watched if sigma not in own])
-        log_others_BHF = _log_add(log_never_BHF, q_BHFE @ k_elsewhere_BHGE.mT)
-        columns_BFS = _columns(q_BHFE @ _take(k_BHTE, own).mT, log_others_BHF)
-
-        value_cat, value_num = exchange.x_cat, exchange.x_num.to(x_num.dtype)
-        q_CHSE, k_CHSE = (_take(x, own) for x in model.queries_and_keys(value_cat, value_num))
-        # Keys come first so that the features lie side by side in memory, as in log_others_BHF.
-        logits_BCHFS = torch.einsum("chse,bhfe->bchfs", k_CHSE, q_BHFE)
-        exchanged_BCFS = _columns(logits_BCHFS, log_others_BHF.unsqueeze(1))
-        # In the rows of the exchanged features, the queries are exchanged too.
-        own_log_others_BCHS = _log_add(
-            torch.einsum("chse,bhre->bchsr", q_CHSE, k_never_BHRE).logsumexp(4),
-            torch.einsum("chse,bhge->bchsg", q_CHSE, k_elsewhere_BHGE),
-        )
-        exchanged_BCFS = exchanged_BCFS.index_copy(
-            2,
-            torch.tensor(own, device=x_cat.device),
-            _columns(q_CHSE @ k_CHSE.mT, own_log_others_BCHS),
-        )
-        change_BC = (columns_BFS.unsqueeze(1) - exchanged_BCFS).square().sum((2, 3))
-        # Exactly 0 where a row has the values already; the two columns differ in their rounding.
-        x_BS = torch.cat([x_cat, x_num], 1)[:, own]
-        values_CS = torch.cat([value_cat, value_num], 1)[:, own]
-        losses = losses + (change_BC * (x_BS.unsqueeze(1) != values_CS).any(2)).mean(1)
-    return losses
-
-
-def _log_sum_of_others(q_BHFE: Tensor, k_BHTE: Tensor, watched: list[int]) -> Tensor:
-    """Log-sum-exp of the logits of all keys but the watched ones: ``(B, n_heads, F)``.
-
-    Torch's fused attention, which makes no matrix, tells it by the share w that the watched keys
-    have: the others' sum is theirs times (1 − w)/w. That loses digits where w is next to 1, and all
-    of them where it is 0; such batches take matrices, one row's at a time.
-    """
-    values_BHTE = torch.zeros_like(k_BHTE)  # the fused kernel wants them whole
-    values_BHTE[:, :, watched] = 1.0
-    share_BHF = scaled_dot_product_attention(q_BHFE, k_BHTE, values_BHTE, scale=1.0)[..., 0]
-    least, largest = torch.aminmax(share_BHF.detach())
-    if least > _SMALLEST_SHARE and largest < _LARGEST_SHARE:
-        log_watched_BHF = (q_BHFE @ _take(k_BHTE, watched).mT).logsumexp(3)
-        return log_watched_BHF + torch.log1p(-share_BHF) - share_BHF.log()
-    k_others_BHRE = _take(k_BHTE, [t for t in range(k_BHTE.shape[2]) if t not in watched])
-    rows = zip(q_BHFE.split(1), k_others_BHRE.split(1), strict=True)
-    return torch.cat([checkpoint(_log_sum, *row, use_reentrant=False) for row in rows])
-
-
-def _log_sum(q_BHFE: Tensor, k_BHTE: Tensor) -> Tensor:
-    return torch.logsumexp(q_BHFE @ k_BHTE.mT, 3)
-
-
-def _take(x_BHTE: Tensor, tokens: list[int]) -> Tensor:
-    return x_BHTE.index_select(2, torch.tensor(tokens, dtype=torch.long, device=x_BHTE.device))
-
-
-def _columns(logits_HFS: Tensor, log_others_HF: Tensor) -> Tensor:
-    """Columns of the softmax over some keys and others whose log-sum-exp is known: ``(..., F, S)``.
-
-    The mean over the heads. Both arguments may have further dimensions in front. A key's share is
-    the logistic function of its logit less the log-sum-exp of all keys but itself.
-    """
-    columns = []
-    for s, logit_HF in enumerate(logits_HFS.unbind(-1)):
-        rest_HFS = torch.cat([logits_HFS[..., :s], logits_HFS[..., s + 1 :]], -1)
-        columns.append(torch.sigmoid(logit_HF - _log_add(log_others_HF, rest_HFS)).mean(-2))
-    return torch.stack(columns, -1)
-
-
-def _log_add(log_sum_HF: Tensor, logits_HFS: Tensor) -> Tensor:
-    """Add a few more keys to a log-sum-exp."""
-    return reduce(torch.logaddexp, logits_HFS.unbind(-1), log_sum_HF)
-
-
 def car_flips(model: FCorrTransformer, e_BF: Tensor, exchanges: Sequence[Exchange]) -> Tensor:
     """:func:`car_cda` of FCorrTransformer in O(C·p·K) time and O(C·p) memory per row.
 
     An exchange moves a few embeddings, by d_σ, so LayerNorm's mean and variance after it follow
     from those before: by Σ d_σ/p, and by (Σ (2 d_σ (e_σ − mean) + d_σ²) − (Σ d_σ)²/p)/p.
-
-    Parameters
-    ----------
-    model : FCorrTransformer
-        The model that embedded the rows.
-    e_BF : Tensor
-        Embeddings of the rows, from ``model.embed``.
-    exchanges : sequence of Exchange
-        What the sensitive features are exchanged for.
-
-    Returns
-    -------
-    Tensor
-        Loss of each row, ``(B,)``.
     """
     norm = model.first_layer.attention_norm
     n_features = e_BF.shape[1]
@@ -370,12 +220,6 @@ def car_flips(model: FCorrTransformer, e_BF: Tensor, exchanges: Sequence[Exchang
                 change_BF = column_BF - attention_column(flipped_BF, new_log_n_BF, sigma)
                 losses = losses + change_BF.square().sum(1) / len(exchange)
     return losses
-
-
-def attention_column(z_BF: Tensor, log_n_BF: Tensor, sigma: int) -> Tensor:
-    """Column σ of the attention matrix, from what the softmax divides by: ``(B, F)``."""
-    key_B1 = z_BF[:, sigma : sigma + 1] - z_BF.mean(1, keepdim=True)
-    return torch.exp(z_BF * (key_B1 / math.sqrt(z_BF.shape[1])) - log_n_BF)
 
 
 def car_augmented(
@@ -415,9 +259,9 @@ def car_augmented(
 
 
 def car_sensitive(
-    model: FCorrTransformer, e_BF: Tensor, seen: Watched, exchanges: Sequence[Exchange]
-) -> Tensor:
-    """CAR by input augmentation, with gradient into the sensitive embeddings only.
+    model: FCorrTransformer, e_BF: Tensor, exchanges: Sequence[Exchange]
+) -> tuple[Tensor, Tensor]:
+    """Run the model, with CAR by input augmentation and its gradient in the sensitive embeddings.
 
     NOTE[DIFF]: the paper lets the gradient reach every parameter. It can then lower the loss by
     inflating the *other* features, or the spread LayerNorm divides by, instead of closing the gap
@@ -425,7 +269,8 @@ def car_sensitive(
     is a constant, so that closing the gap is all it can do; and predictions are made with the
     softmax over p keys that they are made with after training.
 
-    Takes O(p·C) time: the columns of the softmax over p features come with the forward pass.
+    The compiled kernels take O(p·C) time for it: the columns of the softmax over p features come
+    with the forward pass, and what the softmax over p + C keys divides by follows from them.
 
     Parameters
     ----------
@@ -433,103 +278,34 @@ def car_sensitive(
         The model that embedded the rows.
     e_BF : Tensor
         Embeddings of the rows, from ``model.embed``.
-    seen : Watched
-        The exchanged features in the first layer, from ``model.encode_watching``.
     exchanges : sequence of Exchange
         What the sensitive features are exchanged for.
 
     Returns
     -------
-    Tensor
-        Loss of each row, ``(B,)``.
+    outputs : Tensor
+        ``(B, n_outputs)``.
+    losses : Tensor
+        CAR of each row, ``(B,)``.
     """
-    norm = model.first_layer.attention_norm
-    fixed_BF = e_BF.detach()
-    own = exchanged_features(exchanges)
-    sizes = [len(exchange) for exchange in exchanges for _ in exchange.features]
-    values_C = torch.cat([exchange.embed(model).T.flatten() for exchange in exchanges])
-    if runs_compiled(e_BF):
-        from fcorr.nn.kernels.functions import ColumnChange as CompiledColumnChange
-
+    layer, norm = model.first_layer, model.first_layer.attention_norm
+    fixed_BF, own = e_BF.detach(), exchanged_features(exchanges)
+    values = [values_C for exchange in exchanges for values_C in exchange.embed(model).T]
+    if layer.runs_compiled(e_BF):
+        h_BF, *columns = layer.forward_with_columns(e_BF, own)
         norm_2F = torch.stack([norm.weight, norm.bias]).detach()
-        rows = (fixed_BF, seen.columns_BSF, seen.attended_BS, norm_2F, norm.eps)
-        return CompiledColumnChange.apply(e_BF[:, own], values_C, *rows, own, sizes)
-    statistics = _mean_and_deviation(norm, fixed_BF)
+        rows = (fixed_BF, *columns, norm_2F, norm.eps, own, [len(v) for v in values])
+        losses = CompiledColumnChange.apply(e_BF[:, own], torch.cat(values), *rows)
+        return model.decode(model.encode(h_BF, first=1)), losses
     weight, bias = norm.weight.detach(), norm.bias.detach()
-    owners = torch.tensor(own, device=e_BF.device).repeat_interleave(
-        torch.tensor(sizes, device=e_BF.device)
-    )
-    return ColumnChange.apply(
-        _normalize(e_BF[:, own], statistics, weight[own], bias[own]),
-        _normalize(values_C.unsqueeze(0), statistics, weight[owners], bias[owners]),
-        _normalize(fixed_BF, statistics, weight, bias),
-        seen,
-        own,
-        sizes,
-    )
-
-
-class ColumnChange(torch.autograd.Function):
-    """Equation 3 from its columns alone: ``Σ_σ 1/C_σ Σ_i ‖A[:, σ] − A[:, p + i]‖²`` per row.
-
-    ``A`` is the softmax over the p features and all extra keys. Its p × (p + C) matrix is never
-    made: it divides by what the softmax over p features divides by, plus the extras. The gradient
-    flows into the sensitive features (as keys and as queries) and the extras; other features are
-    constants.
-
-    **Shape**: ``z_own (B, S)``, ``z_extra (B, ΣC)``, ``z (B, F)`` → ``(B,)``.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: FunctionCtx,
-        z_own_BS: Tensor,
-        z_extra_BC: Tensor,
-        z_BF: Tensor,
-        seen: Watched,
-        own: list[int],
-        sizes: list[int],
-    ) -> Tensor:
-        """Compute the loss, and its gradient with it: both need the same exponentials."""
-        root = math.sqrt(z_BF.shape[1])
-        t_B1F = (z_BF / root).unsqueeze(1)
-        owner_C = torch.arange(len(own), device=z_BF.device).repeat_interleave(
-            torch.tensor(sizes, device=z_BF.device)
-        )
-        share_C1 = 1 / z_BF.new_tensor(sizes)[owner_C].unsqueeze(1)
-        gaps_BC = z_extra_BC - z_own_BS[:, owner_C]
-        v_BCF = torch.expm1(gaps_BC.unsqueeze(2) * t_B1F)
-        w_own_BCF = seen.columns_BSF[:, owner_C]
-        total_B1F = 1 + torch.addcmul(w_own_BCF, w_own_BCF, v_BCF).sum(1, keepdim=True)
-        a_own_BCF = w_own_BCF / total_B1F
-        change_BCF = v_BCF.mul_(a_own_BCF)
-        loss_B = (change_BCF.square() * share_C1).sum((1, 2))
-        # g: derivative of the loss by each extra entry; by its own, it is −Σ g over the extras.
-        g_BCF = 2 * share_C1 * change_BCF
-        ga_own_BCF = -g_BCF * a_own_BCF
-        shared_B1F = (g_BCF * change_BCF).sum(1, keepdim=True)
-        a_BCF = change_BCF.add_(a_own_BCF)
-        # Derivative by each exponent: the entry times (g less the mean that the softmax shares).
-        d_BCF = a_BCF * (g_BCF - shared_B1F)
-        d_extra_BC = (d_BCF * t_B1F).sum(2)
-        a_own_BSF = seen.columns_BSF / total_B1F
-        ga_own_BSF = torch.zeros_like(a_own_BSF).index_add_(1, owner_C, ga_own_BCF)
-        d_own_BS = ((ga_own_BSF - a_own_BSF * shared_B1F) * t_B1F).sum(2)
-        # As a query, a sensitive feature moves every exponent of its own row of A.
-        through_own = (z_own_BS.unsqueeze(2) * ga_own_BSF[:, :, own]).sum(1)
-        through_extra = (z_extra_BC.unsqueeze(2) * d_BCF[:, :, own]).sum(1)
-        through_rest = shared_B1F[:, 0, own] * seen.attended_BS / total_B1F[:, 0, own]
-        d_own_BS += (through_own + through_extra - through_rest) / root
-        ctx.save_for_backward(d_own_BS, d_extra_BC)
-        return loss_B
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: FunctionCtx, grad_B: Tensor) -> tuple[Tensor | None, ...]:
-        """Scale the gradient that the forward pass computed."""
-        d_own_BS, d_extra_BC = ctx.saved_tensors  # type: ignore[attr-defined]
-        grad_B1 = grad_B.unsqueeze(1)
-        return grad_B1 * d_own_BS, grad_B1 * d_extra_BC, None, None, None, None
+    statistics = _mean_and_deviation(norm, fixed_BF)
+    open_BF = fixed_BF.index_copy(1, torch.tensor(own, device=e_BF.device), e_BF[:, own])
+    extras = {
+        sigma: _normalize(values_C, statistics, weight[sigma], bias[sigma])
+        for sigma, values_C in zip(own, values, strict=True)
+    }
+    losses = car_augmented(_normalize(open_BF, statistics, weight, bias), extras)
+    return model.decode(model.encode(e_BF)), losses
 
 
 def augmented_forward(
@@ -539,14 +315,8 @@ def augmented_forward(
 
     The counterfactual categories pass through every encoder layer as extra features that share
     the sensitive feature's parameters, take part in each softmax, and are dropped before the
-    head. Predictions therefore differ a little from the model's own, which has no extras.
-
-    Returns
-    -------
-    outputs : Tensor
-        ``(B, n_outputs)``.
-    losses : Tensor
-        CAR of the first layer, ``(B,)``.
+    head. Predictions therefore differ a little from the model's own, which has no extras. Returns
+    outputs, ``(B, n_outputs)``, and CAR of the first layer, ``(B,)``.
     """
     h_BF = e_BF
     extras = {
@@ -554,11 +324,11 @@ def augmented_forward(
         for exchange in exchanges
         for sigma, values_C in zip(exchange.features, exchange.embed(model).T, strict=True)
     }
-    first_losses = None
+    losses = []
     for layer in model.layers:
-        h_BF, extras, losses = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
-        first_losses = losses if first_losses is None else first_losses
-    return model.decode(h_BF), cast(Tensor, first_losses)
+        h_BF, extras, loss_B = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
+        losses.append(loss_B)
+    return model.decode(h_BF), losses[0]
 
 
 def paper_weight(performance_loss: float, car_loss: float) -> float:
@@ -600,7 +370,11 @@ def _augmented_layer(
 ) -> tuple[Tensor, dict[int, Tensor], Tensor]:
     """One encoder layer on p features and their extras, and its CAR."""
     n_features = h_BF.shape[1]
-    z_BF, z_extras = _augmented_norm(layer.attention_norm, h_BF, extras)
+    norm = layer.attention_norm
+    # Not torch's fused LayerNorm for the first: by the same operations, entries that embed alike
+    # come out alike to the bit, and CAR is then exactly 0.
+    z_BF = _normalize(h_BF, _mean_and_deviation(norm, h_BF), norm.weight, norm.bias)
+    z_extras = {sigma: sen_layer_norm(norm, x, h_BF, sigma) for sigma, x in extras.items()}
     z_BK = torch.cat([z_BF, *z_extras.values()], dim=1)
     # √p, not √(p + C): the scores stay those of the model without the extra keys.
     attended, log_n_BK = attend_with_partition(z_BK, math.sqrt(n_features))
@@ -617,18 +391,6 @@ def _augmented_layer(
             x = sen_elementwise_linear(cast(ElementwiseLinear, linear), gelu(x) if i else x, sigma)
         transformed[sigma] = a_BC + x
     return h_BF, transformed, losses
-
-
-def _augmented_norm(
-    norm: nn.LayerNorm, h_BF: Tensor, extras: dict[int, Tensor]
-) -> tuple[Tensor, dict[int, Tensor]]:
-    """LayerNorm of the p features and SenLayerNorm of their extras.
-
-    Both by the same operations, not torch's fused ones for the first: entries that embed alike
-    come out alike to the bit, and CAR is then exactly 0.
-    """
-    z_BF = _normalize(h_BF, _mean_and_deviation(norm, h_BF), norm.weight, norm.bias)
-    return z_BF, {sigma: sen_layer_norm(norm, x, h_BF, sigma) for sigma, x in extras.items()}
 
 
 def _mean_and_deviation(norm: nn.LayerNorm, h_BF: Tensor) -> tuple[Tensor, Tensor]:

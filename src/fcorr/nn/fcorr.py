@@ -1,37 +1,23 @@
 """FCorrTransformer: the paper's model, read top to bottom."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from fcorr.nn.attention import (
-    AttentionMethod,
-    attend,
-    attend_with_partition,
-    attention_weights,
+from fcorr.nn.attention import AttentionMethod, attend, attention_weights
+from fcorr.nn.engine import CompiledEmbedding, CompiledEncoderLayer, runs_compiled
+from fcorr.nn.layers import (
+    CategoricalEmbedding,
+    ElementwiseLinear,
+    FeedForward,
+    NumericEmbedding,
+    SplineEmbedding,
 )
-from fcorr.nn.embeddings import CategoricalEmbedding, NumericEmbedding, SplineEmbedding
-from fcorr.nn.engine import runs_compiled
-from fcorr.nn.layers import ElementwiseLinear, FeedForward
 
 NumericEmbeddingName = Literal["spline", "paper"]
-
-
-@dataclass(frozen=True)
-class Watched:
-    """What the attention did with some features, S of them; without gradient.
-
-    ``columns_BSF`` is the attention that every feature pays to each of them, ``attended_BS`` the
-    attention's output at each.
-    """
-
-    columns_BSF: Tensor
-    attended_BS: Tensor
 
 
 class FCorrEncoderLayer(nn.Module):
@@ -54,7 +40,7 @@ class FCorrEncoderLayer(nn.Module):
         Number of element-wise linear layers in the stack, with GELU between them.
     residual : bool, default=False
         Add the layer's input to the attention's output.
-    attention : {"auto", "linear", "exact"}, default="auto"
+    attention : {"auto", "exact"}, default="auto"
         How the attention is computed, see :func:`fcorr.nn.attention.attend`.
     generator : torch.Generator, optional
         Source of the initial weights.
@@ -91,40 +77,30 @@ class FCorrEncoderLayer(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Let the features attend to each other, then transform each by itself."""
-        if self._runs_compiled(h):
-            return self._compiled(h, ())[0]
-        return self._finish(h, attend(self.attention_norm(h), self.attention))
-
-    def forward_watching(self, h: Tensor, watched: Sequence[int]) -> tuple[Tensor, "Watched"]:
-        """Run the layer, and return what its attention did with some features as well."""
-        if self._runs_compiled(h):
-            output, columns_BSF, attended_BS = self._compiled(h, tuple(watched))
-            return output, Watched(columns_BSF, attended_BS)
-        z_BF = self.attention_norm(h)
-        attended_BF, log_n_BF = attend_with_partition(z_BF)
-        with torch.no_grad():
-            own = list(watched)
-            y_BSF = (z_BF[:, own] - z_BF.mean(1, keepdim=True)).unsqueeze(2)
-            scores_BSF = y_BSF * (z_BF / math.sqrt(z_BF.shape[1])).unsqueeze(1)
-            columns_BSF = torch.exp(scores_BSF - log_n_BF.unsqueeze(1))
-        seen = Watched(columns_BSF, attended_BF.detach()[:, own])
-        return self._finish(h, attended_BF), seen
-
-    def _finish(self, h: Tensor, attended: Tensor) -> Tensor:
+        if self.runs_compiled(h):
+            return self.forward_with_columns(h, ())[0]
+        attended = attend(self.attention_norm(h), self.attention)
         if self.residual:
             attended = h + attended
         return attended + self.transform(self.stack_norm(attended))
 
-    def _runs_compiled(self, h: Tensor) -> bool:
+    def runs_compiled(self, h: Tensor) -> bool:
+        """Whether the compiled kernels run the layer."""
         return self.attention != "exact" and runs_compiled(h)
 
-    def _compiled(self, h: Tensor, watched: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
-        from fcorr.nn.kernels.functions import EncoderLayer
+    def forward_with_columns(
+        self, h: Tensor, features: Sequence[int]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Run the layer by the kernels, and keep some features' columns of its attention.
 
+        Returns the output, the attention that every feature pays to each of the S features,
+        ``(B, S, n_features)``, and the attention's output at each, ``(B, S)``; the last two without
+        gradient.
+        """
         modules = (self.attention_norm, self.stack_norm, *self.stack)
         parameters = [p for module in modules for p in (module.weight, module.bias)]
         eps = self.attention_norm.eps
-        return EncoderLayer.apply(h, watched, eps, self.residual, *parameters)
+        return CompiledEncoderLayer.apply(h, tuple(features), eps, self.residual, *parameters)
 
     def transform(self, x: Tensor) -> Tensor:
         """Apply the stack of element-wise linear layers."""
@@ -164,7 +140,7 @@ class FCorrTransformer(nn.Module):
         Dropout in the prediction head.
     learn_missing : bool, default=False
         Give each numeric feature one more number, its embedding where the value is NaN.
-    attention : {"auto", "linear", "exact"}, default="auto"
+    attention : {"auto", "exact"}, default="auto"
         How the attention is computed, see :func:`fcorr.nn.attention.attend`.
     generator : torch.Generator, optional
         Source of the initial weights; the same generator state gives the same model.
@@ -243,32 +219,18 @@ class FCorrTransformer(nn.Module):
 
     def embed_located(self, x_cat: Tensor, located: Tensor) -> Tensor:
         """Embed categories and numbers that went through :meth:`locate`: ``(B, F)``."""
-        numeric = self.numeric
-        spline = isinstance(numeric, SplineEmbedding)
-        if spline and runs_compiled(located) and not located.requires_grad:
-            return self._embed_compiled(x_cat, located)
-        known = located if self.missing is None else located.nan_to_num()
+        numeric, missing = self.numeric, self.missing
+        compiled = runs_compiled(located) and not located.requires_grad
+        if compiled and isinstance(numeric, SplineEmbedding):
+            none = located.new_full((located.shape[1],), torch.nan)
+            tables = self.categorical.table(), numeric.steps, none if missing is None else missing
+            rows = x_cat, self.categorical.offsets, located, numeric.starts
+            return CompiledEmbedding.apply(*tables, *rows)
+        known = located if missing is None else located.nan_to_num()
         e_num = numeric.at(known) if isinstance(numeric, SplineEmbedding) else numeric(known)
-        if self.missing is not None:
-            e_num = torch.where(located.isnan(), self.missing, e_num)
+        if missing is not None:
+            e_num = torch.where(located.isnan(), missing, e_num)
         return torch.cat([self.categorical(x_cat), e_num], dim=1)
-
-    def _embed_compiled(self, x_cat: Tensor, located: Tensor) -> Tensor:
-        from fcorr.nn.kernels.functions import Embedding
-
-        spline = cast(SplineEmbedding, self.numeric)
-        missing = self.missing
-        if missing is None:
-            missing = nn.Parameter(located.new_full((located.shape[1],), torch.nan), False)
-        return Embedding.apply(
-            self.categorical.table(),
-            spline.steps,
-            missing,
-            x_cat,
-            self.categorical.offsets,
-            located,
-            spline.starts,
-        )
 
     @torch.no_grad()
     def collapse(self, feature: int, value: float) -> None:
@@ -284,40 +246,33 @@ class FCorrTransformer(nn.Module):
         value : float
             The number.
         """
-        table, place = self._embedding_of(feature)
+        embedding, position = self._embedding_of(feature)
         # Not -0.0, which would become 0.0 where a zero is added to it, and elsewhere not.
-        table.collapse(place, value + 0.0)
+        embedding.constant(position).fill_(value + 0.0)
         self.hold_collapsed(feature)
 
     @torch.no_grad()
     def hold_collapsed(self, feature: int) -> None:
         """Undo what a training step did to the embedding of a collapsed feature."""
-        table, place = self._embedding_of(feature)
-        table.hold_collapsed(place)
-        if self.missing is not None and feature >= len(self.cat_cardinalities):
-            self.missing[place] = self.numeric.constant(place)
+        embedding, position = self._embedding_of(feature)
+        embedding.hold_collapsed(position)
+        if self.missing is not None and embedding is self.numeric:
+            self.missing[position] = embedding.constant(position)
 
     def _embedding_of(
         self, feature: int
     ) -> tuple[CategoricalEmbedding | NumericEmbedding | SplineEmbedding, int]:
-        """Return the embedding that a feature has a place in, and the place."""
+        """Return the embedding that a feature belongs to, and its position there."""
         n_categorical = len(self.cat_cardinalities)
         if feature < n_categorical:
             return self.categorical, feature
         return self.numeric, feature - n_categorical
 
-    def encode(self, e_BF: Tensor) -> Tensor:
-        """Run the encoder layers on embedded features: ``(B, F)``."""
-        for layer in self.layers:
-            e_BF = layer(e_BF)
-        return e_BF
-
-    def encode_watching(self, e_BF: Tensor, watched: Sequence[int]) -> tuple[Tensor, Watched]:
-        """Encode, and return what the first layer's attention did with some features as well."""
-        h_BF, seen = self.first_layer.forward_watching(e_BF, watched)
-        for layer in self.layers[1:]:
+    def encode(self, h_BF: Tensor, first: int = 0) -> Tensor:
+        """Run the encoder layers on embedded features, from layer ``first`` on: ``(B, F)``."""
+        for layer in self.layers[first:]:
             h_BF = layer(h_BF)
-        return h_BF, seen
+        return h_BF
 
     def decode(self, h_BF: Tensor) -> Tensor:
         """Map encoded features to outputs: ``(B, n_outputs)``."""

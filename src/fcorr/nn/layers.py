@@ -1,4 +1,8 @@
-"""Dropout that is fast on a CPU and draws from the caller's generator."""
+"""Layers in which features do not mix, the prediction head, and dropout.
+
+Every feature is one number: element-wise layers, look-up tables for categories and shape functions
+for numbers keep it so.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -6,14 +10,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
+from torch.nn.functional import gelu
 
-from fcorr.nn.engine import runs_compiled
-
-# ------------------------------ layers
-# The paper's layers: one weight and one bias per feature, so that no layer mixes features.
+from fcorr.nn.engine import drop_entries, locate_numbers, runs_compiled
 
 
 class ElementwiseLinear(nn.Module):
@@ -126,12 +130,267 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map the encoded features to the outputs."""
         for layer in self.hidden:
-            x = self.dropout(nn.functional.gelu(layer(x)))
+            x = self.dropout(gelu(layer(x)))
         return self.output(x)
 
 
-# ------------------------------ dropout
-# Dropout that is fast on a CPU and draws from the caller's generator.
+# --------------------------------------------------------------------------------------- embeddings
+
+
+def look_up(table: Tensor, rows: Tensor) -> Tensor:
+    """``table[rows]`` for a 1-D table, with a gradient that is fast and always the same.
+
+    On the CPU the gradient of indexing adds up with parallel atomics, in an order that changes from
+    run to run; that of ``torch.nn.functional.embedding`` has a fixed order, but is made for wide
+    rows and slow for single numbers. That of ``index_select`` is neither.
+    """
+    return table.index_select(0, rows.flatten()).view(rows.shape)
+
+
+class CategoricalEmbedding(nn.Module):
+    """``CatLinear ∘ GELU ∘ ElementwiseLinear ∘ OneHot`` (paper, §3.1), computed as a table.
+
+    The input is one-hot, so a feature's embedding takes one value per category::
+
+        e_i(c) = b2_i + Σ_j W2_j·GELU(b1_j) + W2_c·(GELU(W1_c + b1_c) − GELU(b1_c))
+
+    with j over the categories of feature i. The table of these Σ C_i numbers is made once per
+    call and looked up; no one-hot matrix is ever made. The parameters are the paper's.
+
+    **Shape**: ``(B, n_features)`` integer codes → ``(B, n_features)``.
+
+    Parameters
+    ----------
+    cardinalities : sequence of int
+        Number of categories of each feature; codes run from 0 to the cardinality less one. They
+        are not checked, for speed: a larger one reads the next feature's categories.
+    generator : torch.Generator, optional
+        Source of the initial weights.
+
+    Examples
+    --------
+    >>> embed = CategoricalEmbedding([2, 3])
+    >>> embed(torch.tensor([[0, 2], [1, 0]])).shape
+    torch.Size([2, 2])
+    """
+
+    offsets: Tensor
+
+    def __init__(
+        self, cardinalities: Sequence[int], *, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.cardinalities = tuple(int(c) for c in cardinalities)
+        self.elementwise = ElementwiseLinear(sum(self.cardinalities), generator=generator)
+        self.cat_linear = CatLinear(self.cardinalities, generator=generator)
+        offsets = torch.tensor([0, *self.cardinalities]).cumsum(0)
+        self.register_buffer("offsets", offsets, persistent=False)
+        self._start_centred()
+
+    @torch.no_grad()
+    def _start_centred(self) -> None:
+        """Let no feature stand out before it has learnt to: the mean over its categories is 0."""
+        total = self.cat_linear.sum_by_feature(self.table())
+        self.cat_linear.bias.sub_(total / torch.tensor(self.cardinalities).clamp(min=1))
+
+    def table(self) -> Tensor:
+        """Embed every category of every feature: ``(Σ C_i,)``."""
+        at_zero = gelu(self.elementwise.bias)
+        at_one = gelu(self.elementwise.weight + self.elementwise.bias)
+        weight = self.cat_linear.weight
+        constant = self.cat_linear.sum_by_feature(weight * at_zero) + self.cat_linear.bias
+        return constant[self.cat_linear.feature_of_category] + weight * (at_one - at_zero)
+
+    def categories(self, feature: int, table: Tensor | None = None) -> Tensor:
+        """Embed every category of one feature: ``(C_i,)``; from the table, where it is at hand."""
+        table = self.table() if table is None else table
+        return table[self.offsets[feature] : self.offsets[feature + 1]]
+
+    def constant(self, feature: int) -> Tensor:
+        """Return the number that a collapsed feature is embedded as, a view of the parameter."""
+        return self.cat_linear.bias[feature]
+
+    @torch.no_grad()
+    def hold_collapsed(self, feature: int) -> None:
+        """Let all categories of a feature embed alike, at the start and after a training step.
+
+        With weights of 0 the table gives ``bias + 0`` for each of them: the same bits, in any
+        precision and after any copy.
+        """
+        self.cat_linear.weight[self.offsets[feature] : self.offsets[feature + 1]] = 0
+
+    def forward(self, x_cat: Tensor) -> Tensor:
+        """Look the codes up in the table."""
+        return look_up(self.table(), x_cat + self.offsets[:-1])
+
+
+class NumericEmbedding(nn.Module):
+    """``ElementwiseLinear ∘ GELU ∘ ElementwiseLinear`` per number (paper, §3.1).
+
+    **Shape**: ``(B, n_features)`` → ``(B, n_features)``.
+    """
+
+    def __init__(self, n_features: int, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.first = ElementwiseLinear(n_features, generator=generator)
+        self.second = ElementwiseLinear(n_features, generator=generator)
+
+    def constant(self, feature: int) -> Tensor:
+        """Return the number that a collapsed feature is embedded as, a view of the parameter."""
+        return self.second.bias[feature]
+
+    @torch.no_grad()
+    def hold_collapsed(self, feature: int) -> None:
+        """Let all numbers of a feature embed alike, at the start and after a training step."""
+        self.second.weight[feature] = 0
+
+    def forward(self, x_num: Tensor) -> Tensor:
+        """Embed standardised numbers."""
+        return self.second(gelu(self.first(x_num)))
+
+
+class SplineEmbedding(nn.Module):
+    """A piecewise-linear shape function per number, constant beyond its outer knots.
+
+    NOTE[DIFF]: not in the paper, whose numeric embedding is monotone but for one bend. It still
+    gives one number per feature, so attention, CAR and every guarantee read the same.
+
+    The parameters are the value at the first knot and the steps from knot to knot. A gradient
+    at one value of x then moves the whole function to the right of it, and sparse regions learn
+    from their neighbours; with free values at the knots they would stay at their start.
+
+    **Shape**: ``(B, n_features)`` → ``(B, n_features)``.
+
+    Parameters
+    ----------
+    knots : sequence of 1-D tensors
+        Increasing knots of each feature, at least one.
+    scale : float, default=0.1
+        Standard deviation of the initial values.
+    generator : torch.Generator, optional
+        Source of the initial values.
+
+    Examples
+    --------
+    >>> embed = SplineEmbedding([torch.tensor([0.0, 1.0, 4.0])])
+    >>> _ = embed.steps.data.copy_(torch.tensor([1.0, 2.0, -3.0]))
+    >>> embed(torch.tensor([[-1.0], [0.5], [1.0], [2.5], [9.0]])).flatten().tolist()
+    [1.0, 2.0, 3.0, 1.5, 0.0]
+    """
+
+    knots: Tensor
+    slots: Tensor
+    starts: Tensor
+    used: Tensor
+
+    def __init__(
+        self,
+        knots: Sequence[Tensor],
+        *,
+        scale: float = 0.1,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        n_knots = torch.tensor([len(k) for k in knots], dtype=torch.long)
+        width = max(2, int(n_knots.max()) if len(knots) else 2)
+        padded = torch.full((len(knots), width), torch.inf)
+        for row, feature_knots in zip(padded, knots, strict=True):
+            row[: len(feature_knots)] = feature_knots
+        used = torch.arange(width) < n_knots.unsqueeze(1)
+        starts = n_knots.cumsum(0) - n_knots
+        slots = (starts.unsqueeze(1) + torch.arange(width)).where(used, torch.zeros(()).long())
+        self.register_buffer("knots", padded)
+        self.register_buffer("used", used, persistent=False)
+        self.register_buffer("slots", slots, persistent=False)
+        self.register_buffer("starts", torch.cat([starts, n_knots.sum()[None]]), persistent=False)
+        steps = torch.empty(int(n_knots.sum())).normal_(0, scale, generator=generator)
+        self.steps = nn.Parameter(steps)
+        self._start_centred(starts)
+
+    @torch.no_grad()
+    def _start_centred(self, starts: Tensor) -> None:
+        """Let the mean of each shape function over its knots be 0, as with the categories.
+
+        An offset of a few features among many zeros would fill LayerNorm's spread, and with few
+        features training can stay caught in it.
+        """
+        means = (self.table() * self.used).sum(1) / self.used.sum(1)
+        self.steps[starts] -= means
+
+    def constant(self, feature: int) -> Tensor:
+        """Return the number that a collapsed feature is embedded as, a view of the parameter."""
+        return self.steps[int(self.starts[feature])]
+
+    @torch.no_grad()
+    def hold_collapsed(self, feature: int) -> None:
+        """Let a feature have no step but the first, at the start and after a training step."""
+        self.steps[self.starts[feature] + 1 : self.starts[feature + 1]] = 0
+
+    def table(self) -> Tensor:
+        """Value of each shape function at its knots: ``(n_features, n_knots)``, padded."""
+        return (look_up(self.steps, self.slots) * self.used).cumsum(1)
+
+    def forward(self, x_num: Tensor) -> Tensor:
+        """Interpolate between the two knots around each number."""
+        return self.at(self.locate(x_num))
+
+    def locate(self, x_num: Tensor) -> Tensor:
+        """Find each number's position among its feature's knots: ``(B, n_features)``.
+
+        It is the number of the knot to the left of it plus the share of the way to the
+        next one, between the first knot, 0, and the last. It does not change in training, so rows
+        that are used again and again are located once. NaN stays NaN.
+        """
+        if runs_compiled(x_num) and not x_num.requires_grad:
+            return locate_numbers(x_num, self.knots[self.used], self.starts)
+        # The inner knots split the line into width - 1 segments; padding (inf) is never passed.
+        x_FB = x_num.T.contiguous()
+        segment_FB = torch.searchsorted(self.knots[:, 1:-1].contiguous(), x_FB, right=True)
+        left = self.knots.gather(1, segment_FB)
+        right = self.knots.gather(1, segment_FB + 1)
+        # On a segment that ends in padding the function is constant: (x - left) / inf = 0.
+        share = ((x_FB - left) / (right - left)).clamp(0, 1)
+        return (segment_FB + share).T
+
+    def at(self, position: Tensor) -> Tensor:
+        """Value of the shape functions at located numbers."""
+        n_features, width = self.knots.shape
+        segment = position.detach().long().clamp(0, width - 2)
+        share = position - segment
+        rows = segment + width * torch.arange(n_features, device=position.device)
+        table = self.table().flatten()
+        return torch.lerp(look_up(table, rows), look_up(table, rows + 1), share)
+
+
+def choose_knots(numbers: NDArray[np.float32], n_knots: int) -> list[torch.Tensor]:
+    """Choose the knots of each column: half by its rows, half by its distinct values.
+
+    Quantiles of the rows put the bends where the people are. A zero-inflated column, such as a
+    capital gain, has nearly all of them at zero; quantiles of the distinct values put bends where
+    its few positive values lie. NaN is left out. No column has more than ``n_knots``; one with
+    fewer distinct values has a knot at each.
+
+    Examples
+    --------
+    >>> choose_knots(np.array([[0.0], [1.0], [0.0], [5.0]], dtype=np.float32), n_knots=8)
+    [tensor([0., 1., 5.])]
+    """
+    return [torch.from_numpy(_column_knots(column, n_knots)) for column in numbers.T]
+
+
+def _column_knots(values: NDArray[np.float32], n_knots: int) -> NDArray[np.float32]:
+    values = values[~np.isnan(values)]
+    distinct = np.unique(values)
+    if len(distinct) <= n_knots:
+        return distinct
+    # With two or three knots there is nothing to share out: they span the values.
+    n_rows = n_knots // 2 if n_knots >= 4 else 0
+    by_row = np.quantile(values, np.linspace(0, 1, n_rows), method="inverted_cdf")
+    by_value = distinct[np.linspace(0, len(distinct) - 1, n_knots - n_rows).round().astype(int)]
+    return np.unique(np.concatenate([by_row, by_value])).astype(np.float32)
+
+
+# ------------------------------------------------------------------------------------------ dropout
 
 _generator: ContextVar[torch.Generator | None] = ContextVar("dropout generator", default=None)
 
@@ -152,7 +411,7 @@ def dropout_from(generator: torch.Generator) -> Iterator[None]:
 class Dropout(nn.Module):
     """Zero each entry with probability ``rate`` while training, and rescale the others.
 
-    One number is drawn per call, and each entry's fate is a hash of that number and of its place.
+    One number is drawn per call, and a hash of that number and of an entry's position decides.
     Torch draws one number per entry, which takes longer than the matrix product that follows it.
 
     **Shape**: any → the same.
@@ -188,17 +447,15 @@ class _Drop(torch.autograd.Function):
 def _drop(x: Tensor, seed: int, rate: float) -> Tensor:
     threshold, scale = round(rate * 2**32), 1 / (1 - rate)
     if runs_compiled(x):
-        from fcorr.nn.kernels.functions import drop_entries
-
         return drop_entries(x, seed, threshold, scale)
-    kept = hash_places(x.numel(), seed, device=x.device) >= threshold - 2**31
+    kept = hash_positions(x.numel(), seed, device=x.device) >= threshold - 2**31
     return torch.where(kept.view(x.shape), x * scale, 0)
 
 
-def hash_places(n: int, seed: int, *, device: torch.device | None = None) -> Tensor:
-    """Hash the places 0 … n − 1 to numbers spread evenly over the 32-bit integers.
+def hash_positions(n: int, seed: int, *, device: torch.device | None = None) -> Tensor:
+    """Hash the positions 0 … n − 1 to numbers spread evenly over the 32-bit integers.
 
-    Places are spaced by the golden ratio of 2³², moved by the seed and mixed by the last step of
+    Positions are spaced by the golden ratio of 2³², moved by the seed and mixed by the last step of
     MurmurHash3 (Austin Appleby, public domain). Torch has no unsigned arithmetic: a shift to the
     right repeats the sign, and the mask takes that away again.
     """

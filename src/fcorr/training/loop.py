@@ -98,29 +98,14 @@ def train(
     validation: Rows | None = None,
     progress: Progress,
 ) -> History:
-    """Train the objective's model in place.
+    """Train the objective's model in place on rows on its device; ``progress`` hears of epochs.
+
+    The row order and dropout come from ``generator``: the same state gives the same weights.
 
     With ``pace.patience`` the weights of the epoch with the smallest loss plus λ times CAR on the
     validation rows are restored, and training ends when that many epochs brought no smaller one.
     If the sensitive features are yet to be collapsed, they are then, and training goes on from
     those weights until it is so again.
-
-    Parameters
-    ----------
-    objective : Objective
-        The model and what to minimise.
-    rows : Rows
-        Training rows, on the model's device.
-    pace : Pace
-        Length and speed.
-    generator : torch.Generator
-        Source of the row order and of dropout: the same state gives the same weights.
-    workers : Workers
-        Threads to compute on.
-    validation : Rows, optional
-        Rows to measure after every epoch.
-    progress : Progress
-        Told of every epoch.
     """
     model = objective.model
     betas = (0.9, pace.beta2)
@@ -258,8 +243,6 @@ def _evaluate(objective: Objective, rows: Rows, workers: Workers) -> tuple[float
 
 def _parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """Set the weights of linear layers apart, which alone are to decay."""
-    if not weight_decay:
-        return [{"params": list(model.parameters()), "weight_decay": 0.0}]
     weights = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Linear)}
     decaying = [p for p in model.parameters() if id(p) in weights]
     others = [p for p in model.parameters() if id(p) not in weights]

@@ -111,25 +111,13 @@ class Rows:
 class Objective:
     """Computes ``L_perf + λ L_CAR`` of a batch, and keeps the two apart for the record.
 
-    Parameters
-    ----------
-    model : FCorrTransformer
-        The model that is trained.
-    loss : Loss
-        Performance loss per row.
-    exchanges : sequence of Exchange
-        What the sensitive features are exchanged for.
-    car : float, "paper" or None
-        λ; the paper's rule, settled on a first batch; or no CAR.
-    car_form : {"sensitive", "paper", "cda"}
-        Form of CAR, see :mod:`fcorr.nn.car`.
+    ``exchanges`` is what the sensitive features are exchanged for; ``car`` is λ, "paper" for its
+    rule, settled on a first batch, or ``None``; forms of CAR are explained in :mod:`fcorr.nn.car`.
+    ``collapsed`` says whether the sensitive features are embedded as one number each, and
+    ``car_ratio`` is ``L_perf / L_CAR`` before the first step, if the paper's rule asked for it.
 
-    Attributes
-    ----------
-    collapsed : bool
-        Whether the sensitive features are embedded as one number each.
-    car_ratio : float or None
-        ``L_perf / L_CAR`` before the first step, if the paper's rule asked for it.
+    Another network takes a subclass with its own :meth:`_outputs`; one that has CAR also
+    :meth:`_outputs_and_car`.
     """
 
     def __init__(
@@ -217,5 +205,4 @@ class Objective:
             return augmented_forward(model, e_BF, self.exchanges)
         if self.car_form == "cda":
             return model.decode(model.encode(e_BF)), car_flips(model, e_BF, self.exchanges)
-        h_BF, seen = model.encode_watching(e_BF, self.sensitive)
-        return model.decode(h_BF), car_sensitive(model, e_BF, seen, self.exchanges)
+        return car_sensitive(model, e_BF, self.exchanges)

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import TypeVar
 
 import torch
@@ -44,7 +45,8 @@ class Workers:
             return
         pending: deque[Future[Result]] = deque()
         for item in items:
-            pending.append(self._pool.submit(function, item))
+            # The thread that computes sees the caller's context: the engine that it chose.
+            pending.append(self._pool.submit(copy_context().run, function, item))
             if len(pending) == self._most_pending:
                 yield pending.popleft().result()
         while pending:

@@ -1,15 +1,68 @@
-"""Exponential and GELU that the compiler can vectorise.
+"""What kernels are made of: how they are compiled, and exponentials that run in lanes."""
 
-The C library's are called for one number at a time, which would take most of a kernel's time.
-"""
-
+import hashlib
 import math
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
 
+import numba
 import numpy as np
+from numba import njit
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx
 
-from fcorr.nn.kernels.compiling import compiled, compiled_in_order
+from fcorr._core import user_cache
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+@cache
+def cache_folder() -> Path:
+    """Return a folder for the machine code of this state of the sources.
+
+    Numba compiles a function again when its own file changed, but not when a function that it
+    calls did. A folder for each state of all the files leaves nothing out of date.
+    """
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    home = Path(chosen) if chosen else user_cache()
+    return home / f"kernels-{digest.hexdigest()[:12]}"
+
+
+def _compiler(*fast: str) -> Callable[[Kernel], Kernel]:
+    """Make a decorator that compiles, with some of the freedoms of fast arithmetic."""
+
+    def compile_kernel(function: Kernel) -> Kernel:
+        # A division by zero raises nothing: a check in every lane would undo the gain.
+        options: dict[str, Any] = {"fastmath": set(fast), "error_model": "numpy", "nogil": True}
+        config: Any = numba.config  # its names are made when it is imported
+        before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
+        try:
+            return njit(cache=True, **options)(function)
+        except RuntimeError:  # no folder can be written to
+            return njit(**options)(function)
+        finally:
+            config.CACHE_DIR = before
+
+    return compile_kernel
+
+
+# Sums may be reordered, so that they run in several lanes. Infinite and missing numbers keep their
+# meaning.
+compiled = _compiler("reassoc", "contract", "arcp", "nsz")
+# For functions in which the order of the operations is the point.
+compiled_in_order = _compiler("contract")
+# For functions that are never asked about NaN: a largest number is found in lanes then.
+compiled_without_nan = _compiler("nnan", "reassoc", "nsz")
+
+
+# The C library's exponential and error function are called for one number at a time, which would
+# take most of a kernel's time. The compiler can vectorise these.
 
 _LOG2_E = 1 / math.log(2)
 _LN2_HIGH = 0.693359375  # few enough bits that its small multiples are exact

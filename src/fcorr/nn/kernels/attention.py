@@ -1,12 +1,41 @@
-r"""Attention of one row of features, in double precision: values and gradients.
+r"""Attention between one-dimensional features in linear time, by a power series.
 
-The same series as :mod:`fcorr.nn.series`, and its bound. Double precision leaves rounding no part
-in the error, and a row is served whatever it holds: the few features that lie too far out for the
-series are set apart and summed one by one, as keys and as queries. With unit variance there are at
-most √p/5 of them, by Chebyshev's inequality, so a row costs O(p·(K + √p/5)) at the very worst.
+NOTE[DIFF]: the paper computes the p × p matrix; this gives the same output within a stated bound.
 
-Notation: y = z − z̄, s = y/√p, e_ij = exp(z_i y_j/√p), N_i = Σ_j e_ij, and P, Q the same sums with
-y_j and y_j² in them. μ = P/N is the attention output less z̄, and Q/N − μ² its slope by the query.
+With one number per feature the attention output is one smooth function per row, evaluated at the
+p features. Write z̄ for the row's mean, y = z − z̄ and s = y/√p. The softmax does not change when all
+keys are shifted by z̄, so with weights ω_j = exp(z̄ y_j/√p)
+
+    h_i = z̄ + P(s_i)/N(s_i),   N(s) = Σ_j ω_j e^{s y_j},   P = N'.
+
+The exponential is expanded, and the sum over keys moves into moments of the row:
+
+    N(s) = Σ_n s^n/n! · M_n,   M_n = Σ_j ω_j y_j^n.
+
+K moments cost O(p·K), and so do p evaluations: no p × p matrix and no exponential but the weights.
+The gradient is again a sum of exponentials, so again a series (:func:`attention_gradient`).
+
+Error bound
+-----------
+Let m = max|y| and X = m²/√p, so that |s_i y_j| ≤ X. By Lagrange's remainder the K-term series of
+e^x is off by at most e^x X^K/K! for x ≥ 0 and X^K/K! for x < 0, hence N by at most (N + Ω) X^K/K!
+with Ω = Σ ω_j. As the y_j sum to 0, Jensen gives N ≥ p, and Ω ≤ p·exp(|z̄| m/√p). So N is off by the
+relative amount
+
+    δ ≤ (1 + exp(|z̄| m/√p)) · X^K/K!,
+
+P by at most m N δ, h by at most 2 m δ/(1 − δ). :func:`terms_needed` inverts this. Double precision
+leaves rounding no part in the error.
+
+Features too far out for the series are set apart and summed one by one, as keys and as queries, so
+that a row is served whatever it holds. With unit variance there are at most √p/5 of them, by
+Chebyshev's inequality, so a row costs O(p·(K + √p/5)) at the very worst.
+
+The Chebyshev interpolation of P/N needs more terms (it converges geometrically, by the distance of
+the nearest zero of N; the series converges faster than any geometric one) and K·p exponentials.
+
+Notation in the code: e_ij = exp(z_i y_j/√p), N_i = Σ_j e_ij, and P, Q the same sums with y_j and
+y_j² in them. μ = P/N is the attention output less z̄, and Q/N − μ² its slope by the query.
 """
 
 import math
@@ -14,8 +43,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr.nn.kernels.arithmetic import exp
-from fcorr.nn.kernels.compiling import compiled, compiled_without_nan
+from fcorr.nn.kernels.arithmetic import compiled, compiled_without_nan, exp
 
 MAX_TERMS = 40
 _FEW_FEATURES = 16  # up to here p² exponentials cost less than a series
@@ -140,19 +168,7 @@ def polynomial(coefficient: Floats, n_terms: int, x: Floats, out: Floats) -> Non
 
 
 @compiled
-def partition(
-    z: Floats,
-    y: Floats,
-    z_mean: float,
-    root: float,
-    slopes: bool,
-    outlier: NDArray[np.int64],
-    work: Floats,
-    N: Floats,
-    P: Floats,
-    Q: Floats,
-    shift: Floats,
-) -> tuple[int, int]:
+def partition(z, y, z_mean, root, slopes, outlier, work, N, P, Q, shift):
     """Compute N, P and, with ``slopes``, Q of every feature, all three times e^{−shift}.
 
     Returns the number of features set apart (−1: plain softmax) and the number of terms. ``work``
@@ -180,18 +196,13 @@ def partition(
     moment = np.empty(MAX_TERMS + 4)
     coefficient = np.empty(MAX_TERMS)
     moments(weight, inner, n_terms + 2, power, moment)
-    for k in range(n_terms):
-        coefficient[k] = moment[k] * _FACTORIAL[k]
-    polynomial(coefficient, n_terms, s, N)
-    for k in range(n_terms):
-        coefficient[k] = moment[k + 1] * _FACTORIAL[k]
-    polynomial(coefficient, n_terms, s, P)
-    if slopes:
-        for k in range(n_terms):
-            coefficient[k] = moment[k + 2] * _FACTORIAL[k]
-        polynomial(coefficient, n_terms, s, Q)
+    for order, out in enumerate((N, P, Q)):
+        if order < 2 or slopes:
+            for k in range(n_terms):
+                coefficient[k] = moment[k + order] * _FACTORIAL[k]
+            polynomial(coefficient, n_terms, s, out)
     for k in range(n_apart):
-        _add_key(z, y[outlier[k]] / root, y[outlier[k]], slopes, N, P, Q)
+        _add_key(z, y[outlier[k]] / root, y[outlier[k]], N, P, Q)
     for k in range(n_apart):
         i = outlier[k]
         N[i], P[i], Q[i], _ = _query(z[i] / root, y)
@@ -199,20 +210,12 @@ def partition(
 
 
 @compiled
-def _add_key(
-    z: Floats, t: float, y_key: float, slopes: bool, N: Floats, P: Floats, Q: Floats
-) -> None:
-    if slopes:
-        for i in range(len(z)):
-            e = exp(z[i] * t)
-            N[i] += e
-            P[i] += e * y_key
-            Q[i] += e * y_key * y_key
-    else:
-        for i in range(len(z)):
-            e = exp(z[i] * t)
-            N[i] += e
-            P[i] += e * y_key
+def _add_key(z, t, y_key, N, P, Q):
+    for i in range(len(z)):
+        e = exp(z[i] * t)
+        N[i] += e
+        P[i] += e * y_key
+        Q[i] += e * y_key * y_key
 
 
 @compiled
@@ -237,22 +240,7 @@ def attention_column(z: Floats, t_key: float, N: Floats, shift: Floats, out: Flo
 
 
 @compiled
-def attention_gradient(
-    z: Floats,
-    y: Floats,
-    root: float,
-    n_apart: int,
-    n_terms: int,
-    outlier: NDArray[np.int64],
-    work: Floats,
-    N: Floats,
-    P: Floats,
-    Q: Floats,
-    shift: Floats,
-    g: Floats,
-    g_log: Floats,
-    dz: Floats,
-) -> None:
+def attention_gradient(z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shift, g, g_log, dz):
     """Compute ``dz``, the gradient by z of ``Σ_i (g_i h_i + g_log_i log N_i)``.
 
     As a key, feature j receives ``Σ_i e_ij (α_i + β_i y_j)`` with ``r = g/N``,
@@ -275,15 +263,16 @@ def attention_gradient(
             N[i] += g_log[i] / scale * z[i] / root
             dz[i] += g_log[i] * mu / root
     alpha, beta_, key = N, P, Q
+    for j in range(n):
+        key[j] = 0.0
     if n_apart < 0:
-        _keys_exact(z, y, root, shift, alpha, beta_, key)
+        for i in range(n):
+            _add_query(z[i] / root, y, shift[i], alpha[i], beta_[i], key)
     else:
         inner, weight, s, power = work[0][:n], work[1][:n], work[2][:n], work[3][:n]
-        for j in range(n):
-            key[j] = 0.0
         for k in range(n_apart):  # set-apart features as queries and as keys
             i = outlier[k]
-            _add_query(z[i] / root, y, alpha[i], beta_[i], key)
+            _add_query(z[i] / root, y, shift[i], alpha[i], beta_[i], key)
         for k in range(n_apart):
             j = outlier[k]
             key[j] = _key(z, y[j] / root, y[j], alpha, beta_)
@@ -311,35 +300,17 @@ def attention_gradient(
 
 
 @compiled
-def _add_query(t: float, y: Floats, alpha: float, beta: float, key: Floats) -> None:
+def _add_query(t, y, shift, alpha, beta, key):
     for j in range(len(y)):
-        key[j] += exp(t * y[j]) * (alpha + beta * y[j])
+        key[j] += exp(t * y[j] - shift) * (alpha + beta * y[j])
 
 
 @compiled
-def _key(z: Floats, t: float, y_key: float, alpha: Floats, beta: Floats) -> float:
+def _key(z, t, y_key, alpha, beta):
     total = 0.0
     for i in range(len(z)):
         total += exp(z[i] * t) * (alpha[i] + beta[i] * y_key)
     return total
-
-
-@compiled
-def _keys_exact(
-    z: Floats,
-    y: Floats,
-    root: float,
-    shift: Floats,
-    alpha: Floats,
-    beta: Floats,
-    key: Floats,
-) -> None:
-    for j in range(len(y)):
-        key[j] = 0.0
-    for i in range(len(z)):
-        t = z[i] / root
-        for j in range(len(y)):
-            key[j] += exp(t * y[j] - shift[i]) * (alpha[i] + beta[i] * y[j])
 
 
 @compiled
@@ -352,44 +323,3 @@ def center(z: Floats, y: Floats) -> float:
     for j in range(len(z)):
         y[j] = z[j] - mean
     return mean
-
-
-@compiled
-def attention_forward(z_BF, root, h_BF, log_n_BF):
-    """Compute the attention output of each row, and log N; ``(B, F)`` all."""
-    n = z_BF.shape[1]
-    z, y, N, P = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    unused, shift, work = np.empty(n), np.empty(n), make_work(n)
-    outlier = np.empty(n, dtype=np.int64)
-    for b in range(len(z_BF)):
-        for j in range(n):
-            z[j] = z_BF[b, j]
-        z_mean = center(z, y)
-        partition(z, y, z_mean, root, False, outlier, work, N, P, unused, shift)
-        for j in range(n):
-            h_BF[b, j] = z_mean + P[j] / N[j]
-        for j in range(n):
-            log_n_BF[b, j] = math.log(N[j]) + shift[j]
-
-
-@compiled
-def attention_backward(z_BF, root, grad_h_BF, grad_log_BF, dz_BF):
-    """Compute the gradient by z; ``grad_log_BF`` may have no columns."""
-    n = z_BF.shape[1]
-    z, y, N, P, Q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    shift, g, dz, work = np.empty(n), np.empty(n), np.empty(n), make_work(n)
-    g_log = np.empty(grad_log_BF.shape[1])
-    outlier = np.empty(n, dtype=np.int64)
-    for b in range(len(z_BF)):
-        for j in range(n):
-            z[j] = z_BF[b, j]
-            g[j] = grad_h_BF[b, j]
-        for j in range(len(g_log)):
-            g_log[j] = grad_log_BF[b, j]
-        z_mean = center(z, y)
-        n_apart, n_terms = partition(z, y, z_mean, root, True, outlier, work, N, P, Q, shift)
-        attention_gradient(
-            z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shift, g, g_log, dz
-        )
-        for j in range(n):
-            dz_BF[b, j] = dz[j]

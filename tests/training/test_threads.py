@@ -2,9 +2,10 @@ import threading
 
 import pytest
 import torch
-from fcorr.training.workers import start_workers
 
 from fcorr import FCorrClassifier
+from fcorr.nn.engine import runs_compiled, use_engine
+from fcorr.training.threads import start_workers
 
 
 @pytest.fixture
@@ -53,6 +54,13 @@ def test_threads_do_not_run_far_ahead(two_threads):
         assert list(results) == list(range(1, 100))
 
 
+@pytest.mark.parametrize("engine", ["plain", "compiled"])
+def test_threads_have_the_engine_of_their_caller(two_threads, engine):
+    with use_engine(engine), start_workers(10**7) as workers:
+        found = set(workers.map(lambda _: runs_compiled(torch.zeros(1)), range(10)))
+    assert found == {engine == "compiled"}
+
+
 def test_an_error_reaches_the_caller(two_threads):
     def fail(i):
         raise ZeroDivisionError(i)
@@ -60,9 +68,6 @@ def test_an_error_reaches_the_caller(two_threads):
     with pytest.raises(ZeroDivisionError), start_workers(10**7) as workers:
         list(workers.map(fail, range(3)))
     assert torch.get_num_threads() == 2
-
-
-def test_setting_comes_back_after_an_error(two_threads):
     with pytest.raises(KeyboardInterrupt), start_workers(100):
         raise KeyboardInterrupt
     assert torch.get_num_threads() == 2
@@ -72,9 +77,6 @@ def test_setting_comes_back_after_an_error(two_threads):
 def test_fit_leaves_the_setting_alone(two_threads, table, batch_size):
     FCorrClassifier(head=(4,), epochs=1, batch_size=batch_size).fit(*table)
     assert torch.get_num_threads() == 2
-
-
-def test_failed_fit_leaves_the_setting_alone(two_threads, table):
     with pytest.raises(ValueError, match="finite loss"):
         FCorrClassifier(head=(4,), learning_rate=1e30, epochs=2).fit(*table)
     assert torch.get_num_threads() == 2

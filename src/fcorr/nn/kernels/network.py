@@ -1,0 +1,508 @@
+"""The network, row by row: embedding, attention, encoder layer, CAR's columns, dropout.
+
+What torch calls: arrays in and out, with a kernel for the gradient where there is one. Rows are
+copied in loops: assigning to a slice checks for overlaps first, and takes longer.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fcorr.nn.kernels.arithmetic import compiled, expm1_32, gelu, gelu_slope
+from fcorr.nn.kernels.attention import (
+    attention_column,
+    attention_gradient,
+    center,
+    make_work,
+    partition,
+)
+
+Floats = NDArray[np.float64]
+
+# ---------------------------------------------------------------------------------- embedding
+
+
+@compiled
+def embed_forward(codes, offsets, positions, starts, table, steps, missing, out):
+    """Embed a batch, categorical features first, into ``out (B, C + M)``.
+
+    ``codes (B, C)`` are looked up in ``table``, where feature j's categories begin at
+    ``offsets[j]``. ``positions (B, M)`` are the numbers' positions among their features' knots: the
+    knot to the left plus the share of the way to the next one, or NaN, which is embedded as
+    ``missing (M,)``. ``steps`` leads from knot to knot; feature j's begin at ``starts[j]``.
+
+    Returns whether every code and position lies in its feature's range. Those that do not were
+    left out.
+    """
+    values = np.empty(len(steps) + 1, dtype=steps.dtype)
+    for j in range(len(starts) - 1):
+        total = 0.0
+        for k in range(starts[j], starts[j + 1]):
+            total += steps[k]
+            values[k] = total
+    values[starts[-1]] = 0.0  # read after the last knot, and of no weight
+    n_codes = codes.shape[1]
+    valid = True
+    for b in range(len(out)):
+        valid &= _look_up(codes[b], offsets, table, out[b, :n_codes])
+        valid &= _interpolate(positions[b], starts, values, missing, out[b, n_codes:])
+    return valid
+
+
+# No branches in these two, so that the compiler can look several numbers up at a time.
+
+
+@compiled
+def _look_up(codes, offsets, table, out):
+    n_wrong = 0
+    for j in range(len(codes)):
+        entry = offsets[j] + codes[j]
+        right = (entry >= offsets[j]) & (entry < offsets[j + 1])
+        n_wrong += not right
+        out[j] = table[entry if right else offsets[j]]
+    return n_wrong == 0
+
+
+@compiled
+def _interpolate(positions, starts, values, missing, out):
+    n_wrong = 0
+    for j in range(len(positions)):
+        position = positions[j]
+        known = position == position
+        position = position if known else np.float32(0.0)
+        knot = np.int64(position)
+        entry = starts[j] + knot
+        right = (position >= 0) & (entry < starts[j + 1])
+        n_wrong += not right
+        entry = entry if right else starts[j]
+        low = values[entry]
+        # A share of 0 at the last knot: what comes after it in the array has no weight.
+        value = low + (position - np.float32(knot)) * (values[entry + 1] - low)
+        out[j] = value if known else missing[j]
+    return n_wrong == 0
+
+
+@compiled
+def embed_backward(codes, offsets, positions, starts, grad, dtable, dsteps, dmissing):
+    """Add up the gradient by the tables, in the order of the rows: always the same."""
+    n_codes, n_numbers = codes.shape[1], positions.shape[1]
+    dvalues = np.zeros(len(dsteps) + 1)
+    dtable[:] = 0.0
+    dmissing[:] = 0.0
+    for b in range(len(grad)):
+        for j in range(n_codes):
+            dtable[offsets[j] + codes[b, j]] += grad[b, j]
+        for j in range(n_numbers):
+            g = grad[b, n_codes + j]
+            position = positions[b, j]
+            if position != position:
+                dmissing[j] += g
+                continue
+            knot = np.int64(position)
+            share = position - np.float32(knot)
+            dvalues[starts[j] + knot] += g * (1 - share)
+            dvalues[starts[j] + knot + 1] += g * share
+    for j in range(len(starts) - 1):  # a step moves all values to the right of it
+        total = 0.0
+        for k in range(starts[j + 1] - 1, starts[j] - 1, -1):
+            total += dvalues[k]
+            dsteps[k] = total
+
+
+_BLOCK = 256  # rows that are searched for at a time, side by side
+
+
+@compiled
+def locate(x, knots, starts, out):
+    """Find each number's position among its feature's knots, see :func:`embed_forward`."""
+    value = np.empty(_BLOCK, dtype=x.dtype)
+    low = np.empty(_BLOCK, dtype=np.int32)
+    position = np.empty(_BLOCK, dtype=x.dtype)
+    for begin in range(0, len(x), _BLOCK):
+        n = min(_BLOCK, len(x) - begin)
+        for j in range(x.shape[1]):
+            for i in range(n):
+                value[i] = x[begin + i, j]
+            _search(value[:n], knots[starts[j] : starts[j + 1]], low, position)
+            for i in range(n):
+                out[begin + i, j] = position[i]
+
+
+@compiled
+def _search(value, knots, low, position):
+    """Search by halves, all values in step with each other."""
+    last = len(knots) - 1
+    for i in range(len(value)):
+        low[i] = 0
+    size = last
+    while size > 1:  # knots[low] <= value < knots[low + size], or value lies outside them all
+        half = size // 2
+        for i in range(len(value)):
+            middle = low[i] + np.int32(half)
+            low[i] = middle if knots[middle] <= value[i] else low[i]
+        size -= half
+    for i in range(len(value)):
+        left = knots[low[i]]
+        right = knots[min(low[i] + 1, last)]
+        gap = right - left
+        # A single knot has no gap, and the function is constant. NaN stays NaN.
+        share = (value[i] - left) / (gap if gap > 0 else np.float32(np.inf))
+        share = np.float32(1.0) if share > 1 else share
+        position[i] = low[i] + (np.float32(0.0) if share < 0 else share)
+
+
+# --------------------------------------------------------------------------------- attention
+
+
+@compiled
+def attention_forward(z_BF, root, h_BF, log_n_BF):
+    """Compute the attention output of each row, and log N; ``(B, F)`` all."""
+    n = z_BF.shape[1]
+    z, y, N, P = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    unused, shift, work = np.empty(n), np.empty(n), make_work(n)
+    outlier = np.empty(n, dtype=np.int64)
+    for b in range(len(z_BF)):
+        for j in range(n):
+            z[j] = z_BF[b, j]
+        z_mean = center(z, y)
+        partition(z, y, z_mean, root, False, outlier, work, N, P, unused, shift)
+        for j in range(n):
+            h_BF[b, j] = z_mean + P[j] / N[j]
+        for j in range(n):
+            log_n_BF[b, j] = math.log(N[j]) + shift[j]
+
+
+@compiled
+def attention_backward(z_BF, root, grad_h_BF, grad_log_BF, dz_BF):
+    """Compute the gradient by z; ``grad_log_BF`` may have no columns."""
+    n = z_BF.shape[1]
+    z, y, N, P, Q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    shift, g, dz, work = np.empty(n), np.empty(n), np.empty(n), make_work(n)
+    g_log = np.empty(grad_log_BF.shape[1])
+    outlier = np.empty(n, dtype=np.int64)
+    for b in range(len(z_BF)):
+        for j in range(n):
+            z[j] = z_BF[b, j]
+            g[j] = grad_h_BF[b, j]
+        for j in range(len(g_log)):
+            g_log[j] = grad_log_BF[b, j]
+        z_mean = center(z, y)
+        n_apart, n_terms = partition(z, y, z_mean, root, True, outlier, work, N, P, Q, shift)
+        attention_gradient(
+            z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shift, g, g_log, dz
+        )
+        for j in range(n):
+            dz_BF[b, j] = dz[j]
+
+
+# ------------------------------------------------------------------------------ encoder layer
+# ``z = LN(h); a = attention(z); a + Stack(LN(a))``, row by row. Each row stays in the processor's
+# nearest cache from its input to its output, and nothing but the input is kept for the gradient:
+# it takes the same way once more.
+
+
+@compiled
+def normalize(x: Floats, eps: float, out: Floats) -> float:
+    """Subtract the mean and divide by the deviation; return one over the deviation."""
+    n = len(x)
+    total = 0.0
+    for j in range(n):
+        total += x[j]
+    mean = total / n
+    squares = 0.0
+    for j in range(n):
+        squares += (x[j] - mean) * (x[j] - mean)
+    scale = 1 / math.sqrt(squares / n + eps)
+    for j in range(n):
+        out[j] = (x[j] - mean) * scale
+    return scale
+
+
+@compiled
+def normalize_gradient(scale: float, normed: Floats, weight: Floats, g: Floats, dx: Floats) -> None:
+    """Add the gradient by x of ``Σ g · (normed · weight)`` to ``dx``."""
+    n = len(g)
+    total, product = 0.0, 0.0
+    for j in range(n):
+        gw = g[j] * weight[j]
+        total += gw
+        product += gw * normed[j]
+    total /= n
+    product /= n
+    for j in range(n):
+        dx[j] += scale * (g[j] * weight[j] - total - normed[j] * product)
+
+
+@compiled
+def affine(x: Floats, weight: Floats, bias: Floats, out: Floats) -> None:
+    """Compute ``weight · x + bias``."""
+    for j in range(len(x)):
+        out[j] = x[j] * weight[j] + bias[j]
+
+
+@compiled
+def activate(x: Floats, activated: bool, out: Floats) -> None:
+    """Apply GELU where a layer has one before it, else copy."""
+    if activated:
+        for j in range(len(x)):
+            out[j] = gelu(x[j])
+    else:
+        for j in range(len(x)):
+            out[j] = x[j]
+
+
+@compiled
+def add_affine_gradient(g: Floats, x: Floats, dweight: Floats, dbias: Floats) -> None:
+    """Add a row's gradient by weight and bias."""
+    for j in range(len(g)):
+        dweight[j] += g[j] * x[j]
+    for j in range(len(g)):
+        dbias[j] += g[j]
+
+
+@compiled
+def stack_gradient(g: Floats, weight: Floats, x: Floats, activated: bool) -> None:
+    """Turn the gradient by a layer's output into that by its input."""
+    if activated:
+        for j in range(len(g)):
+            g[j] *= weight[j] * gelu_slope(x[j])
+    else:
+        for j in range(len(g)):
+            g[j] *= weight[j]
+
+
+@compiled
+def encoder_forward(h, norms, stack, eps, residual, own, out, columns, attended):
+    """Compute the layer's output ``out (B, F)`` from its input ``h (B, F)``.
+
+    ``norms (4, F)`` are weight and bias of the first and of the second LayerNorm, and
+    ``stack (2 L, F)`` those of each element-wise linear layer. ``residual`` adds the input to the
+    attention's output. Of the features ``own (S,)``, ``columns (B, S, F)`` is the attention that
+    every feature pays to them, and ``attended (B, S)`` the attention's output at them.
+    """
+    n = h.shape[1]
+    root = math.sqrt(n)
+    x, normed, z, y = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    N, P, shift = np.empty(n), np.empty(n), np.empty(n)
+    u, v = np.empty(n), np.empty(n)
+    work = make_work(n)
+    outlier = np.empty(n, dtype=np.int64)
+    n_stack = len(stack) // 2
+    for b in range(len(h)):
+        for j in range(n):
+            x[j] = h[b, j]
+        normalize(x, eps, normed)
+        affine(normed, norms[0], norms[1], z)
+        z_mean = center(z, y)
+        partition(z, y, z_mean, root, False, outlier, work, N, P, u, shift)
+        for k in range(len(own)):
+            attention_column(z, y[own[k]] / root, N, shift, columns[b, k])
+            attended[b, k] = z_mean + P[own[k]] / N[own[k]]
+        if residual:
+            for j in range(n):
+                x[j] += z_mean + P[j] / N[j]
+        else:
+            for j in range(n):
+                x[j] = z_mean + P[j] / N[j]
+        normalize(x, eps, normed)
+        affine(normed, norms[2], norms[3], u)
+        for k in range(n_stack):
+            # Never in place: where two arrays may be one, the compiler does not vectorise.
+            activate(u, k > 0, v)
+            affine(v, stack[2 * k], stack[2 * k + 1], u)
+        for j in range(n):
+            out[b, j] = x[j] + u[j]
+
+
+@compiled
+def encoder_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
+    """Compute the gradient by the input, ``dh``, and by the parameters, ``dnorms`` and ``dstack``.
+
+    ``grad`` is the gradient by the output; shapes as in :func:`encoder_forward`.
+    """
+    n = h.shape[1]
+    root = math.sqrt(n)
+    x, normed, z, y = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    N, P, Q, shift = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    normed_2, g, da, dz, dx = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    work = make_work(n)
+    outlier = np.empty(n, dtype=np.int64)
+    no_log = np.empty(0)
+    n_stack = len(stack) // 2
+    inputs = np.empty((n_stack + 1, n))  # of each layer of the stack, before the GELU
+    active = np.empty((n_stack + 1, n))  # and after it; the first layer has none
+    dnorms[:] = 0.0
+    dstack[:] = 0.0
+    for b in range(len(h)):
+        for j in range(n):
+            x[j] = h[b, j]
+        scale = normalize(x, eps, normed)
+        affine(normed, norms[0], norms[1], z)
+        z_mean = center(z, y)
+        n_apart, n_terms = partition(z, y, z_mean, root, True, outlier, work, N, P, Q, shift)
+        if residual:
+            for j in range(n):
+                x[j] += z_mean + P[j] / N[j]
+        else:
+            for j in range(n):
+                x[j] = z_mean + P[j] / N[j]
+        scale_2 = normalize(x, eps, normed_2)
+        affine(normed_2, norms[2], norms[3], inputs[0])
+        for j in range(n):
+            da[j] = grad[b, j]
+            g[j] = grad[b, j]
+        for k in range(n_stack - 1):
+            activate(inputs[k], k > 0, active[k])
+            affine(active[k], stack[2 * k], stack[2 * k + 1], inputs[k + 1])
+        if n_stack:
+            activate(inputs[n_stack - 1], n_stack > 1, active[n_stack - 1])
+        for k in range(n_stack - 1, -1, -1):
+            add_affine_gradient(g, active[k], dstack[2 * k], dstack[2 * k + 1])
+            stack_gradient(g, stack[2 * k], inputs[k], k > 0)
+        add_affine_gradient(g, normed_2, dnorms[2], dnorms[3])
+        normalize_gradient(scale_2, normed_2, norms[2], g, da)
+        attention_gradient(
+            z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shift, da, no_log, dz
+        )
+        add_affine_gradient(dz, normed, dnorms[0], dnorms[1])
+        for j in range(n):
+            dx[j] = da[j] if residual else 0.0
+        normalize_gradient(scale, normed, norms[0], dz, dx)
+        for j in range(n):
+            dh[b, j] = dx[j]
+
+
+# ------------------------------------------------------------------------------ CAR's columns
+# CAR from columns of the attention matrix alone, see :func:`fcorr.nn.car.car_sensitive`. The
+# difference of two entries of the matrix is ``a_own · (e^{t δ} − 1)`` with δ the difference of the
+# two embeddings: it keeps its digits when the embeddings have all but met, where CAR leads them.
+
+
+@compiled
+def column_change(h, columns, attended, norm, eps, values, starts, own, loss, d_own, d_values):
+    """Compute the loss of each row and its gradient by the sensitive features' embeddings.
+
+    ``h (B, F)`` are the embeddings, ``norm (2, F)`` weight and bias of the first LayerNorm; of the
+    features ``own (S,)``, ``columns (B, S, F)`` and ``attended (B, S)`` come from
+    :func:`encoder_forward`. ``values (ΣC,)`` embed what they are exchanged for; feature k's begin
+    at ``starts[k]``. The gradients are by the embedding that a row has, ``d_own (B, S)``, and by
+    each value, ``d_values (B, ΣC)``.
+    """
+    n, n_own = h.shape[1], len(own)
+    root = math.sqrt(n)
+    x, normed, z, step = np.empty(n), np.empty(n), np.empty(n), np.empty(n_own)
+    t = np.empty(n, dtype=np.float32)
+    extra_sum = np.empty(n, dtype=np.float32)
+    shared = np.empty(n, dtype=np.float32)
+    a_own = np.empty((n_own, n), dtype=np.float32)
+    ga_own = np.empty((n_own, n), dtype=np.float32)
+    v = np.empty((len(values), n), dtype=np.float32)
+    for b in range(len(h)):
+        for j in range(n):
+            x[j] = h[b, j]
+        scale = normalize(x, eps, normed)
+        affine(normed, norm[0], norm[1], z)
+        for i in range(n):
+            t[i] = z[i] / root
+            extra_sum[i] = 1.0
+            shared[i] = 0.0
+        for k in range(n_own):
+            step[k] = scale * norm[0, own[k]]
+            for i in range(n):
+                a_own[k, i] = columns[b, k, i]
+            for c in range(starts[k], starts[k + 1]):
+                delta = np.float32((values[c] - x[own[k]]) * step[k])
+                relative_change(t, delta, a_own[k], v[c], extra_sum)
+        total = 0.0
+        for k in range(n_own):
+            for i in range(n):
+                a_own[k, i] /= extra_sum[i]
+                ga_own[k, i] = 0.0
+            share = np.float32(1 / (starts[k + 1] - starts[k]))
+            for c in range(starts[k], starts[k + 1]):
+                total += change_of_entry(a_own[k], v[c], share, ga_own[k], shared)
+        loss[b] = total
+        for k in range(n_own):
+            d_own[b, k] = key_gradient(ga_own[k], a_own[k], shared, t) * step[k]
+            share = np.float32(1 / (starts[k + 1] - starts[k]))
+            for c in range(starts[k], starts[k + 1]):
+                d_values[b, c] = extra_gradient(a_own[k], v[c], share, shared, t) * step[k]
+        # As a query, a sensitive feature moves every exponent of its own row of the matrix.
+        for k in range(n_own):
+            i = own[k]
+            through = -shared[i] * attended[b, k] / extra_sum[i]
+            for m in range(n_own):
+                through += z[own[m]] * ga_own[m, i]
+                for c in range(starts[m], starts[m + 1]):
+                    a = a_own[m, i] * (1 + v[c, i])
+                    g = 2 / (starts[m + 1] - starts[m]) * a_own[m, i] * v[c, i]
+                    extra = z[own[m]] + (values[c] - x[own[m]]) * step[m]
+                    through += extra * a * (g - shared[i])
+            d_own[b, k] += through / root * scale * norm[0, own[k]]
+
+
+@compiled
+def relative_change(t, delta, w_own, v, extra_sum):
+    """Compute ``e^{t δ} − 1``, and add the extra key's weight to what the softmax divides by."""
+    for i in range(len(t)):
+        v[i] = expm1_32(t[i] * delta)
+    for i in range(len(t)):
+        extra_sum[i] += w_own[i] * (np.float32(1.0) + v[i])
+
+
+@compiled
+def change_of_entry(a_own, v, share, ga_own, shared):
+    """Return a category's part of the loss; add its derivatives, each times its entry.
+
+    With g = 2/C · (a_c − a_own): ``ga_own`` adds −g a_own, and ``shared`` adds g (a_c − a_own),
+    the sum over both entries.
+    """
+    total = np.float32(0.0)
+    for i in range(len(v)):
+        change = a_own[i] * v[i]
+        total += change * change
+    for i in range(len(v)):
+        change = a_own[i] * v[i]
+        g = np.float32(2.0) * share * change
+        ga_own[i] -= g * a_own[i]
+        shared[i] += g * change
+    return total * share
+
+
+@compiled
+def key_gradient(ga_own, a_own, shared, t):
+    """Return the gradient by the sensitive feature's own normed embedding, as a key."""
+    total = np.float32(0.0)
+    for i in range(len(t)):
+        total += (ga_own[i] - a_own[i] * shared[i]) * t[i]
+    return total
+
+
+@compiled
+def extra_gradient(a_own, v, share, shared, t):
+    """Return the gradient by one category's normed embedding, as a key."""
+    total = np.float32(0.0)
+    for i in range(len(t)):
+        change = a_own[i] * v[i]
+        entry = a_own[i] + change
+        total += entry * (np.float32(2.0) * share * change - shared[i]) * t[i]
+    return total
+
+
+# ------------------------------------------------------------------------------------ dropout
+
+
+@compiled
+def drop(x, seed, threshold, scale, out):
+    """Zero the entries whose hash is below the threshold and scale the others; arrays are flat.
+
+    The hash is that of :func:`fcorr.nn.layers.hash_positions`.
+    """
+    for i in range(len(x)):
+        # Each step is cut back to 32 bits: numba would go on with 64.
+        k = np.uint32(np.uint32(i) * np.uint32(0x9E3779B9) + np.uint32(seed))
+        k = np.uint32((k ^ (k >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+        k = np.uint32((k ^ (k >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+        k = np.uint32(k ^ (k >> np.uint32(16)))
+        out[i] = x[i] * scale if k >= np.uint32(threshold) else np.float32(0.0)
