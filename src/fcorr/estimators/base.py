@@ -5,6 +5,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -17,12 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fcorr._core import InvalidInputError, RandomState, draw_seed, show_progress
+from fcorr.certify import Certificate, Link, certify_model, is_exact, largest_change, list_flips
 from fcorr.data.encode import EncodedTable, compare, encode, read_exposure
 from fcorr.data.infer import Bins, MinCategoryRows, infer_schema
 from fcorr.data.schema import Kinds, Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
 from fcorr.data.targets import Outcomes, column_name, read_outcomes
-from fcorr.estimators.invariance import Invariance, Portfolio, number_grid
+from fcorr.estimators.invariance import Invariance, Portfolio, feature_values, number_grid
 from fcorr.estimators.matrix import FeatureMatrix
 from fcorr.estimators.options import (
     Advanced,
@@ -37,7 +39,7 @@ from fcorr.nn.engine import prepare_engine, resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.knots import choose_knots
 from fcorr.training.loop import History, Pace, train
-from fcorr.training.objective import CarWeight, LinkName, Loss, Objective, Rows
+from fcorr.training.objective import CarWeight, Loss, Objective, Rows
 from fcorr.training.threads import locate_rows, map_rows, start_workers
 
 Columns = str | int | Sequence[str | int] | None
@@ -143,12 +145,8 @@ class BaseFCorr(BaseEstimator, ABC):
         """Learn what maps balanced outputs to decisions, where there are decisions."""
 
     @abstractmethod
-    def _link_name(self) -> LinkName:
-        """Return the function that makes predictions of outputs."""
-
-    @abstractmethod
-    def _to_predictions(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn balanced outputs into predictions per unit of exposure, a column for each."""
+    def _link(self) -> Link:
+        """Return what makes predictions, per unit of exposure, of balanced outputs."""
 
     @abstractmethod
     def _target_state(self) -> dict[str, Any]:
@@ -509,7 +507,7 @@ class BaseFCorr(BaseEstimator, ABC):
         """Return what maps codes and numbers to outputs."""
         if self.portfolio_ is None:
             return self.model_
-        return partial(self.portfolio_.outputs, self.model_, self._link_name())
+        return partial(self.portfolio_.outputs, self.model_, self._link().name)
 
     def _map(
         self,
@@ -596,6 +594,76 @@ class BaseFCorr(BaseEstimator, ABC):
         first = [i for i in self.schema_.sensitive_positions if i < len(names)]
         order = [*first, *(i for i in range(len(names)) if i not in first)]
         return FeatureMatrix(tuple(names[i] for i in order), values[np.ix_(order, order)])
+
+    # What is certain
+
+    def certificate(
+        self,
+        X: Any = None,
+        *,
+        epsilon: float | None = None,
+        alpha: float | None = None,
+        confidence: float = 0.95,
+    ) -> Certificate:
+        """State what is certain about flips of the sensitive columns.
+
+        A model with ``invariance="adapt"`` or ``"marginal"`` is exact: no flip changes any
+        prediction, proven from its structure and weights. Any other model is not, and the
+        certificate has the largest change that a search over all inputs found, a lower bound of
+        the worst case; and, given rows, a statement about the population that they are drawn from.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features), optional
+            An independent sample of the population, which had no part in training. Each row is
+            scored for all its flips.
+        epsilon, alpha : float, optional
+            One of them, for a statement "with ``confidence`` at most a share ``alpha`` of the
+            population would see a change above ``epsilon``"; the other is computed. By default
+            ``alpha`` is 0.01. Changes are of the predictions per unit of exposure.
+        confidence : float, default=0.95
+            Confidence of that statement.
+
+        Returns
+        -------
+        Certificate
+            ``exact``, ``search``, ``population``, and what they rest on; ``print`` it.
+        """
+        check_is_fitted(self, "model_")
+        model, schema = self.model_, self.schema_
+        positions, names = schema.sensitive_positions, schema.sensitive_features
+        if not positions:
+            raise InvalidInputError(
+                "A certificate is about flips of sensitive columns, and this model was fitted "
+                "without any. Fit it with sensitive=..., or leave the certificate out."
+            )
+        state = partial(
+            certify_model,
+            model,
+            positions,
+            names,
+            averaged=self.portfolio_ is not None,
+            epsilon=epsilon,
+            alpha=alpha,
+            confidence=confidence,
+        )
+        if self.portfolio_ is not None or is_exact(model, positions):
+            if X is None:
+                return state()
+            n_rows = self._read_known_table(X, read_sensitive=False).n_rows
+            return state(changes=dict.fromkeys(names, np.zeros(n_rows)))
+        link = replace(self._link(), shift=tuple(self.balance_.tolist()))
+        values = feature_values(model, schema)
+        changes = None
+        if X is not None:
+            encoded = self._encode(self._read_known_table(X, read_sensitive=True))
+            changes = {
+                name: torch.cat(
+                    [*self._map(encoded, partial(largest_change, model, exchange, link))]
+                ).cpu()
+                for name, exchange in list_flips(model, positions, names, values).items()
+            }
+        return state(link=link, values=values, changes=changes)
 
     # Model files
 
