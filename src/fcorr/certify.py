@@ -5,7 +5,7 @@ Three statements, from the strongest to the weakest:
 - *Exactness*, read off the weights alone (:func:`is_exact`): no flip changes any prediction.
 - *The population*, from a sample of rows (:mod:`fcorr.metrics.population`): with a stated
   confidence at most a stated share of people would see a change above a stated size.
-- *The largest change that a search found* (:func:`search_rows`): a flip of some input does change
+- *The largest change that a search found* (:func:`search_change`): a flip of some input does change
   a prediction by so much. The worst case may be larger.
 
 An upper bound over all inputs is not among them. LayerNorm divides by the spread of a row, which
@@ -15,7 +15,7 @@ exact is hardly ever less than the range of its outputs.
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from torch import Tensor
 from fcorr._core import InvalidInputError, html_table, to_plain
 from fcorr.metrics.population import PopulationBound, population_bound
 from fcorr.nn.car import Exchange
-from fcorr.nn.embeddings import NumericEmbedding, SplineEmbedding
+from fcorr.nn.embeddings import NumericEmbedding
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.objective import LinkName
 
@@ -40,10 +40,9 @@ MAX_FLIPS = 4_096
 
 _MOST_NUMBERS = 32  # that a continuous feature is flipped to
 _MOST_STARTS = 128  # rows that a search starts from
-_MOST_STEPS = 40  # values that it exchanges in each
-_N_TRIED = 8  # exchanges that are tried at each step, those that promise most
+_N_STEPS = 500  # exchanges of one value that it tries in each
 _N_FOUND = 16  # rows that it ends with
-_MOST_NUMBERS_AT_ONCE = 2**22  # in memory, where there are many features or values
+_MOST_NUMBERS_AT_ONCE = 2**24  # in memory, where there are many features
 
 _SCOPE = (
     "This is about flips of the sensitive columns, all other columns left as they are. It is no "
@@ -111,20 +110,17 @@ def _is_one_number(model: FCorrTransformer, j: int) -> bool:
     What is added to the constant is then a zero of either sign. That keeps all its bits but for
     one case: −0.0 + 0.0 is 0.0.
     """
-    constant = model.numeric.constant(j)
-    one = _later_weights_are_zero(model.numeric, j)
+    numeric, constant = model.numeric, model.numeric.constant(j)
+    if isinstance(numeric, NumericEmbedding):
+        one = bool(numeric.second.weight[j] == 0)
+    else:
+        steps = numeric.steps[numeric.starts[j] + 1 : numeric.starts[j + 1]]
+        # A number beyond the last knot takes a share of 0 of what is stored next, 0 if finite.
+        one = bool((steps == 0).all() and numeric.steps.isfinite().all())
     one &= not (bool(constant == 0) and bool(constant.signbit()))
     if model.missing is None:
         return one and bool(constant.isfinite())
     return one and _same_bits(torch.stack([constant, model.missing[j]]))
-
-
-def _later_weights_are_zero(numeric: NumericEmbedding | SplineEmbedding, j: int) -> bool:
-    if isinstance(numeric, NumericEmbedding):
-        return bool(numeric.second.weight[j] == 0)
-    steps = numeric.steps[numeric.starts[j] + 1 : numeric.starts[j + 1]]
-    # A number beyond the last knot takes a share of 0 of what is stored next: it must be finite.
-    return bool((steps == 0).all() and numeric.steps.isfinite().all())
 
 
 def _same_bits(embeddings: Tensor) -> bool:
@@ -139,14 +135,8 @@ def _same_bits(embeddings: Tensor) -> bool:
 class Link:
     """How predictions come from a model's outputs: ``scale · function(outputs + shift)``.
 
-    Attributes
-    ----------
-    name : {"identity", "sigmoid", "softmax", "exp"}
-        The function. ``"softmax"`` is for several outputs, the others for one.
-    shift : sequence of float, default=(0.0,)
-        Constant added to each output, or one for all.
-    scale : float, default=1.0
-        Unit of the prediction; 1 for probabilities.
+    ``shift`` has a constant for each output, or one for all. Constants that are added to the
+    prediction are left out: this is about changes.
     """
 
     name: LinkName
@@ -154,7 +144,7 @@ class Link:
     scale: float = 1.0
 
     def __call__(self, outputs_BO: Tensor) -> Tensor:
-        """Compute predictions, in float64 and with a gradient; constants may be left out."""
+        """Compute predictions in float64."""
         shifted_BO = outputs_BO.double() + torch.tensor(self.shift).to(outputs_BO.device).double()
         if self.name == "softmax":
             return torch.softmax(shifted_BO, dim=1)
@@ -170,22 +160,12 @@ def list_flips(
     names: Sequence[str],
     values: Sequence[Tensor],
 ) -> dict[str, Exchange]:
-    """List the flips that are tried: of each sensitive feature by name, and all together.
+    """List the flips that are tried: of each sensitive feature by its name, and all together.
 
-    Categories are all tried; of numbers at most 32, among them those with the smallest and the
-    largest embedding. All together are every combination of these or, where they are more than
-    :data:`MAX_FLIPS`, so many of them, drawn at random and always the same.
-
-    Parameters
-    ----------
-    model : FCorrTransformer
-        The model.
-    sensitive : sequence of int
-        Positions of the sensitive features.
-    names : sequence of str
-        Their names.
-    values : sequence of Tensor
-        Values of each feature of the model, sensitive or not: codes of categories, numbers.
+    ``values`` are those of each feature of the model, sensitive or not. Categories are all tried;
+    of numbers at most 32, among them those with the smallest and the largest embedding. All
+    together are every combination of these or, where they are more than :data:`MAX_FLIPS`, so many
+    of them, drawn at random and always the same.
     """
     chosen = []
     for position in sensitive:
@@ -241,74 +221,61 @@ def _spread(
 
 
 @torch.no_grad()
-def search_rows(
+def search_change(
+    model: FCorrTransformer, flips: Mapping[str, Exchange], link: Link, values: Sequence[Tensor]
+) -> dict[str, float]:
+    """Search all inputs for the largest change that each of the flips makes.
+
+    What is found is a lower bound of the worst case: it does occur, in the arithmetic that the
+    model (on the CPU, in evaluation mode) predicts with. All together are flipped in the rows that
+    were found for each by itself.
+    """
+    rows = {
+        name: _search_rows(model, exchange.features[0], link, values)
+        for name, exchange in flips.items()
+        if name != ALL_TOGETHER
+    }
+    rows[ALL_TOGETHER] = torch.cat([*rows.values()])
+    found = {
+        name: float(_spread(model, link, each.features, each.embed(model), rows[name]).max())
+        for name, each in flips.items()
+    }
+    return found | {ALL_TOGETHER: max(found.values())}
+
+
+def _search_rows(
     model: FCorrTransformer, feature: int, link: Link, values: Sequence[Tensor]
 ) -> Tensor:
-    """Search all inputs for rows whose prediction changes most if one feature's value does.
+    """Find rows, embedded, whose prediction changes most between a feature's extreme embeddings.
 
-    The search starts from random rows, and from rows whose features are nearly equal, where
-    LayerNorm divides by little. From there the gradient by the embeddings says which exchange of
-    one other feature's value promises most, for categories and numbers alike; the best few are
-    tried, and the best is taken. The random rows are always the same.
-
-    Parameters
-    ----------
-    model : FCorrTransformer
-        The model, on the CPU and in evaluation mode.
-    feature : int
-        Position of the feature that is flipped.
-    link : Link
-        How predictions come from outputs.
-    values : sequence of Tensor
-        Values of each feature of the model to search through: codes of categories, numbers.
-
-    Returns
-    -------
-    Tensor
-        Up to 16 rows, embedded: ``(B, F)``.
+    They start with embeddings about one level, from nearly equal ones to quite different ones:
+    where they are nearly equal LayerNorm divides by little, and a flip changes most. From there one
+    value after the other is exchanged at random, and kept where it helps.
     """
-    n_values_F = torch.tensor([len(v) for v in values])
-    places_CF = torch.arange(int(n_values_F.max()))[:, None].clamp(max=n_values_F - 1)
-    values_CF = torch.stack([v[place_C] for v, place_C in zip(values, places_CF.T, strict=True)], 1)
-    embedded_CF = _exchange(model, range(len(values)), values_CF).embed(model).double()
-    ends_21 = torch.stack([embedded_CF[:, [feature]].amin(0), embedded_CF[:, [feature]].amax(0)])
+    n_values, n_features = max(map(len, values)), len(values)
+    columns = [v[torch.arange(n_values).clamp(max=len(v) - 1)] for v in values]
+    e_CF = _exchange(model, range(n_features), torch.stack(columns, 1)).embed(model).double()
+    ends_21 = torch.stack([e_CF[:, [feature]].amin(0), e_CF[:, [feature]].amax(0)])
     # In double precision: of nearly equal predictions single precision would see rounding alone.
     change = partial(_spread, copy.deepcopy(model).double(), link, [feature], ends_21)
-    e_BF = embedded_CF.gather(0, _starts(embedded_CF, n_values_F))
-    best_B, every_row = change(e_BF), torch.arange(len(e_BF))
-    for _ in range(_MOST_STEPS):
-        with torch.enable_grad():
-            e_BF.requires_grad_()
-            (gradient_BF,) = torch.autograd.grad(change(e_BF).sum(), e_BF)
-        e_BF = e_BF.detach()
-        gain_BCF = gradient_BF[:, None] * (embedded_CF - e_BF[:, None])
-        gain_BCF[:, :, feature] = -torch.inf
-        tried = []
-        for place_B in gain_BCF.flatten(1).topk(min(_N_TRIED, gain_BCF[0].numel())).indices.T:
-            tried.append(e_BF.clone())
-            tried[-1][every_row, place_B % len(values)] = embedded_CF.flatten()[place_B]
-        largest_B, which_B = torch.stack([change(tried_BF) for tried_BF in tried]).max(0)
-        better_B = largest_B > best_B
-        if not better_B.any():
-            break
-        chosen_BF = torch.stack(tried)[which_B, every_row]
-        e_BF = torch.where(better_B[:, None], chosen_BF, e_BF)
-        best_B = torch.maximum(best_B, largest_B)
-    return e_BF[best_B.topk(min(_N_FOUND, len(best_B))).indices].to(model.head_norm.weight.dtype)
-
-
-def _starts(embedded_CF: Tensor, n_values_F: Tensor) -> Tensor:
-    """Places among their features' values of random rows, and of rows that embed nearly equal."""
-    n_values, n_features = embedded_CF.shape
-    affordable = _MOST_NUMBERS_AT_ONCE // (n_features * max(n_features, n_values))
-    n_rows = min(_MOST_STARTS, max(_N_FOUND, affordable)) // 2
-    random = partial(torch.rand, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    places = [*(random(n_rows, n_features) * n_values_F).long()]
-    low, high = embedded_CF.min(), embedded_CF.max()
-    for level, spread in zip(random(n_rows), random(n_rows) ** 3, strict=True):
-        wanted_CF = level + spread * (random(n_values, n_features) - 0.5)
-        places.append((embedded_CF - low - (high - low) * wanted_CF).abs().argmin(0))
-    return torch.stack(places)
+    generator = torch.Generator().manual_seed(0)
+    random = partial(torch.rand, generator=generator, dtype=torch.float64)
+    draw = partial(torch.randint, generator=generator)
+    n_rows = min(_MOST_STARTS, max(_N_FOUND, _MOST_NUMBERS_AT_ONCE // n_features**2))
+    starts = []
+    for level in e_CF.flatten()[draw(n_values * n_features, (n_rows,))]:
+        noise_CF = random(1) ** 3 * (random(n_values, n_features) - 0.5)
+        starts.append((e_CF - level - noise_CF * (e_CF.max() - e_CF.min())).abs().argmin(0))
+    e_BF = e_CF.gather(0, torch.stack(starts))
+    best_B, rows = change(e_BF), torch.arange(n_rows)
+    for _ in range(_N_STEPS):
+        place_B = draw(n_features, (n_rows,))
+        tried_BF = e_BF.clone()
+        tried_BF[rows, place_B] = e_CF[draw(n_values, (n_rows,)), place_B]
+        change_B = change(tried_BF)
+        e_BF = torch.where((change_B > best_B)[:, None], tried_BF, e_BF)
+        best_B = torch.maximum(best_B, change_B)
+    return e_BF[best_B.topk(_N_FOUND).indices].to(model.head_norm.weight.dtype)
 
 
 # ------------------------------------------------------------------------------ certificate
@@ -325,8 +292,8 @@ class FlipStatement:
     exact : bool
         Whether no flip can change any prediction, not by one bit.
     search : float
-        The largest change of a prediction that a search found; 0 if exact. A lower bound of the
-        worst case.
+        The largest change of a prediction that a search, or the sample, showed: a lower bound of
+        the worst case. 0 if exact.
     population : PopulationBound or None
         The statement about the population, where a sample was given.
     """
@@ -382,43 +349,43 @@ class Certificate:
                 "The largest change of a prediction that a search over all inputs found; the worst "
                 "case may be larger:"
             )
-            lines += [f"- {flip.name}: {_size(flip)}" for flip in self._shown]
+            lines += [f"- {name}: {change}" for name, change, _ in self._rows]
             if self.population is None:
                 lines.append("No rows were given: nothing is said about the population.")
             else:
                 lines.append("For the population, judged by a sample:")
-                lines += [f"- {flip.name}: {flip.population}" for flip in self._shown]
+                lines += [f"- {name}: {population}" for name, _, population in self._rows]
         lines.append("This rests on:")
         lines += [f"- {assumption}" for assumption in self.assumptions]
         lines.append(_SCOPE)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = [(flip.name, _size(flip), flip.population or "–") for flip in self._shown]
         header = ("flip of", "largest change that a search found", "population")
-        return html_table(self._verdict, header, rows, " ".join([*self.assumptions, _SCOPE]))
+        return html_table(self._verdict, header, self._rows, " ".join([*self.assumptions, _SCOPE]))
 
     @property
-    def _shown(self) -> tuple[FlipStatement, ...]:
-        return self.features if len(self.features) == 1 else (*self.features, self.joint)
+    def _rows(self) -> list[tuple[str, str, str]]:
+        return [
+            (
+                flip.name,
+                "none, not by one bit" if flip.exact else f"{flip.search:.3g}",
+                "–" if flip.population is None else str(flip.population),
+            )
+            for flip in dict.fromkeys((*self.features, self.joint))
+        ]
 
     @property
     def _verdict(self) -> str:
+        if not self.exact:
+            return "Not exact: a flip of the sensitive columns can change a prediction."
+        reason = "every value of the sensitive columns is embedded as the same number, bit for bit"
         if self.averaged:
-            return (
-                "Exact: the sensitive columns are not read; predictions are averages over a fixed "
-                "list of values. No flip changes any prediction, for any input."
+            reason = (
+                "the sensitive columns are not read; predictions are averages over a fixed list "
+                "of values"
             )
-        if self.exact:
-            return (
-                "Exact: every value of the sensitive columns is embedded as the same number, bit "
-                "for bit. No flip changes any prediction, for any input."
-            )
-        return "Not exact: a flip of the sensitive columns can change a prediction."
-
-
-def _size(flip: FlipStatement) -> str:
-    return "none, not by one bit" if flip.exact else f"{flip.search:.3g}"
+        return f"Exact: {reason}. No flip changes any prediction, for any input."
 
 
 def certify_model(
@@ -440,48 +407,27 @@ def certify_model(
     ----------
     model : FCorrTransformer
         The model.
-    sensitive : sequence of int
-        Positions of the sensitive features; numeric ones follow the categorical ones.
-    names : sequence of str
-        Their names.
-    link : Link, optional
-        How predictions come from outputs; not needed for an exact model.
-    values : sequence of Tensor, optional
-        Values of each feature that a search goes through: codes of categories, numbers. Not needed
-        for an exact model either.
+    sensitive, names : sequences of int and of str
+        Positions of the sensitive features, numeric ones behind the categorical ones; their names.
+    link, values : Link and sequence of Tensor, optional
+        How predictions come from outputs; and values of each feature of the model, codes of
+        categories or numbers, to search through. An exact model needs neither.
     averaged : bool, default=False
         Whether predictions are averages over a fixed list of values of the sensitive features, so
         that the columns are not read. No flip can change anything then, whatever the weights are.
     changes : mapping of str to array-like of shape (n_rows,), optional
-        For a sample of the population, the largest change of each row's prediction over the flips
-        of :func:`list_flips`, by their names.
-    confidence : float, default=0.95
-        Confidence of each statement about the population.
-    alpha, epsilon : float, optional
-        Share or change that it is about, one of them; see
-        :func:`fcorr.metrics.population.population_bound`. By default a share of 1 %. An epsilon of
-        0 stands for any change at all.
-
-    Returns
-    -------
-    Certificate
-        The statements.
+        For a sample of the population, the :func:`largest_change` of each row's prediction over
+        each of :func:`list_flips`, by its name.
+    confidence, alpha, epsilon : float, optional
+        See :func:`fcorr.metrics.population.population_bound`. By default ``alpha`` is 0.01.
 
     Examples
     --------
     >>> model = FCorrTransformer([3, 2, 4], n_numeric=0, head=(4,))
-    >>> values = [torch.arange(3), torch.arange(2), torch.arange(4)]
-    >>> certify_model(model, [0], ["race"], link=Link("sigmoid"), values=values).search > 0
-    True
     >>> model.collapse(0, 0.5)
-    >>> certify_model(model, [0], ["race"], link=Link("sigmoid"), values=values).exact
+    >>> certify_model(model, [0], ["race"]).exact
     True
     """
-    if len(names) != len(sensitive) or not names or len(set(names)) != len(names):
-        raise InvalidInputError(
-            "names must hold one name for each sensitive feature, at least one, all different, "
-            f"got {list(names)!r} for {len(sensitive)}."
-        )
     if epsilon is None and alpha is None:
         alpha = 0.01
     state = partial(population_bound, epsilon=epsilon, alpha=alpha, confidence=confidence)
@@ -493,7 +439,7 @@ def certify_model(
             raise InvalidInputError("A model that is not exact needs link and values, got none.")
         model = copy.deepcopy(model).cpu().eval()
         flips = list_flips(model, sensitive, names, values)
-        found = _search(model, flips, link, values)
+        found = search_change(model, flips, link, values)
     sizes = {name: np.asarray(each) for name, each in (changes or {}).items()}
     if sizes:
         # A flip of one feature is one of all together, also where the others hold a value that is
@@ -510,66 +456,40 @@ def certify_model(
         averaged=averaged,
         features=features,
         joint=features[0] if len(names) == 1 else statement(ALL_TOGETHER, all(proven)),
-        assumptions=_assumptions(model, averaged, flips, has_sample=bool(sizes)),
+        assumptions=tuple(_assumptions(model, averaged, flips, has_sample=bool(sizes))),
     )
-
-
-@torch.no_grad()
-def _search(
-    model: FCorrTransformer, flips: Mapping[str, Exchange], link: Link, values: Sequence[Tensor]
-) -> dict[str, float]:
-    """Largest change that each flip was found to make; all together in the rows found for one."""
-    rows = {
-        name: search_rows(model, exchange.features[0], link, values)
-        for name, exchange in flips.items()
-        if name != ALL_TOGETHER
-    }
-    rows[ALL_TOGETHER] = torch.cat([*rows.values()])
-    # The most different predictions need not be those of the most different embeddings.
-    found = {
-        name: float(_spread(model, link, each.features, each.embed(model), rows[name]).max())
-        for name, each in flips.items()
-    }
-    return found | {ALL_TOGETHER: max(found.values())}
 
 
 def _assumptions(
     model: FCorrTransformer, averaged: bool, flips: Mapping[str, Exchange], *, has_sample: bool
-) -> tuple[str, ...]:
-    texts = ["The model computes what its weights say, and they are not changed afterwards."]
-    if averaged:
-        texts.append(
-            "The sensitive columns are not read; predictions are averages over a fixed list of "
-            "values."
-        )
-    elif not flips:
-        texts.append(
-            "A sensitive column reaches the model through its embedding alone, which is the same "
-            "number for all its values; equal inputs give equal outputs."
-        )
-    else:
-        texts.append(
-            "A search is no proof: a change of that size occurs for some input, which need not be "
-            "a likely one, and a larger one may."
-        )
-        if isinstance(model.numeric, NumericEmbedding) and len(model.numeric.second.weight):
-            texts.append("Only numbers in the range of the training table were tried.")
-        texts += [
-            f"{name!r} was flipped between {len(exchange)} numbers."
-            for name, exchange in flips.items()
-            if name != ALL_TOGETHER and exchange.features[0] >= len(model.cat_cardinalities)
-        ]
-        if ALL_TOGETHER in flips:
-            n_tried = len(flips[ALL_TOGETHER])
-            n_all = math.prod(len(e) for name, e in flips.items() if name != ALL_TOGETHER)
-            which = "all" if n_tried == n_all else f"{n_tried:,}, drawn at random, of the"
-            texts.append(
-                f"Together they were flipped to {which} {n_all:,} combinations of these values, "
-                "and each by itself to all of its own."
+) -> Iterator[str]:
+    yield "The model computes what its weights say, and they are not changed afterwards."
+    if not flips:
+        if not averaged:
+            yield (
+                "A sensitive column reaches the model through its embedding alone, which is the "
+                "same number for all its values; equal inputs give equal outputs."
             )
-        if has_sample:
-            texts.append(
-                "The sampled rows are an independent sample of the population and had no part in "
-                "training; the population does not drift."
-            )
-    return tuple(texts)
+        return
+    yield (
+        "A search is no proof: a change of that size occurs for some input, which need not be a "
+        "likely one, and a larger one may."
+    )
+    if isinstance(model.numeric, NumericEmbedding) and len(model.numeric.second.weight):
+        yield "Only numbers in the range of the training table were tried."
+    sizes = {name: len(flip) for name, flip in flips.items() if len(flip.features) == 1}
+    for name, size in sizes.items():
+        if flips[name].features[0] >= len(model.cat_cardinalities):
+            yield f"{name!r} was flipped between {size} numbers."
+    if ALL_TOGETHER in flips:
+        n_tried, n_all = len(flips[ALL_TOGETHER]), math.prod(sizes.values())
+        which = "all" if n_tried == n_all else f"{n_tried:,}, drawn at random, of the"
+        yield (
+            f"Together they were flipped to {which} {n_all:,} combinations of these values, and "
+            "each by itself to all of its own."
+        )
+    if has_sample:
+        yield (
+            "The sampled rows are an independent sample of the population and had no part in "
+            "training; the population does not drift."
+        )
