@@ -420,7 +420,7 @@ BAD_FITS = {
     "column": bad("'age' must hold", lambda X: X.assign(age=np.nan), other_classes),
     "seed": bad("random_state must", change_y=other_classes, random_state=-1),
     "divergence": bad("finite loss", lambda X: X[["age", "sex"]], learning_rate=1e30, epochs=2),
-    "interrupt": bad("", lambda X: X.to_numpy()[:, 1:], other_classes, sensitive=None),
+    "interrupt": bad("^$", lambda X: X.to_numpy()[:, 1:], other_classes, sensitive=None),
 }
 
 

@@ -62,7 +62,6 @@ def test_same_weights_from_every_library():
         model = FCorrClassifier(
             **SMALL,
             sensitive="customer_age",
-            constant_columns="keep",
             kinds={"income": "ordinal"},
             min_category_rows=50,
         )

@@ -37,7 +37,9 @@ def test_car_takes_the_direct_effect_away(direct_bias, car_form):
     columns, score = direct_bias
     X, y = as_frame(columns), (score > np.median(score)).astype(int)
     plain = FCorrClassifier(sensitive="group", car=None, **CAR_ALONE).fit(X, y)
-    fair = FCorrClassifier(sensitive="group", car_form=car_form, **CAR_ALONE).fit(X, y)
+    fair = FCorrClassifier(sensitive="group", advanced={"car_form": car_form}, **CAR_ALONE).fit(
+        X, y
+    )
     assert average_individual_fairness(flip_scores(plain.predict_proba, X, "group")) > 0.5
     assert average_individual_fairness(flip_scores(fair.predict_proba, X, "group")) < 1e-3
     assert roc_auc_score(y, fair.predict_proba(X)[:, 1]) > 0.85
@@ -54,7 +56,7 @@ def test_early_stopping_does_not_stop_before_car_has_worked(direct_bias):
 def test_default_form_holds_for_the_residual_and_for_several_layers(direct_bias, options):
     columns, score = direct_bias
     X, y = as_frame(columns), (score > np.median(score)).astype(int)
-    fair = FCorrClassifier(sensitive="group", **CAR_ALONE, **options).fit(X, y)
+    fair = FCorrClassifier(sensitive="group", **CAR_ALONE, advanced=options).fit(X, y)
     assert flip_changes(flip_scores(fair.predict_proba, X, "group"))["max"] < 1e-3
 
 
@@ -87,7 +89,6 @@ def test_several_sensitive_columns():
         epochs=15,
         random_state=0,
         head=(32,),
-        constant_columns="keep",
     ).fit(X, y)
     assert fair.schema_.sensitive == tuple(sensitive)
     assert fair.attention(X).names[:2] == tuple(sensitive)
@@ -146,8 +147,6 @@ def test_sample_weight_decides():
 
 def test_the_claims_table_fits():
     X, y = make_claims(600, claim_rate=0.3, random_state=0)
-    model = FCorrRegressor(
-        sensitive="credit_score", epochs=1, head=(8,), random_state=0, constant_columns="keep"
-    ).fit(X, y)
+    model = FCorrRegressor(sensitive="credit_score", epochs=1, head=(8,), random_state=0).fit(X, y)
     assert model.n_features_in_ == 581
     assert np.isfinite(model.predict(X)).all()
