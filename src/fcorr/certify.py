@@ -27,8 +27,8 @@ from torch import Tensor
 
 from fcorr._core import InvalidInputError, html_table, to_plain
 from fcorr.metrics.population import PopulationBound, population_bound
+from fcorr.nn import NumericEmbedding
 from fcorr.nn.car import Exchange
-from fcorr.nn.embeddings import NumericEmbedding
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.objective import LinkName
 

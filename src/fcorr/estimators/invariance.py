@@ -19,8 +19,8 @@ from torch.nn.functional import log_softmax, logsigmoid
 from fcorr._core import InvalidInputError
 from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import Schema
+from fcorr.nn import SplineEmbedding
 from fcorr.nn.car import Exchange
-from fcorr.nn.embeddings import SplineEmbedding
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.objective import LinkName
 
