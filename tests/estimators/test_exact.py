@@ -211,7 +211,7 @@ def test_shares_count_weight_and_exposure():
 def test_a_continuous_column_is_averaged_over_quantiles():
     model = FCorrRegressor(**SMALL, sensitive="age", invariance="marginal").fit(X, SCORE)
     numbers = encode(read_table(X), model.schema_).numbers[:, 0]
-    assert model.schema_.sensitive_features == ("age",)
+    assert [model.schema_.feature_names[i] for i in model.schema_.sensitive_positions] == ["age"]
     portfolio = model.portfolio_
     assert portfolio.values.shape == (16, 1)
     # Nearest to the middles of equally filled groups: the shares are near 1/16 each.

@@ -660,7 +660,8 @@ class BaseFCorr(BaseEstimator, ABC):
         """
         check_is_fitted(self, "model_")
         model, schema = self.model_, self.schema_
-        positions, names = schema.sensitive_positions, schema.sensitive_features
+        positions = schema.sensitive_positions
+        names = [schema.feature_names[position] for position in positions]
         if not positions:
             raise InvalidInputError(
                 "A certificate is about flips of sensitive columns, and this model was fitted "
