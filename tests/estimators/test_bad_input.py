@@ -235,14 +235,15 @@ def test_early_stopping_needs_a_row_to_validate_on(cls):
     ("weight", "message"),
     [
         (np.ones(199), r"one number per row, got shape \(199,\) for 200 rows"),
-        (np.full(200, -1.0), "finite and at least 0, got -1.0 in row 0"),
-        (np.full(200, np.nan), "finite and at least 0, got nan in row 0"),
+        (np.where(np.arange(200) == 7, -1.0, 1.0), "finite and at least 0, got -1.0 in row 7"),
+        (np.where(np.arange(200) == 7, np.nan, 1.0), "finite and at least 0, got nan in row 7"),
         (np.zeros(200), "positive sum, got a weight of zero in every row"),
     ],
 )
 def test_sample_weight(cls, weight, message):
-    with pytest.raises(InvalidInputError, match=f"sample_weight must .*{message}"):
-        cls(**SMALL).fit(X, Y[cls], sample_weight=weight)
+    for given, name in ((weight, ""), (pd.Series(weight, name="w"), r" \('w'\)")):
+        with pytest.raises(InvalidInputError, match=f"sample_weight{name} must .*{message}"):
+            cls(**SMALL).fit(X, Y[cls], sample_weight=given)
 
 
 CAR = "a number of at least 0, 'paper' or None"

@@ -115,6 +115,20 @@ ROUND_TRIPS = {
         BINARY,
     ),
     "early stopping": (FCorrRegressor, {"early_stopping": 2, "epochs": 3}, AMOUNT),
+    "balanced": (FCorrClassifier, {"threshold": "f1", "class_weight": "balanced"}, BINARY),
+    "rate": (FCorrClassifier, {"threshold": {"fpr": 0.05}, "class_weight": {0: 1, 1: 7.5}}, BINARY),
+    "cost": (
+        FCorrClassifier,
+        {"threshold": {"cost": (1, 20)}, "class_weight": {np.int64(1): np.float32(2)}},
+        BINARY,
+    ),
+    "nobody": (FCorrClassifier, {"threshold": {"cost": (1, 0)}}, BINARY),
+    "threshold": (FCorrClassifier, {"threshold": 0.25}, BINARY),
+    "weights by label": (
+        FCorrClassifier,
+        {"class_weight": {"yes": 4.0}},
+        np.where(BINARY == 1, "yes", "no"),
+    ),
 }
 
 
@@ -133,6 +147,10 @@ def test_round_trip(tmp_path, name):
     assert again.schema_ == model.schema_
     assert again.history_ == model.history_
     assert again.seed_ == model.seed_
+    np.testing.assert_array_equal(again.balance_, model.balance_)
+    if cls is FCorrClassifier:
+        np.testing.assert_array_equal(again.class_weight_, model.class_weight_)
+        assert again.threshold_ == model.threshold_
     assert again.feature_names_in_.tolist() == list(X.columns)
     expected = model.get_params() | {"head": tuple(model.head)}
     assert again.get_params() == expected
@@ -253,26 +271,22 @@ def test_load_keeps_no_hold_of_the_file(write, content, model):
 # Damage
 
 
-def test_truncated(write, content):
+FOREIGN = {
+    "csv": b"a,b\n1,2\n",
+    "zeros": b"\0" * 100,
+    "random": np.random.default_rng(0).bytes(1_000),
+    "pickle": pickle.dumps({"a": 1}),
+}
+
+
+def test_files_that_are_cut_or_of_another_kind(write, content):
     n = len(content)
-    for length in (0, 1, 7, 8, 9, 100, n // 2, n - 4, n - 1):
-        with pytest.raises(ModelFileError, match=r"not a whole model file: it is trunc.*Copy it"):
-            fcorr.load(write(content[:length]))
-
-
-@pytest.mark.parametrize(
-    "foreign",
-    [b"a,b\n1,2\n", b"\0" * 100, np.random.default_rng(0).bytes(1_000), pickle.dumps({"a": 1})],
-    ids=["csv", "zeros", "random", "pickle"],
-)
-def test_file_of_another_kind(write, foreign):
-    with pytest.raises(ModelFileError, match="is truncated or of another kind"):
-        fcorr.load(write(foreign))
-
-
-def test_something_after_the_end(write, content):
-    with pytest.raises(ModelFileError, match="not a whole model file"):
-        fcorr.load(write(content + b"\0"))
+    cuts = [content[:length] for length in (0, 1, 7, 8, 9, 100, n // 2, n - 4, n - 1)]
+    for damaged in (*cuts, *FOREIGN.values(), content + b"\0"):
+        with pytest.raises(
+            ModelFileError, match=r"not a whole model file: it is truncated or of an"
+        ):
+            fcorr.load(write(damaged))
 
 
 @pytest.mark.parametrize("metadata", [None, {"format": "pt"}, {"fcorr": "no JSON"}])
