@@ -254,12 +254,11 @@ def _search_rows(
     """
     n_values, n_features = max(map(len, values)), len(values)
     columns = [v[torch.arange(n_values).clamp(max=len(v) - 1)] for v in values]
-    e_CF = _exchange(model, range(n_features), torch.stack(columns, 1)).embed(model).double()
+    e_CF = _exchange(model, range(n_features), torch.stack(columns, 1)).embed(model)
     ends_21 = torch.stack([e_CF[:, [feature]].amin(0), e_CF[:, [feature]].amax(0)])
-    # In double precision: of nearly equal predictions single precision would see rounding alone.
-    change = partial(_spread, copy.deepcopy(model).double(), link, [feature], ends_21)
+    change = partial(_spread, model, link, [feature], ends_21)
     generator = torch.Generator().manual_seed(0)
-    random = partial(torch.rand, generator=generator, dtype=torch.float64)
+    random = partial(torch.rand, generator=generator, dtype=e_CF.dtype)
     draw = partial(torch.randint, generator=generator)
     n_rows = min(_MOST_STARTS, max(_N_FOUND, _MOST_NUMBERS_AT_ONCE // n_features**2))
     starts = []
@@ -275,7 +274,7 @@ def _search_rows(
         change_B = change(tried_BF)
         e_BF = torch.where((change_B > best_B)[:, None], tried_BF, e_BF)
         best_B = torch.maximum(best_B, change_B)
-    return e_BF[best_B.topk(_N_FOUND).indices].to(model.head_norm.weight.dtype)
+    return e_BF[best_B.topk(_N_FOUND).indices]
 
 
 # ------------------------------------------------------------------------------ certificate
@@ -410,14 +409,14 @@ def certify_model(
     sensitive, names : sequences of int and of str
         Positions of the sensitive features, numeric ones behind the categorical ones; their names.
     link, values : Link and sequence of Tensor, optional
-        How predictions come from outputs; and values of each feature of the model, codes of
-        categories or numbers, to search through. An exact model needs neither.
+        How predictions come from outputs, and values of each feature of the model to search
+        through. An exact model needs neither.
     averaged : bool, default=False
-        Whether predictions are averages over a fixed list of values of the sensitive features, so
-        that the columns are not read. No flip can change anything then, whatever the weights are.
+        Whether predictions are averages over a fixed list of sensitive values, so that the columns
+        are not read. No flip can change anything then, whatever the weights are.
     changes : mapping of str to array-like of shape (n_rows,), optional
-        For a sample of the population, the :func:`largest_change` of each row's prediction over
-        each of :func:`list_flips`, by its name.
+        For a sample of the population, the :func:`largest_change` of each row, for each of
+        :func:`list_flips` by its name.
     confidence, alpha, epsilon : float, optional
         See :func:`fcorr.metrics.population.population_bound`. By default ``alpha`` is 0.01.
 

@@ -693,7 +693,8 @@ class BaseFCorr(BaseEstimator, ABC):
                 ).cpu()
                 for name, exchange in list_flips(model, positions, names, values).items()
             }
-        return state(link=link, values=values, changes=changes)
+        with use_engine(self._options["engine"]):
+            return state(link=link, values=values, changes=changes)
 
     # Model files
 
