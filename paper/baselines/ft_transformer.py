@@ -5,46 +5,15 @@ or numeric, becomes a vector, its token; a further token, CLS, attends to them a
 prediction is made from it.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, relu
 
 from fcorr.nn.layers import Dropout, FeedForward, linear
-from fcorr.nn.multihead_attention import MultiheadSelfAttention
-
-# By number of layers, as the authors publish them with their code: size of a token, dropout of the
-# attention weights, dropout in the feed-forward parts. That for three layers is the paper's.
-_DEFAULTS = {
-    1: (96, 0.1, 0.0),
-    2: (128, 0.15, 0.05),
-    3: (192, 0.2, 0.1),
-    4: (256, 0.25, 0.15),
-    5: (320, 0.3, 0.2),
-    6: (384, 0.35, 0.25),
-}
-
-
-def default_sizes(n_layers: int) -> dict[str, Any]:
-    """Return the authors' arguments for an :class:`FTTransformer` of one to six layers.
-
-    Examples
-    --------
-    >>> default_sizes(1)["d_embedding"]
-    96
-    """
-    if n_layers not in _DEFAULTS:
-        raise ValueError(f"There are default sizes for 1 to 6 layers, got n_layers={n_layers}.")
-    d_embedding, attention_dropout, feed_forward_dropout = _DEFAULTS[n_layers]
-    return {
-        "d_embedding": d_embedding,
-        "n_layers": n_layers,
-        "attention_dropout": attention_dropout,
-        "feed_forward_dropout": feed_forward_dropout,
-    }
+from paper.baselines.attention import MultiheadSelfAttention
 
 
 class FeatureTokenizer(nn.Module):
@@ -53,17 +22,8 @@ class FeatureTokenizer(nn.Module):
     **Shape**: codes ``(B, n_categorical)``, numbers ``(B, n_numeric)`` → ``(B, F, d_embedding)``,
     categorical features first.
 
-    Parameters
-    ----------
-    cardinalities : sequence of int
-        Number of categories of each categorical feature; codes run from 0 to the cardinality less
-        one. They are not checked, for speed: a larger one reads the next feature's categories.
-    n_numeric : int
-        Number of numeric features.
-    d_embedding : int
-        Size of a token.
-    generator : torch.Generator, optional
-        Source of the initial weights.
+    Codes run from 0 to the cardinality less one. They are not checked, for speed: a larger one
+    reads the next feature's categories.
 
     Examples
     --------
@@ -115,12 +75,10 @@ class FTTransformerLayer(nn.Module):
         self,
         d_embedding: int,
         n_heads: int,
-        d_hidden: int,
         *,
         is_first: bool = False,
         attention_dropout: float = 0.0,
         feed_forward_dropout: float = 0.0,
-        residual_dropout: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -133,24 +91,19 @@ class FTTransformerLayer(nn.Module):
                 if name.endswith("bias"):
                     parameter.zero_()
         self.feed_forward_norm = nn.LayerNorm(d_embedding)
+        d_hidden = int(d_embedding * 4 / 3)  # after ReGLU
         self.widen = linear(d_embedding, 2 * d_hidden, generator=generator)
         self.narrow = linear(d_hidden, d_embedding, generator=generator)
         self.feed_forward_dropout = Dropout(feed_forward_dropout)
-        self.residual_dropout = Dropout(residual_dropout)
 
     def forward(self, x_BTD: Tensor, *, last_only: bool = False) -> Tensor:
         """Put all tokens, or only the last one, into the context of all."""
         z_BTD = self.attention_norm(x_BTD)
         own = slice(-1 if last_only else 0, None)
-        attended_BTD = self.attention(z_BTD, z_BTD[:, own])
-        a_BTD = x_BTD[:, own] + self.residual_dropout(attended_BTD)
+        a_BTD = x_BTD[:, own] + self.attention(z_BTD, z_BTD[:, own])
         value_BTH, gate_BTH = self.widen(self.feed_forward_norm(a_BTD)).chunk(2, dim=2)
         hidden_BTH = self.feed_forward_dropout(value_BTH * relu(gate_BTH))
-        return a_BTD + self.residual_dropout(self.narrow(hidden_BTH))
-
-    def attention_weights(self, x_BTD: Tensor) -> Tensor:
-        """Attention matrix of each head: ``(B, n_heads, T, T)``."""
-        return self.attention.weights(self.attention_norm(x_BTD))
+        return a_BTD + self.narrow(hidden_BTH)
 
 
 class FTTransformer(nn.Module):
@@ -167,30 +120,20 @@ class FTTransformer(nn.Module):
         Number of categories of each categorical feature.
     n_numeric : int
         Number of numeric features; their values are expected to be standardised.
-    head : sequence of int, default=()
-        Sizes of the hidden layers of the head, after its LayerNorm and ReLU. The paper has none.
     d_embedding : int, default=192
         Size of a token, a multiple of ``n_heads``.
     n_layers : int, default=3
         Number of transformer layers.
     n_heads : int, default=8
         Number of attention heads.
-    d_hidden : int, optional
-        Size of each layer's feed-forward part after ReGLU; by default 4/3 of ``d_embedding``.
     n_outputs : int, default=1
         Number of outputs: 1, or the number of classes.
     attention_dropout : float, default=0.2
         Dropout of the attention weights.
     feed_forward_dropout : float, default=0.1
-        Dropout in the feed-forward parts, and in the head if it has hidden layers.
-    residual_dropout : float, default=0.0
-        Dropout on what each part adds.
+        Dropout in the feed-forward parts.
     generator : torch.Generator, optional
         Source of the initial weights; the same generator state gives the same model.
-
-    See Also
-    --------
-    default_sizes : The authors' sizes and dropouts for other numbers of layers.
 
     Examples
     --------
@@ -206,16 +149,13 @@ class FTTransformer(nn.Module):
         self,
         cat_cardinalities: Sequence[int],
         n_numeric: int,
-        head: Sequence[int] = (),
         *,
         d_embedding: int = 192,
         n_layers: int = 3,
         n_heads: int = 8,
-        d_hidden: int | None = None,
         n_outputs: int = 1,
         attention_dropout: float = 0.2,
         feed_forward_dropout: float = 0.1,
-        residual_dropout: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -235,24 +175,15 @@ class FTTransformer(nn.Module):
             FTTransformerLayer(
                 d_embedding,
                 n_heads,
-                int(d_embedding * 4 / 3) if d_hidden is None else d_hidden,
                 is_first=i == 0,
                 attention_dropout=attention_dropout,
                 feed_forward_dropout=feed_forward_dropout,
-                residual_dropout=residual_dropout,
                 generator=generator,
             )
             for i in range(n_layers)
         )
         self.head_norm = nn.LayerNorm(d_embedding)
-        self.head = FeedForward(
-            d_embedding, head, n_outputs, dropout=feed_forward_dropout, generator=generator
-        )
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of learnt numbers."""
-        return sum(parameter.numel() for parameter in self.parameters())
+        self.head = FeedForward(d_embedding, (), n_outputs, generator=generator)
 
     def forward(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Compute the outputs (logits, or the regression score)."""
@@ -267,37 +198,24 @@ class FTTransformer(nn.Module):
         features_BFD = self.tokenizer(x_cat, x_num)
         return torch.cat([features_BFD, self.cls.expand(len(features_BFD), -1, -1)], dim=1)
 
-    def attention_weights(self, x_cat: Tensor, x_num: Tensor, layer: int = 0) -> Tensor:
-        """Attention of a layer between the features, the mean over its heads: ``(B, F, F)``.
+    def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """First attention between the features, the mean over its heads: ``(B, F, F)``.
 
         CLS is left out and nothing is rescaled: a row sums to 1 less what its feature pays to CLS.
-        What CLS pays to the features is in :meth:`attention_by_layer`.
         """
-        mean_BTT = next(islice(self.attention_by_layer(x_cat, x_num), layer, None)).mean(1)
-        return mean_BTT[:, : self.n_features, : self.n_features]
+        q_BHFE, k_BHTE = self.queries_and_keys(x_cat, x_num)
+        return torch.softmax(q_BHFE @ k_BHTE.mT, dim=3).mean(1)[:, :, : self.n_features]
 
     def queries_and_keys(self, x_cat: Tensor, x_num: Tensor) -> tuple[Tensor, Tensor]:
         """First-layer queries of the features, and keys of the features and CLS behind them.
 
         ``(B, n_heads, F, d_head)`` and ``(B, n_heads, F + 1, d_head)``, for
-        :func:`~fcorr.nn.car.car_columns`.
+        :func:`~paper.baselines.car.car_columns`.
         """
         layer = cast(FTTransformerLayer, self.layers[0])
         tokens_BTD = layer.attention_norm(self.tokens(x_cat, x_num))
         q_BHTE, k_BHTE = layer.attention.queries_and_keys(tokens_BTD)
         return q_BHTE[:, :, : self.n_features], k_BHTE
-
-    def attention_by_layer(self, x_cat: Tensor, x_num: Tensor) -> Iterator[Tensor]:
-        """Attention matrices of every head, layer by layer: ``(B, n_heads, F + 1, F + 1)`` each.
-
-        The last row and column are those of CLS. In the last layer the model itself uses that row
-        alone.
-        """
-        h_BTD = self.tokens(x_cat, x_num)
-        for module in self.layers:
-            layer = cast(FTTransformerLayer, module)
-            yield layer.attention_weights(h_BTD)
-            h_BTD = layer(h_BTD)
 
 
 def _token_parameter(

@@ -5,8 +5,7 @@ categorical features attend to each other; numbers pass them by and meet them in
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, gelu
 
 from fcorr.nn.layers import Dropout, FeedForward, linear
-from fcorr.nn.multihead_attention import MultiheadSelfAttention
+from paper.baselines.attention import MultiheadSelfAttention
 
 
 class ColumnEmbedding(nn.Module):
@@ -25,17 +24,8 @@ class ColumnEmbedding(nn.Module):
 
     **Shape**: ``(B, n_features)`` integer codes → ``(B, n_features, d_embedding)``.
 
-    Parameters
-    ----------
-    cardinalities : sequence of int
-        Number of categories of each feature; codes run from 0 to the cardinality less one. They
-        are not checked, for speed: a larger one reads the next feature's categories.
-    d_embedding : int
-        Size of the whole vector.
-    d_column : int
-        Size of its part that names the column.
-    generator : torch.Generator, optional
-        Source of the initial weights.
+    Codes run from 0 to the cardinality less one. They are not checked, for speed: a larger one
+    reads the next feature's categories.
 
     Examples
     --------
@@ -129,6 +119,9 @@ class TabTransformer(nn.Module):
         Number of transformer layers.
     n_heads : int, default=8
         Number of attention heads.
+    numeric_norm : bool, default=True
+        Whether numbers are layer-normed, as the authors have it. Of two numbers that leaves a
+        sign, of one nothing: the estimators go without.
     n_outputs : int, default=1
         Number of outputs: 1, or the number of classes.
     dropout : float, default=0.0
@@ -155,6 +148,7 @@ class TabTransformer(nn.Module):
         d_embedding: int = 32,
         n_layers: int = 6,
         n_heads: int = 8,
+        numeric_norm: bool = True,
         n_outputs: int = 1,
         dropout: float = 0.0,
         generator: torch.Generator | None = None,
@@ -175,15 +169,10 @@ class TabTransformer(nn.Module):
             TransformerLayer(d_embedding, n_heads, dropout=dropout, generator=generator)
             for _ in range(n_layers)
         )
-        self.numeric_norm = nn.LayerNorm(n_numeric)
+        self.numeric_norm = nn.LayerNorm(n_numeric) if numeric_norm else nn.Identity()
         n_in = len(self.cat_cardinalities) * d_embedding + n_numeric
         hidden = (4 * n_in, 2 * n_in) if head is None else tuple(head)
         self.head = FeedForward(n_in, hidden, n_outputs, dropout=dropout, generator=generator)
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of learnt numbers."""
-        return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Compute the outputs (logits, or the regression score)."""
@@ -192,26 +181,19 @@ class TabTransformer(nn.Module):
             h_BFD = layer(h_BFD)
         return self.head(torch.cat([h_BFD.flatten(1), self.numeric_norm(x_num)], dim=1))
 
-    def attention_weights(self, x_cat: Tensor, x_num: Tensor, layer: int = 0) -> Tensor:
-        """Attention matrix of a layer, the mean over its heads: ``(B, F, F)``.
+    def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """First attention matrix, the mean over its heads: ``(B, F, F)``.
 
         F counts the categorical features alone. ``x_num`` makes no difference; it is there so that
-        every model is asked in the same way, :func:`~fcorr.nn.car.car_cda` among those who ask.
+        every model is asked in the same way.
         """
-        return next(islice(self.attention_by_layer(x_cat), layer, None)).mean(1)
+        layer = cast(TransformerLayer, self.layers[0])
+        return layer.attention.weights(self.embedding(x_cat)).mean(1)
 
     def queries_and_keys(self, x_cat: Tensor, x_num: Tensor) -> tuple[Tensor, Tensor]:
         """First-layer queries and keys of the categorical features: ``(B, n_heads, F, d_head)``.
 
-        They are for :func:`~fcorr.nn.car.car_columns`; ``x_num`` makes no difference here either.
+        They are for :func:`~paper.baselines.car.car_columns`.
         """
         layer = cast(TransformerLayer, self.layers[0])
         return layer.attention.queries_and_keys(self.embedding(x_cat))
-
-    def attention_by_layer(self, x_cat: Tensor) -> Iterator[Tensor]:
-        """Attention matrices of every head, layer by layer: ``(B, n_heads, F, F)`` each."""
-        h_BFD = self.embedding(x_cat)
-        for module in self.layers:
-            layer = cast(TransformerLayer, module)
-            yield layer.attention.weights(h_BFD)
-            h_BFD = layer(h_BFD)

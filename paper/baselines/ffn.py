@@ -71,11 +71,6 @@ class FeedForwardNetwork(nn.Module):
         self.register_buffer("offsets", offsets, persistent=False)
         self.network = FeedForward(n_in, head, n_outputs, dropout=dropout, generator=generator)
 
-    @property
-    def n_parameters(self) -> int:
-        """Number of learnt numbers."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
     def forward(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Compute the outputs (logits, or the regression score)."""
         # Looking rows of the first weight matrix up needs no one-hot matrix, but the gradient of

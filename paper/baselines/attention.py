@@ -15,18 +15,8 @@ class MultiheadSelfAttention(nn.Module):
     ``softmax(Q Kᵀ/√d_head) V`` per head, then a layer that mixes the heads. A single head goes
     without it: the value layer does all that it could do.
 
-    **Shape**: ``(B, F, d_embedding)`` → ``(B, F, d_embedding)``.
-
-    Parameters
-    ----------
-    d_embedding : int
-        Size of each feature's vector, a multiple of ``n_heads``.
-    n_heads : int
-        Number of heads.
-    dropout : float, default=0.0
-        Dropout of the attention weights.
-    generator : torch.Generator, optional
-        Source of the initial weights.
+    **Shape**: ``(B, F, d_embedding)`` → ``(B, F, d_embedding)``; ``d_embedding`` is a multiple of
+    ``n_heads``. ``dropout`` is that of the attention weights.
 
     Examples
     --------
@@ -46,9 +36,7 @@ class MultiheadSelfAttention(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        if n_heads < 1:
-            raise ValueError(f"n_heads must be at least 1, got {n_heads}.")
-        if d_embedding % n_heads:
+        if n_heads < 1 or d_embedding % n_heads:
             raise ValueError(
                 f"d_embedding must be a multiple of n_heads, got {d_embedding} and {n_heads}."
             )
@@ -71,14 +59,16 @@ class MultiheadSelfAttention(nn.Module):
         )
         if self.training and self.dropout.rate:
             # Torch's fused attention has a dropout too, but it draws from the global generator.
-            heads_BHQE = self.dropout(_softmax(q_BHQE, k_BHFE)) @ v_BHFE
+            scores_BHQF = q_BHQE @ k_BHFE.mT / math.sqrt(q_BHQE.shape[3])
+            heads_BHQE = self.dropout(torch.softmax(scores_BHQF, dim=3)) @ v_BHFE
         else:
             heads_BHQE = scaled_dot_product_attention(q_BHQE, k_BHFE, v_BHFE)
         return self.mix(heads_BHQE.transpose(1, 2).flatten(2))
 
     def weights(self, x_BFD: Tensor) -> Tensor:
         """Attention matrix of each head, before any dropout: ``(B, n_heads, F, F)``."""
-        return _softmax(self._by_head(self.query(x_BFD)), self._by_head(self.key(x_BFD)))
+        q_BHFE, k_BHFE = self.queries_and_keys(x_BFD)
+        return torch.softmax(q_BHFE @ k_BHFE.mT, dim=3)
 
     def queries_and_keys(self, x_BFD: Tensor) -> tuple[Tensor, Tensor]:
         """Make queries, divided by √d_head, and keys: ``(B, n_heads, F, d_head)`` each.
@@ -90,22 +80,3 @@ class MultiheadSelfAttention(nn.Module):
 
     def _by_head(self, x_BFD: Tensor) -> Tensor:
         return x_BFD.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
-
-
-def attention_received(attention_BFF: Tensor) -> Tensor:
-    """Attention that each feature receives in each row, the column sums: ``(B, F)``.
-
-    Its mean over the rows is what the paper reads as feature significance in an FT-Transformer
-    (§4.2), where the diagonal has no such meaning.
-
-    Examples
-    --------
-    >>> attention_received(torch.tensor([[[0.9, 0.1], [0.7, 0.3]]]))
-    tensor([[1.6000, 0.4000]])
-    """
-    return attention_BFF.sum(1)
-
-
-def _softmax(q_BHQE: Tensor, k_BHFE: Tensor) -> Tensor:
-    scores_BHQF = q_BHQE @ k_BHFE.transpose(2, 3) / math.sqrt(q_BHQE.shape[3])
-    return torch.softmax(scores_BHQF, dim=3)

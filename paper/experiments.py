@@ -1,4 +1,4 @@
-"""From the configuration files to the runs of an experiment."""
+"""Experiments: from the configuration files to the runs that they consist of."""
 
 import functools
 import hashlib
@@ -7,13 +7,15 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Any, Literal
 
-from fcorr._core import InvalidInputError
+from sklearn.model_selection import ParameterGrid
+
 from fcorr.data import fetch_baf
 
 Size = Literal["full", "smoke"]
+"""The real thing, or all of it in seconds, with figures that mean nothing."""
 
 EXPERIMENTS = (
     "synthetic",
@@ -30,7 +32,6 @@ EXPERIMENTS = (
 KINDS = ("printed", "fcorr", "ffn", "tab_transformer", "ft_transformer", "lightgbm", "fairlearn")
 """Kinds of models; "printed" is FCorr with the paper's embedding of numbers."""
 
-
 PUBLISHED = ("adult", "bemtpl97", "fremtpl2")
 """Tables whose rows do not depend on the seed."""
 
@@ -41,16 +42,9 @@ _DETERMINISTIC = ("lightgbm", "fairlearn")  # models that draw nothing
 class DataSettings:
     """Which rows to use.
 
-    Attributes
-    ----------
-    name : str
-        Of a function of :mod:`fcorr.reproduce.data`.
-    n_train, n_test : int or None
-        Rows of a generated table; of a real one, how many of the first to use, None for all.
-    n_train_measured : int
-        How many of the training rows metrics are computed on.
-    n_trees : int
-        How many trees LightGBM has that settles the threshold.
+    ``n_train`` and ``n_test`` are rows of a generated table or, of a real one, how many of the
+    first to use, None for all; metrics of training rows are computed on ``n_train_measured`` of
+    them. ``n_trees`` are those of the LightGBM that settles the threshold.
     """
 
     name: str
@@ -66,20 +60,15 @@ class Run:
 
     Attributes
     ----------
-    experiment, model : str
-        What it belongs to, and what it is called there.
-    kind : str
-        See :data:`KINDS`.
-    task : str
-        "classification" or "regression".
+    experiment, model, kind, task : str
+        What it belongs to, what it is called there, one of :data:`KINDS`, and "classification" or
+        "regression".
     data : DataSettings
         The rows.
     sensitive : tuple of str
         Columns whose flips and groups are measured. The model is made for the first.
-    arguments : dict
-        What the model is made with.
-    point : dict
-        Those of the arguments that the experiment varies.
+    arguments, point : dict
+        What the model is made with, and those of it that the experiment varies.
     seed : int
         Of the model, and of a generated table.
     removed : bool
@@ -103,7 +92,7 @@ class Run:
     @property
     def key(self) -> str:
         """Name of the run: the same settings have the same."""
-        return make_key(asdict(self))
+        return make_key(self)
 
     @property
     def title(self) -> str:
@@ -117,24 +106,8 @@ class Run:
 class CostRun:
     """One measurement of what a model costs on one of the two tables.
 
-    Attributes
-    ----------
-    experiment, model : str
-        What it belongs to, and what is measured.
-    measure : str
-        "size" (parameters, memory of a step) or "epochs" (seconds per epoch with CAR's forms).
-    kind : str
-        See :data:`KINDS`; "" for "epochs".
-    task, data : str
-        What the table is for, and its name.
-    sensitive : tuple of str
-        Its sensitive column.
-    arguments : dict
-        What the model is made with.
-    n_rows : int
-        Rows of the batch or of the epoch.
-    seed : int
-        Of table and model.
+    ``measure`` is "size" (parameters, memory of a step) or "epochs" (seconds per epoch with CAR's
+    forms), of a batch or an epoch of ``n_rows``; all else is as in :class:`Run`.
     """
 
     experiment: str
@@ -151,7 +124,7 @@ class CostRun:
     @property
     def key(self) -> str:
         """Name of the run: the same settings have the same."""
-        return make_key(asdict(self))
+        return make_key(self)
 
     @property
     def title(self) -> str:
@@ -159,15 +132,15 @@ class CostRun:
         return f"{self.model}, {self.measure} ({self.data}), seed {self.seed}"
 
 
-def make_key(settings: Mapping[str, Any]) -> str:
-    """Hash settings."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+def make_key(run: Run | CostRun) -> str:
+    """Hash a run's settings. Records are found by it: what is hashed must stay as it is."""
+    return hashlib.sha256(json.dumps(asdict(run), sort_keys=True).encode()).hexdigest()[:16]
 
 
 @functools.cache
 def read_config(name: str) -> dict[str, Any]:
-    """Read one of the files beside this module; "none" becomes None."""
-    text = resources.files("fcorr.reproduce").joinpath("configs", f"{name}.toml").read_text()
+    """Read one of the configuration files; "none" becomes None."""
+    text = (Path(__file__).parent / "configs" / f"{name}.toml").read_text()
     config: dict[str, Any] = _with_none(tomllib.loads(text))
     return config
 
@@ -183,32 +156,22 @@ def _with_none(value: Any) -> Any:
 def list_runs(experiment: str, size: Size, n_seeds: int | None = None) -> list[Run | CostRun]:
     """List the runs of an experiment, seed by seed: one that is cut short has all models.
 
-    Parameters
-    ----------
-    experiment : str
-        One of :data:`EXPERIMENTS`.
-    size : {"full", "smoke"}
-        The real thing, or all of it in seconds.
-    n_seeds : int, optional
-        How many seeds; by default as many as its file says.
+    ``n_seeds`` are by default as many as its file says.
     """
-    if size not in ("full", "smoke"):
-        raise InvalidInputError(f"size must be 'full' or 'smoke', got {size!r}.")
     config = read_config(experiment)
     if size == "smoke":
-        config = _merge(config, config["smoke"])
-    n_seeds = config["seeds"] if n_seeds is None else n_seeds
+        config = merge(config, config["smoke"])
     list_of_seed = _list_costs if experiment == "complexity" else _list_fits
-    seeds = range(n_seeds)
+    seeds = range(config["seeds"] if n_seeds is None else n_seeds)
     return [run for seed in seeds for run in list_of_seed(experiment, config, size, seed)]
 
 
-def _merge(config: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merge(config: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Let one table take precedence over another; tables in them are merged likewise."""
     merged = dict(config)
     for name, value in over.items():
         both = isinstance(value, dict) and isinstance(merged.get(name), dict)
-        merged[name] = _merge(merged[name], value) if both else value
+        merged[name] = merge(merged[name], value) if both else value
     return merged
 
 
@@ -234,7 +197,8 @@ def _list_fits(experiment: str, config: dict[str, Any], size: Size, seed: int) -
         if bins and spec["kind"] in ("printed", "fcorr") and not spec.get("removed"):
             arguments["bins"] = bins
         groups = [(c,) for c in columns] if spec.get("per_sensitive") else [tuple(columns)]
-        for sensitive, point in itertools.product(groups, _points(config.get("vary", {}))):
+        points = ParameterGrid(config.get("vary", {}))
+        for sensitive, point in itertools.product(groups, points):
             yield Run(
                 experiment,
                 model,
@@ -264,26 +228,15 @@ def _source(table: str, size: Size) -> str:
 def _arguments(model: str, config: dict[str, Any], size: Size) -> dict[str, Any]:
     """Gather a model's arguments: its own, the experiment's for its kind and for it, the size's."""
     spec = read_config("models")[model]
-    kind = spec["kind"]
     of_model = config.get("of_model", {}).get(model, {})
-    arguments = {**config.get(kind, {}), **spec.get("arguments", {}), **of_model}
-    if size == "smoke":
-        arguments |= read_config("smoke").get(kind, {})
-    return arguments
-
-
-def _points(vary: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
-    combinations = itertools.product(*vary.values())
-    return [dict(zip(vary, values, strict=True)) for values in combinations]
-
-
-_TABLES = {"bank_fraud": "baf", "claims": "claims"}
+    arguments = {**config.get(spec["kind"], {}), **spec.get("arguments", {}), **of_model}
+    return arguments | (read_config("smoke").get(spec["kind"], {}) if size == "smoke" else {})
 
 
 def _list_costs(
     experiment: str, config: dict[str, Any], size: Size, seed: int
 ) -> Iterator[CostRun]:
-    for table, its_experiment in _TABLES.items():
+    for table, its_experiment in (("bank_fraud", "baf"), ("claims", "claims")):
         its = read_config(its_experiment)
         shared = {
             "experiment": experiment,
