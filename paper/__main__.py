@@ -43,7 +43,8 @@ def main(
     for name in experiment:
         if name not in possible:
             raise typer.BadParameter(
-                f"must be {', '.join(EXPERIMENTS)} or all, got {name!r}.{near_match(name, possible)}",
+                f"must be {', '.join(EXPERIMENTS)} or all, got {name!r}."
+                f"{near_match(name, possible)}",
                 param_hint="EXPERIMENT",
             )
     if jobs == 0:

@@ -108,18 +108,17 @@ def _open(path: Path, *, mend: bool) -> dict[str, Record]:
     content = path.read_bytes() if path.exists() else b""
     *lines, rest = content.split(b"\n")
     try:
-        for place, line in enumerate(lines, 1):
+        for line in lines:
             record = json.loads(line)
             for field in ("experiment", "model", "seed", "config", "versions"):
                 record[field]
             records[record["key"]] = record
         if rest and not rest.startswith(_START) and not _START.startswith(rest):
-            place = len(lines) + 1
-            raise ValueError("not cut off")
+            raise ValueError("no record that was cut off")
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidInputError(
             f"path must be a file of a reproduction's records, got {str(path)!r}, whose line "
-            f"{place} is none. Name a file that does not exist yet."
+            f"{len(records) + 1} is none. Name a file that does not exist yet."
         ) from error
     if rest and mend:
         with path.open("r+b") as file:
