@@ -1,12 +1,13 @@
-"""The paper's claims one by one: where it makes them, by which rule we judge, what records say.
+"""The paper's claims one by one: what the records say of them, by rules that are written down.
 
-A check is a short function of the results. `judge`, `judge_fits`, `tell`, `zeros` and `where_learnt`
-are what checks have in common.
+What a claim says, where the paper says it and when it holds is in ``configs/claims_of_paper.toml``;
+here is the check of each. A check yields parts, each of them whether it holds (or whether in each
+fit) and the evidence in words; the verdict follows from the parts.
 """
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -22,7 +23,6 @@ from paper.results import (
     FLIPS,
     GROUPS,
     N_FIRST,
-    Difference,
     NotRunError,
     Place,
     Results,
@@ -52,6 +52,9 @@ BELGIAN = Place("motor", "sex", "bemtpl97", ("Gini",))
 FRENCH = Place("motor", "DrivAge", "fremtpl2", ("Gini",))
 EVERYWHERE = (*CLASSIFIED, AMOUNTS, BELGIAN, FRENCH)
 LAYERS, WEIGHTS = Place("multilayer", "customer_age"), Place("controllability", "customer_age")
+TABLES = ("bank_fraud", "claims")  # of 31 and of 581 features
+
+CAR, FT, REMOVED = "FCorr + CAR", "FT-Transformer", "FCorr + Rem"
 
 
 class Verdict(StrEnum):
@@ -73,53 +76,48 @@ class Finding:
 
 
 Check = Callable[[Results], Finding]
+Parts = Iterator[tuple[Sequence[bool], str]]
+"""Whether each part of a claim holds, or a claim in each fit; and the evidence."""
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One claim.
-
-    Attributes
-    ----------
-    id : str
-        Its short name.
-    section : str
-        Where the paper makes it; "" for one of ours.
-    text : str
-        What it says, in our words.
-    rule : str
-        When it holds, after "Holds if"; "" where nothing here could tell.
-    check : callable
-        From the results to a finding.
-    """
+class CheckedClaim:
+    """A claim in words, the data it was checked on, and what came out."""
 
     id: str
     section: str
     text: str
     rule: str
-    check: Check
-
-
-@dataclass(frozen=True)
-class CheckedClaim:
-    """A claim, what it was checked on, and what came out."""
-
-    claim: Claim
     data: str
     finding: Finding
 
 
-def check_claims(records: Records, claims: Iterable[Claim]) -> list[CheckedClaim]:
-    """Check claims by the records that are there."""
+def check_claims(records: Records) -> list[CheckedClaim]:
+    """Check all claims by the records that are there: the paper's, then ours, without a section."""
     results, checked = Results(records), []
-    for claim in claims:
+    for name, words in read_config("claims_of_paper").items():
         results.sources = set()
-        try:
-            finding = claim.check(results)
-        except NotRunError:
-            finding = Finding(Verdict.NOT_RUN, "The records it takes are not there.")
-        checked.append(CheckedClaim(claim, ", ".join(sorted(results.sources)), finding))
+        if "reason" in words:
+            finding = Finding(Verdict.NOT_TESTABLE, words["reason"])
+        else:
+            try:
+                finding = CHECKS[name](results)
+            except NotRunError:
+                finding = Finding(Verdict.NOT_RUN, "The records it takes are not there.")
+        if "note" in words and finding.verdict is not Verdict.NOT_RUN:
+            finding = Finding(finding.verdict, f"{finding.evidence} {words['note']}")
+        section, text, rule = (words.get(field, "") for field in ("section", "text", "rule"))
+        data = ", ".join(sorted(results.sources))
+        checked.append(CheckedClaim(name, section, text, rule, data, finding))
     return checked
+
+
+def count_verdicts(checked: Iterable[CheckedClaim]) -> str:
+    """Say how many claims came out how."""
+    words = ("hold", "hold in part", "do not hold", "are not testable here", "were not run")
+    counts = Counter(claim.finding.verdict for claim in checked)
+    named = [f"{counts[v]} {word}" for v, word in zip(Verdict, words, strict=True) if counts[v]]
+    return f"Of {counts.total()} claims, {_list(named)}."
 
 
 # ------------------------------------------------------------------------------ rules
@@ -138,44 +136,24 @@ def judge_fits(fits: Sequence[bool]) -> Verdict:
     return judge([share > 0.5, share >= _GENERALLY])
 
 
-def tell(
-    r: Results,
-    sign: int,
-    pairs: Sequence[tuple[str, str]],
-    metrics: Sequence[str] | None = None,
-    places: Sequence[Place] = (FRAUD,),
-) -> Finding:
-    """Judge whether models have more (1) or less (-1) of metrics than others, beyond seeds' noise.
+def by_parts(
+    check: Callable[[Results], Parts], before: str = "", rule: Callable[..., Verdict] = judge
+) -> Check:
+    """Make a finding of what a check yields; ``before`` introduces the evidence."""
 
-    By default the metrics are those by which a place says how well a model predicts.
-    """
-    parts, texts = [], []
-    for place in places:
-        for model, other in pairs:
-            of = metrics or place.metrics
-            found = [r.difference(place, model, other, metric) for metric in of]
-            parts += [difference.sign == sign for difference in found]
-            text = ", ".join(f"{m} {difference}" for m, difference in zip(of, found, strict=True))
-            texts.append(f"{place.name}, {model} − {other}: {text}")
-    if not parts:
-        raise NotRunError("no place with records")
-    return Finding(judge(parts), f"Test rows; {'; '.join(texts)}.")
+    def find(r: Results) -> Finding:
+        found = list(check(r))
+        parts = [bool(part) for held, _ in found for part in held]
+        if not parts:
+            raise NotRunError("nothing to judge by")
+        return Finding(rule(parts), f"{before}{'; '.join(text for _, text in found if text)}.")
+
+    return find
 
 
-def zeros(
-    r: Results, places: Sequence[Place], metrics: Sequence[str], limit: float, printed: str
-) -> Finding:
-    """Judge whether flip metrics of FCorr + CAR are all as good as 0, fit by fit."""
-    fits, texts = [], []
-    for place in places:
-        plain, car = (r.largest(place, model, metrics) for model in ("FCorr", "FCorr + CAR"))
-        below = r.below(place, "FCorr + CAR", metrics, limit)
-        fits += below
-        texts.append(
-            f"{place.column}: {show(plain)} without, {show(car)} with CAR, {printed} {count(below)}"
-        )
-    text = f"Largest mean of the {len(metrics)} flip metrics, test rows; {'; '.join(texts)}."
-    return Finding(judge(fits), text)
+def by_fits(check: Callable[[Results], Parts], before: str = "") -> Check:
+    """Make a finding about what is generally so."""
+    return by_parts(check, before, judge_fits)
 
 
 def where_learnt(check: Check, experiment: str, *models: str, at_least: int = 1) -> Check:
@@ -202,9 +180,36 @@ def where_learnt(check: Check, experiment: str, *models: str, at_least: int = 1)
     return restricted
 
 
-def not_testable(reason: str) -> Check:
-    """Make the check of a claim that nothing here could confirm or refute."""
-    return lambda r: Finding(Verdict.NOT_TESTABLE, reason)
+def tell(
+    r: Results,
+    sign: int,
+    pairs: Sequence[tuple[str, str]],
+    metrics: Sequence[str] | None = None,
+    places: Sequence[Place] = (FRAUD,),
+    subset: str = "test",
+) -> Parts:
+    """Tell whether models have more (1) or less (-1) of metrics than others, beyond seeds' noise.
+
+    By default the metrics are those by which a place says how well a model predicts.
+    """
+    for place in places:
+        for model, other in pairs:
+            of = metrics or place.metrics
+            found = {m: r.difference(place, model, other, m, subset=subset) for m in of}
+            text = _list(f"{metric} {difference}" for metric, difference in found.items())
+            held = [difference.sign == sign for difference in found.values()]
+            yield held, f"{place.name}, {subset} rows, {model} − {other}: {text}"
+
+
+def zeros(
+    r: Results, places: Sequence[Place], metrics: Sequence[str], limit: float, printed: str
+) -> Parts:
+    """Say of each fit of FCorr + CAR whether all flip metrics are as good as 0."""
+    for place in places:
+        plain, car = (r.largest(place, model, metrics) for model in ("FCorr", CAR))
+        below = r.below(place, CAR, metrics, limit)
+        said = f"{show(plain)} without, {show(car)} with CAR, {printed} {count(below)}"
+        yield below, f"{place.column}: {said}"
 
 
 def limit_of_change(r: Results, place: Place) -> float:
@@ -232,8 +237,9 @@ def share_decided(r: Results, place: Place, model: str, subset: str = "test") ->
     return float(((1 - fnr) * positive + fpr * (1 - positive)).mean()) or math.nan
 
 
-def count(fits: Sequence[bool]) -> str:
+def count(fits: Iterable[bool]) -> str:
     """Say in how many fits something is so."""
+    fits = list(fits)
     return f"in {sum(fits)} of {len(fits)} fits"
 
 
@@ -257,318 +263,113 @@ def _list(values: Iterable[object]) -> str:
 # ------------------------------------------------------------------------------ the method (§3)
 
 
-def _attention_is_enough(r: Results) -> Finding:
+def _attention_is_enough(r: Results) -> Parts:
     """Compare what is left of CAR with what is left of the flips, fit by fit."""
-    texts: list[str] = []
-    shown: dict[str, list[bool]] = {"FCorr + CAR": [], "FT-Transformer + CAR": []}
+    shown: dict[str, list[bool]] = {CAR: [], f"{FT} + CAR": []}
     for place in EVERYWHERE:
         for model, invariant in shown.items():
             if not r.has(place, [model], "AvgIF"):
                 continue
             fits, limit = r.fits(place, model), limit_of_change(r, place)
             fits = fits[(fits["last_car"] < _INVARIANT_ATTENTION) & fits["learnt"]]
-            below = (fits["AvgIF"] < limit).tolist()
-            invariant += below
-            others = [
-                f"{fit.last_car:.0e} and {show(fit.AvgIF)}"
-                for fit in fits[fits["AvgIF"] >= limit].itertuples()
-                if model == "FCorr + CAR"
-            ]
-            beside = f" (CAR and AvgIF of the others: {_list(others)})" if others else ""
-            texts.append(f"{place.name} {model} {count(below)}{beside}")
+            others = fits[fits["AvgIF"] >= limit] if model == CAR else fits[:0]
+            left = [f"{one.last_car:.0e} and {show(one.AvgIF)}" for one in others.itertuples()]
+            beside = f" (CAR and AvgIF of the others: {_list(left)})" if left else ""
+            invariant += (fits["AvgIF"] < limit).tolist()
+            yield [], f"{place.name} {model} {count(fits['AvgIF'] < limit)}{beside}"
     own, other = shown.values()
-    if not own or not other:
-        raise NotRunError("no fits of invariant attention")
-    text = f"Of fits that end with a CAR below 1e-8, predictions are invariant: {'; '.join(texts)}."
-    return Finding(judge([all(own), not any(other)]), text)
+    yield ([all(own), not any(other)] if own and other else []), ""
 
 
-def _rule_as_printed(r: Results) -> Finding:
-    texts, usable = [], []
-    for experiment in ("synthetic", "baf", "adult", "claims"):
-        try:
-            ratios = r.select(experiment, "FCorr + CAR", subset="test")["car_ratio"].dropna()
-        except NotRunError:
-            continue
-        usable += (ratios < _LARGEST_POWER + 1).tolist()
-        texts.append(f"{experiment} {ratios.min():,.1f} to {ratios.max():,.0f}")
-    if not usable:
-        raise NotRunError("no ratios")
-    return Finding(
-        judge(usable),
-        f"The first ratio L_perf/L_CAR: {'; '.join(texts)}. 10 to that power is more than a "
-        f"float32 holds in {usable.count(False)} of {len(usable)} fits. Read as 10^⌊log10 ratio⌋ "
-        "(car='paper') it cannot overflow; but a loss that can be negative, such as that of "
-        "Poisson regression, gives no λ of use in either reading.",
-    )
-
-
-def _rule_reaches_invariance(r: Results) -> Finding:
-    texts, shown = [], []
+def _lambda_as_printed(r: Results) -> Parts:
     for place in (SYNTHETIC, *CLASSIFIED, AMOUNTS):
-        if not r.has(place, ["FCorr + CAR"], "AvgIF"):
-            continue
-        fits = r.fits(place, "FCorr + CAR")
-        below = (fits["AvgIF"] < limit_of_change(r, place)).tolist()
-        useless = int((~fits["learnt"]).sum())
-        shown += below
-        beside = f", {useless} of them constants" if useless else ""
-        texts.append(f"{place.name} {count(below)}{beside}")
-    if not shown:
-        raise NotRunError("no fits with CAR")
-    return Finding(judge_fits(shown), f"FCorr + CAR is invariant on test rows: {_list(texts)}.")
+        if r.has(place, [CAR], "car_ratio"):
+            ratios = r.values(place, CAR, "car_ratio")
+            usable = (ratios < _LARGEST_POWER + 1).tolist()
+            said = f"{ratios.min():,.1f} to {ratios.max():,.0f}, too large {count(ratios >= 39)}"
+            yield usable, f"{place.name} {said}"
 
 
-def _residual_breaks(r: Results) -> Finding:
-    texts: list[str] = []
-    broken: dict[str, list[bool]] = {"FCorr + CAR": [], "FCorr + Res + CAR": []}
+def _lambda_by_logarithm(r: Results) -> Parts:
+    for place in (SYNTHETIC, *CLASSIFIED, AMOUNTS):
+        if r.has(place, [CAR], "AvgIF"):
+            fits = r.fits(place, CAR)
+            below, constant = (
+                fits["AvgIF"] < limit_of_change(r, place),
+                int((~fits["learnt"]).sum()),
+            )
+            beside = f", {constant} of them constants" if constant else ""
+            yield below.tolist(), f"{place.name} {count(below)}{beside}"
+
+
+def _residual_breaks(r: Results) -> Parts:
+    broken: dict[str, list[bool]] = {CAR: [], "FCorr + Res + CAR": []}
     for place in CLASSIFIED:
         for model, of_model in broken.items():
             over = (r.values(place, model, "AvgIF") > NO_CHANGE).tolist()
             change = show(r.values(place, model, "largest change").max())
-            texts.append(f"{place.name} {model} {count(over)} (largest change {change})")
             of_model += over
+            yield [], f"{place.name} {model} {count(over)} (largest change {change})"
     without, with_residual = broken.values()
-    weakens, negates = sum(with_residual) > sum(without), judge_fits(with_residual)
-    text = f"AvgIF above 1e-4 on test rows: {'; '.join(texts)}."
-    return Finding(judge([weakens, negates is Verdict.HOLDS]), text)
-
-
-METHOD = (
-    Claim(
-        "attention-is-enough",
-        "1, 3.2, 4.3",
-        "Where attention is made invariant, FCorr's predictions are, and those of a standard "
-        "transformer are not.",
-        "all fits of FCorr whose CAR ends below 1e-8 are invariant, and none of FT-Transformer",
-        _attention_is_enough,
-    ),
-    Claim(
-        "lambda-as-printed",
-        "3.2",
-        "λ = 10^⌊L_perf/L_CAR⌋ of the first batch can be used as printed.",
-        "it is finite in float32 in all fits",
-        _rule_as_printed,
-    ),
-    Claim(
-        "lambda-by-logarithm",
-        "3.2",
-        "λ = 10^⌊log10(L_perf/L_CAR)⌋, as that rule may be read, generally reaches invariance to "
-        "flips.",
-        "four in five fits are invariant",
-        _rule_reaches_invariance,
-    ),
-    Claim(
-        "other-penalties",
-        "3.2",
-        "Penalising differences of predictions, or fixing the attention at its average over "
-        "categories, costs more accuracy than CAR; a softmax over the original features alone "
-        "lets attention weights explode.",
-        "",
-        not_testable(
-            "The paper mentions preliminary experiments and gives neither settings nor figures. "
-            "Our default form of CAR does train with a softmax over the original features."
-        ),
-    ),
-    Claim(
-        "augmentation-converges",
-        "3.2",
-        "Attention under augmentation converges to that of CDA within a few iterations.",
-        "",
-        not_testable(
-            "No figure is given, and the records here do not follow the matrices through training."
-        ),
-    ),
-    Claim(
-        "residual-breaks",
-        "D.1",
-        "A residual round the attention weakens CAR's guarantee, and largely negates CAR.",
-        "more fits are not invariant with it, and four in five are not",
-        _residual_breaks,
-    ),
-    Claim(
-        "regulators",
-        "4.3, 5",
-        "The framework meets regulators' expectations.",
-        "",
-        not_testable(
-            "Invariance to a flip of a column is measured here; whether a law is kept is not a "
-            "property of a model's predictions alone."
-        ),
-    ),
-)
+    generally = judge_fits(with_residual) is Verdict.HOLDS
+    yield [sum(with_residual) > sum(without), generally], ""
 
 
 # ------------------------------------------------------------------------------ costs (§3.2, 4)
 
-TABLES = {"bank_fraud": ("BAF", 31), "claims": ("InsurTech", 581)}
 
-
-def _size(r: Results, model: str, table: str) -> Any:
-    return r.select("complexity", model, measure="size", table=table).iloc[0]
+def _size(r: Results, model: str, table: str, *fields: str) -> Any:
+    return r.select("complexity", model, measure="size", table=table).iloc[0][list(fields)]
 
 
 def _cda_ratios(r: Results) -> dict[str, list[Any]]:
-    """List, by table, an epoch's length by definition and in closed form, in augmented ones."""
-    epochs = {table: r.select("complexity", measure="epochs", table=table) for table in TABLES}
-    return {
-        table: [of[form] / of[AUGMENTED] for form in (BY_DEFINITION, CLOSED_FORM)]
-        for table, of in epochs.items()
-    }
+    """List, by form, an epoch's length on both tables, in epochs with augmentation."""
+    epochs = [r.select("complexity", measure="epochs", table=table) for table in TABLES]
+    forms = (BY_DEFINITION, CLOSED_FORM)
+    return {form: [of[form] / of[AUGMENTED] for of in epochs] for form in forms}
 
 
-def _augmentation_is_faster(r: Results) -> Finding:
-    ratios, figures = _cda_ratios(r), read_config("paper")["seconds_per_epoch"]
-    text = "; ".join(
-        f"{table}: {first.mean():.2f} times by definition, {second.mean():.2f} times in closed form"
-        for table, (first, second) in ratios.items()
-    )
-    papers = [
-        f"{figures[table][BY_DEFINITION] / figures[table][AUGMENTED]:.2f}" for table in TABLES
-    ]
-    return Finding(
-        judge([of_form.min() > 1 for of_table in ratios.values() for of_form in of_table]),
-        f"An epoch with CDA, as a multiple of one with augmentation: {text}; the paper: "
-        f"{' and '.join(papers)} times, on a GPU. By definition means all p × p weights for each "
-        "category, where augmentation here has attention in linear time; the closed form has it "
-        "too, and is the fair comparison.",
-    )
+def _augmentation_faster(r: Results) -> Parts:
+    for form, ratios in _cda_ratios(r).items():
+        for table, of in zip(TABLES, ratios, strict=True):
+            yield [of.min() > 1], f"{form}, {table} {of.mean():.2f} times"
 
 
-def _gains_with_dimension(r: Results) -> Finding:
-    pairs = list(zip(*_cda_ratios(r).values(), strict=True))
-    text = _list(
-        f"{form} {few.mean():.2f} and {many.mean():.2f}"
-        for form, (few, many) in zip(("by definition", "in closed form"), pairs, strict=True)
-    )
-    # Apart beyond their noise: each measurement of the large table beside each of the small one.
-    return Finding(
-        judge([many.min() > few.max() for few, many in pairs]),
-        f"An epoch with CDA in epochs with augmentation, 31 and 581 features: {text}.",
-    )
+def _augmentation_dimension(r: Results) -> Parts:
+    for form, (few, many) in _cda_ratios(r).items():
+        # Apart beyond their noise: each measurement of the large table beside each of the small.
+        yield [many.min() > few.max()], f"{form} {few.mean():.2f} and {many.mean():.2f}"
 
 
-def _no_more_parameters(r: Results) -> Finding:
-    counts = [
-        [int(_size(r, model, table)["parameters"]) for model in ("FCorr", "FCorr + CAR")]
-        for table in TABLES
-    ]
-    text = "; ".join(f"{plain:,} without, {car:,} with CAR" for plain, car in counts)
-    return Finding(judge([plain == car for plain, car in counts]), f"Parameters: {text}.")
+def _no_more_parameters(r: Results) -> Parts:
+    for table in TABLES:
+        plain, car = (int(_size(r, m, table, "parameters").iloc[0]) for m in ("FCorr", CAR))
+        yield [plain == car], f"{plain:,} without, {car:,} with CAR"
 
 
-def _parameters(r: Results, table: str, n_wanted: int, head_wanted: int) -> Finding:
-    n, head = (int(_size(r, "FCorr", table)[of]) for of in ("parameters", "head_parameters"))
-    text = f"{n:,} parameters, {head:,} of them ({head / n:.1%}) in the head."
-    return Finding(judge([n == n_wanted, head == head_wanted]), text)
+def _parameters(r: Results, table: str, n_wanted: int, head_wanted: int) -> Parts:
+    n, head = map(int, _size(r, "FCorr", table, "parameters", "head_parameters"))
+    text = f"{n:,} parameters, {head:,} of them ({head / n:.1%}) in the head"
+    yield [n == n_wanted, head == head_wanted], text
 
 
-def _fewer_parameters(r: Results) -> Finding:
-    texts, fewer = [], []
-    for table, share in {"bank_fraud": 0.5, "claims": 0.6}.items():
-        own, other = (
-            int(_size(r, model, table)["parameters"]) for model in ("FCorr", "FT-Transformer")
-        )
-        fewer.append(own <= share * other)
-        texts.append(f"{table} {own:,} of {other:,}, {own / other:.0%}")
-    return Finding(
-        judge(fewer),
-        f"FCorr's of FT-Transformer's, whose sizes were chosen here: {'; '.join(texts)}. The "
-        "paper: 11,064 of 94,981, 12 %, and 21,767 of 55,317, 39 %.",
-    )
+def _fewer_parameters(r: Results) -> Parts:
+    for table, share in zip(TABLES, (0.5, 0.6), strict=True):
+        own, other = (int(_size(r, m, table, "parameters").iloc[0]) for m in ("FCorr", FT))
+        yield [own <= share * other], f"{table} {own:,} of {other:,}, {own / other:.0%}"
 
 
-def _heavy_attention(r: Results) -> Finding:
-    sizes = {table: _size(r, "FT-Transformer", table) for table in TABLES}
-    shares = {table: 1 - of["head_parameters"] / of["parameters"] for table, of in sizes.items()}
-    text = _list(f"{table} {share:.1%}" for table, share in shares.items())
-    return Finding(
-        judge([round(share, 3) >= 0.999 for share in shares.values()]),
-        f"Parameters of FT-Transformer outside its head: {text}. They are those of embeddings, "
-        "attention and the layers between.",
-    )
+def _heavy_attention(r: Results) -> Parts:
+    for table in TABLES:
+        n, head = _size(r, FT, table, "parameters", "head_parameters")
+        yield [round(1 - head / n, 3) >= 0.999], f"{table} {1 - head / n:.1%}"
 
 
-def _memory(r: Results, table: str, papers: str) -> Finding:
-    own, car, other = (
-        _size(r, model, table)["kept_megabytes"]
-        for model in ("FCorr", "FCorr + CAR", "FT-Transformer")
-    )
-    return Finding(
-        judge([own / other < 0.1, car / other < 0.1]),
-        f"Kept for the gradient of 64 rows: FCorr {own:.2f} MB, with CAR {car:.2f} MB, "
-        f"FT-Transformer {other:.2f} MB: {own / other:.1%} and {car / other:.1%} of it. The paper: "
-        f"{papers}, on a GPU; FT-Transformer has other sizes there and, it seems, keeps its "
-        "attention matrices, which a fused kernel does not.",
-    )
-
-
-COSTS = (
-    Claim(
-        "augmentation-faster",
-        "3.2",
-        "Input augmentation makes an epoch with CAR shorter than CDA, which recomputes attention "
-        "for every category.",
-        "it is shorter in every measurement, by definition and in closed form, on both tables",
-        _augmentation_is_faster,
-    ),
-    Claim(
-        "augmentation-dimension",
-        "3.2",
-        "Input augmentation gains the more over CDA, the more features there are.",
-        "every measurement of the wide table is above every one of the narrow table",
-        _gains_with_dimension,
-    ),
-    Claim(
-        "car-no-parameters",
-        "3.2",
-        "CAR by augmentation adds no parameters.",
-        "the counts are equal",
-        _no_more_parameters,
-    ),
-    *(
-        Claim(
-            f"parameters-{table}",
-            section,
-            f"FCorr has {n:,} parameters at the size of {TABLES[table][0]}, {head / n:.1%} of them "
-            "in the feed-forward head.",
-            "both counts are met to the unit",
-            partial(_parameters, table=table, n_wanted=n, head_wanted=head),
-        )
-        for table, section, n, head in (
-            ("bank_fraud", "4.2", 11_064, 10_433),
-            ("claims", "4.3", 21_767, 10_145),
-        )
-    ),
-    Claim(
-        "fewer-parameters",
-        "4.2, 4.3",
-        "FCorr has far fewer parameters than FT-Transformer, on InsurTech roughly half.",
-        "they are at most half, and on the claims at most .6",
-        _fewer_parameters,
-    ),
-    Claim(
-        "ft-attention-parameters",
-        "4.2, 4.3",
-        "Of FT-Transformer's parameters, 99.9% are in the attention part.",
-        "99.9% are outside its head, on both tables",
-        _heavy_attention,
-    ),
-    *(
-        Claim(
-            f"memory-{table}",
-            section,
-            "A training step of FCorr takes a small share of FT-Transformer's memory "
-            f"({TABLES[table][1]} features).",
-            "it is below a tenth, without and with CAR",
-            partial(_memory, table=table, papers=papers),
-        )
-        for table, section, papers in (
-            ("bank_fraud", "4.2", "0.25 of 67.88 MB, 0.4 %"),
-            ("claims", "4.3", "2.91 of 661.12 MB, 0.4 % (its text says 4.4 %)"),
-        )
-    ),
-)
+def _memory(r: Results, table: str) -> Parts:
+    own, car, other = (_size(r, m, table, "kept_megabytes").iloc[0] for m in ("FCorr", CAR, FT))
+    shares = own / other, car / other
+    said = f"FCorr {own:.2f} MB, with CAR {car:.2f} MB, FT-Transformer {other:.2f} MB"
+    yield [share < 0.1 for share in shares], f"{said}: {shares[0]:.1%} and {shares[1]:.1%} of it"
 
 
 # ------------------------------------------------------------------------------ synthetic (§4.1)
@@ -579,479 +380,208 @@ def _matrices(r: Results, model: str) -> dict[int, Any]:
     return {seed: np.array(matrix) for seed, matrix in found.items()}
 
 
-def _shows_the_data(r: Results) -> Finding:
-    matrices = list(_matrices(r, "FCorr").values())
-    diagonals = np.array([matrix.diagonal() for matrix in matrices])
-    pairs = np.array([(m[0, 1], m[0, 2], m[1, 2]) for m in matrices])
+def _shows_the_data(r: Results) -> Parts:
+    matrices = np.array(list(_matrices(r, "FCorr").values()))
+    diagonals = matrices.diagonal(axis1=1, axis2=2)
+    pairs = matrices[:, [0, 0, 1], [1, 2, 2]]
     parts = {
         "X1 is the least significant": diagonals.argmin(axis=1) == 0,
         "X1–X2 is the largest entry beside the diagonal": pairs.argmax(axis=1) == 0,
         "the other two pairs are negative": (pairs[:, 1:] < 0).all(axis=1),
     }
     together = np.all(list(parts.values()), axis=0)
-    return Finding(
-        judge_fits(list(together)),
-        f"Of {len(matrices)} fits: {_list(f'{text} in {of.sum()}' for text, of in parts.items())}, "
-        f"all three in {together.sum()}. Mean diagonal "
-        f"{_list(f'{value:.2f}' for value in diagonals.mean(axis=0))} (the paper's one fit: 0.66, "
-        f"1.3, 2.5); X1's is {diagonals[:, 0].min():.2f} to {diagonals[:, 0].max():.2f}.",
-    )
+    yield [], _list(f"{text} in {held.sum()}" for text, held in parts.items())
+    yield together.tolist(), f"all three {count(together)}"
+    means, own = [f"{value:.2f}" for value in diagonals.mean(axis=0)], diagonals[:, 0]
+    yield [], f"mean diagonal {_list(means)}, X1's from {own.min():.2f} to {own.max():.2f}"
 
 
-def _matrix_falls(r: Results, measure: Callable[[Any], float], factor: float, what: str) -> Finding:
-    """Judge whether a number that is read off the matrix is smaller with CAR."""
+def _matrix_falls(r: Results, measure: Callable[[Any], float], left: float) -> Parts:
+    """Say whether a number that is read off the matrix is smaller with CAR."""
     plain, car = (
         {seed: float(measure(matrix)) for seed, matrix in _matrices(r, model).items()}
-        for model in ("FCorr", "FCorr + CAR")
+        for model in ("FCorr", CAR)
     )
     seeds = sorted(plain.keys() & car.keys())
-    fell = [car[seed] < factor * plain[seed] for seed in seeds]
-    medians = [np.median([of[seed] for seed in seeds]) for of in (plain, car)]
-    text = f"{what}, median of the fits: {medians[0]:.2f} without, {medians[1]:.2f} with CAR"
-    return Finding(judge_fits(fell), f"{text}; so much smaller {count(fell)}.")
-
-
-ON_SYNTHETIC = (
-    Claim(
-        "synthetic-flips",
-        "4.1",
-        "With CAR all flip metrics are 0.0000.",
-        "all four are below 5e-5 in all fits",
-        lambda r: zeros(r, [SYNTHETIC], FLIPS, ZERO, "0.0000"),
-    ),
-    Claim(
-        "synthetic-matrix",
-        "4.1",
-        "The pre-softmax matrix shows the data: X1 is least significant, X1–X2 the strongest "
-        "dependence, the other pairs negative.",
-        "all three are so in four of five fits",
-        _shows_the_data,
-    ),
-    Claim(
-        "synthetic-smaller",
-        "4.1",
-        "With CAR the matrix has smaller entries.",
-        "their mean size is smaller in four of five fits",
-        lambda r: _matrix_falls(r, lambda m: np.abs(m).mean(), 1, "Mean size of an entry"),
-    ),
-    Claim(
-        "synthetic-suppressed",
-        "4.1",
-        "CAR suppresses the dependence between X1 and X2 (0.28 of X2's own entry to 0.007).",
-        "at most half of that share is left in four of five fits",
-        lambda r: _matrix_falls(
-            r, lambda m: abs(m[0, 1]) / m[1, 1], 0.5, "|X1–X2| as a share of X2–X2"
-        ),
-    ),
-)
+    fell = [car[seed] < left * plain[seed] for seed in seeds]
+    before, after = (np.median([of[seed] for seed in seeds]) for of in (plain, car))
+    yield fell, f"{before:.2f} without, {after:.2f} with CAR; so much smaller {count(fell)}"
 
 
 # ------------------------------------------------------------ classification (§4.2, appendix D)
 
 
-def _size_does_not_help(r: Results) -> Finding:
-    found = [r.difference(FRAUD, "TabTransformer", "FCorr", metric) for metric in FRAUD.metrics]
+def _size_does_not_help(r: Results) -> Parts:
     large, small = (r.fits(FRAUD, m)["parameters"].iloc[0] for m in ("TabTransformer", "FCorr"))
-    text = f"TabTransformer − FCorr: AUROC {found[0]}, AUPRC {found[1]}."
-    return Finding(
-        judge([large > small, *(difference.sign <= 0 for difference in found)]),
-        f"{text} Parameters: {large:,.0f} and {small:,.0f}.",
-    )
+    yield [large > small], f"{large:,.0f} and {small:,.0f} parameters"
+    for metric in FRAUD.metrics:
+        found = r.difference(FRAUD, "TabTransformer", "FCorr", metric)
+        yield [found.sign <= 0], f"{metric} {found}"
 
 
-def _papers_price(experiment: str, metric: str) -> float:
-    table = f"{experiment}_performance"
-    car, plain = (paper_figure(table, model, metric) for model in ("FCorr + CAR", "FCorr"))
-    return (car or math.nan) - (plain or math.nan)
+def _little_price(r: Results, place: Place, most: float) -> Parts:
+    for metric in place.metrics:
+        found = r.difference(place, CAR, "FCorr", metric)
+        yield [found.mean > -most], f"{metric} {found}"
 
 
-def _little_price(r: Results) -> Finding:
-    found = {m: r.difference(FRAUD, "FCorr + CAR", "FCorr", m) for m in FRAUD.metrics}
-    text = _list(f"{m} {d} (the paper: {_papers_price('baf', m):+.4f})" for m, d in found.items())
-    parts = [difference.mean >= -LITTLE for difference in found.values()]
-    return Finding(judge(parts), f"FCorr + CAR − FCorr: {text}.")
-
-
-def _price_on_adult(r: Results) -> Finding:
-    found = tell(r, -1, [("FCorr + CAR", "FCorr")], ["AUROC"], ADULT)
-    printed = f" The paper: {_papers_price('adult', 'AUROC'):+.4f}."
-    return Finding(found.verdict, found.evidence + printed)
-
-
-def _ft_keeps_bias(r: Results, places: Sequence[Place], beside: str) -> Finding:
-    models = ("FT-Transformer + CAR", "FT-Transformer")
-    lowered = tell(r, -1, [models], (*GROUPS, *FLIPS), places)
-    flips = {place.column: [r.mean(place, model, "AvgIF") for model in models] for place in places}
-    text = _list(f"{name} {show(plain)} to {show(car)}" for name, (car, plain) in flips.items())
-    verdict = lowered.verdict
+def _ft_keeps_bias(r: Results, places: Sequence[Place]) -> Parts:
+    models = (f"{FT} + CAR", FT)
+    found = list(tell(r, -1, [models], (*GROUPS, *FLIPS), places))
+    yield from found
     # Bias that is left says something only where CAR took some of it.
-    if verdict is Verdict.HOLDS and not all(car > NO_CHANGE for car, _ in flips.values()):
-        verdict = Verdict.IN_PART
-    return Finding(verdict, f"AvgIF: {text}. {lowered.evidence} {beside}")
+    took = any(any(held) for held, _ in found)
+    for place in places:
+        car, plain = (r.mean(place, model, "AvgIF") for model in models)
+        held = [car > NO_CHANGE] if took else []
+        yield held, f"AvgIF, {place.column}: {show(plain)} without, {show(car)} with CAR"
 
 
-def _group_metrics_fall(r: Results) -> Finding:
-    models = ("FCorr + CAR", "FCorr")
-    found = tell(r, -1, [models], GROUPS)
-    car, plain = (share_decided(r, FRAUD, model) for model in models)
-    relative = relative_gap(r, FRAUD, *models)
-    return Finding(
-        found.verdict if relative < 1 else Verdict.FAILS,
-        f"{found.evidence} {plain:.2%} of the rows are decided positive without and {car:.2%} with "
-        "CAR, and fewer such decisions differ less by themselves: DPD as a share of them is "
-        f"{relative:.2f} times that without CAR.",
-    )
+def _group_metrics_fall(r: Results) -> Parts:
+    relative = relative_gap(r, FRAUD, CAR, "FCorr")
+    for held, text in tell(r, -1, [(CAR, "FCorr")], GROUPS):
+        yield [lower and relative < 1 for lower in held], text
+    car, plain = (share_decided(r, FRAUD, model) for model in (CAR, "FCorr"))
+    decided = f"{plain:.2%} of the rows are decided positive without and {car:.2%} with CAR"
+    fewer = "fewer such decisions differ less by themselves: DPD as a share of them is"
+    yield [], f"{decided}, and {fewer} {relative:.2f} times that without CAR"
 
 
-def _residual_helps(r: Results) -> Finding:
-    found = tell(r, 1, [("FCorr + Res", "FCorr")])
-    beside = [r.difference(FRAUD, m, "LightGBM", "AUROC") for m in ("FCorr + Res", "FCorr")]
-    verdict = found.verdict
+def _residual_helps(r: Results) -> Parts:
+    ((helps, text),) = tell(r, 1, [("FCorr + Res", "FCorr")])
+    yield helps, text
+    own, plain = (r.difference(FRAUD, m, "LightGBM", "AUROC") for m in ("FCorr + Res", "FCorr"))
     # Where trees are says something only if the residual took the model there.
-    if verdict is Verdict.HOLDS and beside[0].mean <= -LITTLE:
-        verdict = Verdict.IN_PART
-    text = f"AUROC less LightGBM's: FCorr + Res {beside[0]}, FCorr {beside[1]}."
-    return Finding(verdict, f"{found.evidence} {text}")
+    level = [own.mean > -LITTLE] if any(helps) else []
+    yield level, f"AUROC less LightGBM's: FCorr + Res {own}, FCorr {plain}"
 
 
-def _fcorr_level_on_adult(r: Results) -> Finding:
-    place, other = ADULT[0], "FT-Transformer"
-    models = [m for m in ("FCorr", "FCorr, splines") if r.has(place, [m], "AUROC")]
-    found = {model: r.difference(place, model, other, "AUROC") for model in models}
-    accuracy = r.mean(place, other, "Accuracy at 0.5")
-    return Finding(
-        judge([found["FCorr"].mean > -LITTLE]),
-        f"AUROC less FT-Transformer's: {_list(f'{m} {d}' for m, d in found.items())}. Our "
-        f"FT-Transformer has an accuracy of {accuracy:.4f} at a threshold of 0.5; published is "
-        ".857.",
-    )
-
-
-_LOWER_AND_SOME_LEFT = "all seven metrics are lower, and some AvgIF is left; not if none is lower"
-CLASSIFICATION = (
-    Claim(
-        "baf-transformers-lead",
-        "4.2",
-        "FT-Transformer and FCorr outperform FFN and TabTransformer on BAF.",
-        "each has more AUROC, AUPRC and F1 than each",
-        lambda r: tell(
-            r,
-            1,
-            [(a, b) for a in ("FT-Transformer", "FCorr") for b in ("FFN", "TabTransformer")],
-            (*FRAUD.metrics, "F1"),
-        ),
-    ),
-    Claim(
-        "baf-ft-ahead",
-        "4.2",
-        "FT-Transformer is ahead of FCorr on BAF.",
-        "it has more AUROC and AUPRC",
-        lambda r: tell(r, 1, [("FT-Transformer", "FCorr")]),
-    ),
-    Claim(
-        "baf-size",
-        "D.1",
-        "TabTransformer is no better than FCorr for all its parameters.",
-        "it has more parameters, and no more AUROC and AUPRC",
-        _size_does_not_help,
-    ),
-    Claim(
-        "baf-flips",
-        "4.2",
-        "With CAR, FCorr's flip metrics on BAF are 0.0000.",
-        "all four are below 5e-5 in all fits",
-        lambda r: zeros(r, [FRAUD], FLIPS, ZERO, "0.0000"),
-    ),
-    Claim(
-        "baf-drop",
-        "4.2",
-        "CAR brings a noticeable drop in accuracy to FT-Transformer and FCorr on BAF.",
-        "both have less AUROC and AUPRC with it",
-        lambda r: tell(r, -1, [(f"{m} + CAR", m) for m in ("FT-Transformer", "FCorr")]),
-    ),
-    Claim(
-        "baf-price",
-        "4.2",
-        "CAR costs FCorr little accuracy on BAF.",
-        "the mean loss of AUROC and of AUPRC is at most .005",
-        _little_price,
-    ),
-    Claim(
-        "baf-ft-car",
-        "4.2",
-        "CAR lowers FT-Transformer's fairness metrics on BAF, and leaves some bias.",
-        _LOWER_AND_SOME_LEFT,
-        lambda r: _ft_keeps_bias(
-            r,
-            [FRAUD],
-            "In the paper's table, EqOdd on test rows stays and the F1 gap rises, too.",
-        ),
-    ),
-    Claim(
-        "baf-groups",
-        "4.2, its table",
-        "CAR also lowers FCorr's group metrics on BAF, though it does not promise that.",
-        "DPD, EqOdd and EqOpp are lower, and DPD also as a share of the positive decisions",
-        _group_metrics_fall,
-    ),
-    Claim(
-        "baf-residual",
-        "D.1",
-        "The residual improves FCorr significantly, to the level of LightGBM.",
-        "AUROC and AUPRC rise, AUROC to at most .005 below LightGBM's",
-        _residual_helps,
-    ),
-    Claim(
-        "adult-level",
-        "D.2",
-        "FCorr is level with FT-Transformer on Adult.",
-        "its mean AUROC is at most .005 lower",
-        _fcorr_level_on_adult,
-    ),
-    Claim(
-        "adult-price",
-        "D.2, its table",
-        "CAR costs FCorr accuracy on Adult.",
-        "AUROC is lower with it, for race and for sex",
-        _price_on_adult,
-    ),
-    Claim(
-        "adult-flips",
-        "D.2, its table",
-        "With CAR, FCorr's flip metrics on Adult are at most 0.0004.",
-        "all four are below 4.5e-4 in all fits",
-        lambda r: zeros(r, ADULT, FLIPS, 4.5e-4, "at most 0.0004"),
-    ),
-    Claim(
-        "adult-ft-car",
-        "4.2",
-        "CAR lowers FT-Transformer's fairness metrics on Adult, and leaves some bias.",
-        _LOWER_AND_SOME_LEFT,
-        lambda r: _ft_keeps_bias(
-            r, ADULT, "In the paper's table, DPD and the F1 gap on test rows rise, too."
-        ),
-    ),
-)
+def _level_on_adult(r: Results) -> Parts:
+    place = ADULT[0]
+    found = r.difference(place, "FCorr", FT, "AUROC")
+    yield [found.mean > -LITTLE], f"FCorr {found}"
+    if r.has(place, ["FCorr, splines"], "AUROC"):
+        yield [], f"FCorr, splines {r.difference(place, 'FCorr, splines', FT, 'AUROC')}"
+    yield [], f"our {FT}'s accuracy at 0.5 is {r.mean(place, FT, 'Accuracy at 0.5'):.4f}"
 
 
 # ------------------------------------------------------------------------------ amounts (§4.3)
 
 
-def _trees_lead(r: Results) -> Finding:
-    found = tell(r, 1, [("LightGBM", m) for m in ("FCorr", "FT-Transformer")], places=[AMOUNTS])
-    parts, texts = [found.verdict is not Verdict.FAILS, found.verdict is Verdict.HOLDS], []
+def _trees_lead(r: Results) -> Parts:
+    yield from tell(r, 1, [("LightGBM", "FCorr"), ("LightGBM", FT)], places=[AMOUNTS])
     for place in (BELGIAN, FRENCH):
-        if not r.has(place, ("LightGBM", "FCorr"), "Gini"):
-            continue
-        # Trees draw nothing, and these tables are fixed: one fit stands for all seeds.
-        (gini,) = r.values(place, "LightGBM", "Gini")
-        networks = r.values(place, "FCorr", "Gini")
-        difference = compare(dict.fromkeys(networks.keys(), gini), networks)
-        parts.append(difference.sign > 0)
-        texts.append(f" {place.table} LightGBM {gini:.3f}, − FCorr {difference}.")
-    models = ("LightGBM", "FCorr", "FT-Transformer", "LightGBM, Tweedie", "FCorr, defaults")
+        if r.has(place, ("LightGBM", "FCorr"), "Gini"):
+            # Trees draw nothing, and these tables are fixed: one fit stands for all seeds.
+            (gini,) = r.values(place, "LightGBM", "Gini")
+            networks = r.values(place, "FCorr", "Gini")
+            found = compare(dict.fromkeys(networks.keys(), gini), networks)
+            yield [found.sign > 0], f"{place.table} LightGBM {gini:.3f}, − FCorr {found}"
+    models = ("LightGBM", "FCorr", FT, "LightGBM, Tweedie", "FCorr, defaults")
     there = [model for model in models if r.has(AMOUNTS, [model], "Gini")]
     ginis = _list(f"{model} {r.mean(AMOUNTS, model, 'Gini'):.2f}" for model in there)
-    return Finding(judge(parts), f"{found.evidence}{''.join(texts)} Means on the claims: {ginis}.")
+    yield [], f"means on the claims: {ginis}"
 
 
-def _fcorr_against_ft(r: Results) -> Finding:
-    models = ("FCorr", "FT-Transformer")
-    found = r.difference(AMOUNTS, *models, "Gini")
-    described = " and ".join(
-        f"{model} {r.mean(AMOUNTS, model, 'Gini'):.2f} after "
-        f"{r.fits(AMOUNTS, model)['epochs'].iloc[0]:.0f} passes over the rows"
-        for model in models
-    )
-    text = f"Test Gini: {described}; difference {found} (the paper: +0.08)."
-    return Finding(judge([found.sign > 0]), text)
+def _fcorr_ahead(r: Results) -> Parts:
+    yield from tell(r, 1, [("FCorr", FT)], places=[AMOUNTS])
+    for model in ("FCorr", FT):
+        gini, epochs = r.mean(AMOUNTS, model, "Gini"), r.fits(AMOUNTS, model)["epochs"].iloc[0]
+        yield [], f"{model} {gini:.2f} after {epochs:.0f} passes over the rows"
 
 
-def _collapsed_network(r: Results) -> Finding:
+def _collapsed_network(r: Results) -> Parts:
     constant = (~r.fits(AMOUNTS, "FFN")["learnt"]).tolist()
-    printed = paper_figure("claims_constant", "FFN", "prediction")
-    return Finding(
-        judge_fits(constant),
-        f"The FFN ends at a constant {count(constant)}; its mean test Gini is "
-        f"{r.mean(AMOUNTS, 'FFN', 'Gini'):.2f}. The paper's predicts {printed:.2f} for all.",
-    )
+    gini = r.mean(AMOUNTS, "FFN", "Gini")
+    yield constant, f"at a constant {count(constant)}; mean test Gini {gini:.2f}"
 
 
-def _ft_flips(r: Results) -> Finding:
-    models = ("FT-Transformer + CAR", "FT-Transformer")
+def _ft_flips(r: Results) -> Parts:
+    models = (f"{FT} + CAR", FT)
     # Between seeds they differ several times over: it is how many times they fall that counts.
     found = {m: r.difference(AMOUNTS, *models, m, log=True) for m in AMOUNT_FLIPS}
-    car, plain = (r.mean(AMOUNTS, model, "AvgIF") for model in models)
     lowered = [difference.sign < 0 for difference in found.values()]
-    text = _list(f"{metric} {difference:.2f}" for metric, difference in found.items())
+    yield lowered, f"log10 of the ratios: {_list(f'{m} {d:.2f}' for m, d in found.items())}"
+    car, plain = (r.mean(AMOUNTS, model, "AvgIF") for model in models)
     # Bias that is left says something only where CAR took some of it.
-    return Finding(
-        judge([*lowered, car > NOTHING * plain]) if any(lowered) else Verdict.FAILS,
-        f"AvgIF {show(plain)} without, {show(car)} with CAR, test rows. log10 of the ratios: "
-        f"{text}.",
-    )
+    left = [car > NOTHING * plain] if any(lowered) else []
+    yield left, f"AvgIF {show(plain)} without, {show(car)} with CAR"
 
 
-def _price_on_claims(r: Results) -> Finding:
-    models = ("FCorr + CAR", "FCorr")
-    found, fits = r.difference(AMOUNTS, *models, "Gini"), r.fits(AMOUNTS, "FCorr + CAR")
-    text = f"Test Gini, FCorr + CAR − FCorr: {found} (the paper: −0.04)."
+def _price_on_claims(r: Results) -> Parts:
+    yield from _little_price(r, AMOUNTS, LITTLE_GINI)
+    fits = r.fits(AMOUNTS, CAR)
     n_constant = int((~fits["learnt"]).sum())
     if 0 < n_constant < len(fits):
-        some = r.at_seeds(AMOUNTS.experiment, fits.index[fits["learnt"]])
-        there = some.difference(AMOUNTS, *models, "Gini")
-        text += f" {n_constant} of {len(fits)} fits end at a constant; at the other seeds {there}."
+        some = r.at_seeds("claims", fits.index[fits["learnt"]])
+        there = some.difference(AMOUNTS, CAR, "FCorr", "Gini")
+        yield [], f"{n_constant} of {len(fits)} fits end at a constant; at the other seeds {there}"
     if "car_weight" in fits:
-        listed = _list(f"{fit.Gini:.2f} ({fit.car_weight:.0e})" for fit in fits.itertuples())
-        text += f" FCorr + CAR fit by fit, and λ = 10^⌊log10 ratio⌋: {listed}."
-    return Finding(judge([found.mean > -LITTLE_GINI]), text)
+        listed = [f"{fit.Gini:.2f} ({fit.car_weight:.0e})" for fit in fits.itertuples()]
+        yield [], f"FCorr + CAR fit by fit, and λ = 10^⌊log10 ratio⌋: {_list(listed)}"
 
 
-def _lower_dpd(r: Results, model: str) -> Finding:
+def _lower_dpd(r: Results, model: str) -> Parts:
     found = r.difference(AMOUNTS, f"{model} + CAR", model, "DPD")
-    text = f"DPD, {model} + CAR − {model}: {found:.2f}."
-    if model == "FCorr" and r.has(AMOUNTS, ["FCorr + Rem"], "DPD"):
-        removed = r.difference(AMOUNTS, "FCorr + CAR", "FCorr + Rem", "DPD")
-        text += f" FCorr + CAR − FCorr + Rem: {removed:.2f}."
-    return Finding(judge([found.sign < 0]), text)
+    yield [found.sign < 0], f"{model} + CAR − {model} {found:.2f}"
+    if model == "FCorr" and r.has(AMOUNTS, [REMOVED], "DPD"):
+        yield [], f"FCorr + CAR − FCorr + Rem {r.difference(AMOUNTS, CAR, REMOVED, 'DPD'):.2f}"
 
 
-ON_CLAIMS = (
-    Claim(
-        "claims-trees-lead",
-        "4.3",
-        "LightGBM predicts best.",
-        "its Gini is above FCorr's and FT-Transformer's, and above FCorr's on both motor tables",
-        _trees_lead,
-    ),
-    Claim(
-        "claims-fcorr-ahead",
-        "4.3",
-        "FCorr predicts better than FT-Transformer.",
-        "it has more Gini",
-        _fcorr_against_ft,
-    ),
-    Claim(
-        "claims-ffn-constant",
-        "4.3",
-        "A plain feed-forward network collapses to a constant prediction.",
-        "four in five fits learnt nothing",
-        _collapsed_network,
-    ),
-    Claim(
-        "claims-flips",
-        "4.3",
-        "With CAR, FCorr's flip metrics are 0.00.",
-        "all three are below .005 in all fits that learnt",
-        where_learnt(
-            lambda r: zeros(r, [AMOUNTS], AMOUNT_FLIPS, ZERO_AMOUNT, "0.00"),
-            "claims",
-            "FCorr",
-            "FCorr + CAR",
-        ),
-    ),
-    Claim(
-        "claims-ft-flips",
-        "4.3",
-        "CAR lowers FT-Transformer's flip metrics, and leaves some.",
-        "the logarithms of all three are lower, and a thousandth of AvgIF is left",
-        where_learnt(
-            _ft_flips, "claims", "FT-Transformer", "FT-Transformer + CAR", at_least=_ENOUGH_SEEDS
-        ),
-    ),
-    Claim(
-        "claims-price",
-        "4.3, its table",
-        "CAR costs some ranking power (Gini), not much.",
-        "the mean loss of Gini is below .05",
-        _price_on_claims,
-    ),
-    *(
-        Claim(
-            f"claims-groups-{name}",
-            "4.3",
-            f"CAR also lowers the difference between groups' mean predictions of {model} (DPD).",
-            "it is lower, at the seeds where all fits learnt, if these are four or more",
-            where_learnt(
-                partial(_lower_dpd, model=model),
-                "claims",
-                model,
-                f"{model} + CAR",
-                at_least=_ENOUGH_SEEDS,
-            ),
-        )
-        for name, model in (("fcorr", "FCorr"), ("ft", "FT-Transformer"))
-    ),
-)
+def _groups_on_claims(model: str) -> Check:
+    check = by_parts(partial(_lower_dpd, model=model), "DPD: ")
+    return where_learnt(check, "claims", model, f"{model} + CAR", at_least=_ENOUGH_SEEDS)
 
 
 # ------------------------------------------------------------------- attention (§4.2, 4.3, D.1)
 
 
-@dataclass(frozen=True)
-class _Agreement:
-    """First features shared with LightGBM by seed, less chance, and correlation of all ranks."""
+def _shared(r: Results, experiment: str, model: str) -> dict[int, float]:
+    """Count, seed by seed, the first features that a model shares with LightGBM."""
+    own, trees = (
+        r.significances(experiment, *of) for of in ((model, "significance"), ("LightGBM", "split"))
+    )
+    n_first = N_FIRST[experiment]
+    seeds = sorted(own.keys() & trees.keys())
+    return {seed: float(count_shared(own[seed], trees[seed], n_first)) for seed in seeds}
 
-    shared: Mapping[int, float]
-    beyond_chance: Difference
-    correlation: float
-    text: str
 
+def _beside_trees(r: Results, experiment: str, model: str, like: str = "") -> Parts:
+    """Yield whether first features are shared beyond chance; and that ranks are alike, or differ.
 
-def _beside_trees(r: Results, experiment: str, model: str) -> _Agreement:
-    own, n_first = r.significances(experiment, model), N_FIRST[experiment]
-    trees = {kind: r.significances(experiment, "LightGBM", kind) for kind in ("split", "gain")}
-    seeds = sorted(own.keys() & trees["split"].keys())
-    n_features = len(next(iter(own.values())))
-    shared = {seed: float(count_shared(own[seed], trees["split"][seed], n_first)) for seed in seeds}
+    With ``like`` neither, the correlation of ranks is told beside.
+    """
+    shared, own = _shared(r, experiment, model), r.significances(experiment, model)
+    n_first, n_features = N_FIRST[experiment], len(next(iter(own.values())))
     beyond = compare(shared, dict.fromkeys(shared, n_first**2 / n_features))
+    mean = np.mean(list(shared.values()))
+    text = f"{mean:.1f} of the first {n_first} of {n_features} features are shared"
+    yield [beyond.sign > 0], f"{text}, {beyond:.1f} beside chance"
     split, gain = (
-        float(np.nanmean([correlate_ranks(own[seed], of[seed]) for seed in seeds]))
-        for of in trees.values()
+        float(np.nanmean([correlate_ranks(own[seed], of[seed]) for seed in shared]))
+        for of in (r.significances(experiment, "LightGBM", kind) for kind in ("split", "gain"))
     )
-    text = (
-        f"{np.mean(list(shared.values())):.1f} of the first {n_first} of {n_features} features are "
-        f"shared, {beyond:.1f} beside chance. Spearman's correlation of all ranks: {split:.2f} "
-        f"with LightGBM's splits, its default importance, and {gain:.2f} with their gain."
-    )
-    return _Agreement(shared, beyond, split, text)
+    held = {"alike": [split > _LARGELY], "differ": [split <= _LARGELY]}.get(like, [])
+    text = f"{split:.2f} with LightGBM's splits, its default importance, {gain:.2f} with their gain"
+    yield held, f"Spearman's correlation of all ranks: {text}"
 
 
-def _agrees_on_fraud(r: Results) -> Finding:
-    found = _beside_trees(r, "baf", "FCorr")
-    parts = [found.beyond_chance.sign > 0, found.correlation > _LARGELY]
-    return Finding(judge(parts), f"{found.text} The paper: 5 shared.")
+def _ft_agrees_as_well(r: Results) -> Parts:
+    yield from _beside_trees(r, "baf", FT)
+    fcorr = _shared(r, "baf", "FCorr")
+    found = compare(_shared(r, "baf", FT), fcorr)
+    mean = np.mean(list(fcorr.values()))
+    yield [found.sign >= 0], f"FCorr shares {mean:.1f}, FT-Transformer's less that: {found:.1f}"
 
 
-def _agrees_on_claims(r: Results) -> Finding:
-    found = _beside_trees(r, "claims", "FCorr")
-    return Finding(judge([found.beyond_chance.sign > 0, found.correlation <= _LARGELY]), found.text)
-
-
-def _ft_agrees_as_well(r: Results) -> Finding:
-    own, fcorr = (_beside_trees(r, "baf", model) for model in ("FT-Transformer", "FCorr"))
-    found = compare(own.shared, fcorr.shared)
-    return Finding(
-        judge([own.beyond_chance.sign > 0, found.sign >= 0]),
-        f"{own.text} FCorr shares {np.mean(list(fcorr.shared.values())):.1f}, FT-Transformer's "
-        f"less that: {found:.1f}. The paper: 5 each.",
-    )
-
-
-def _ft_shares_with_fcorr(r: Results) -> Finding:
-    ft, own = (r.significances("baf", model) for model in ("FT-Transformer", "FCorr"))
+def _ft_shares_with_fcorr(r: Results) -> Parts:
+    ft, own = (r.significances("baf", model) for model in (FT, "FCorr"))
     trees = r.significances("baf", "LightGBM", "split")
-    counts = []
     for seed in sorted(ft.keys() & own.keys() & trees.keys()):
         firsts = [set(first_features(of[seed], N_FIRST["baf"])) for of in (ft, own, trees)]
         rest = firsts[0] - firsts[2]
-        counts.append((len(rest & firsts[1]), len(rest)))
-    listed = _list(f"{shared} of {total}" for shared, total in counts)
-    return Finding(
-        judge_fits([2 * shared > total for shared, total in counts]),
-        "Of FT-Transformer's first 10 features that are not LightGBM's, so many are among FCorr's, "
-        f"fit by fit: {listed}.",
-    )
+        shared = len(rest & firsts[1])
+        yield [2 * shared > len(rest)], f"{shared} of {len(rest)}"
 
 
 def _ranks(
@@ -1062,52 +592,38 @@ def _ranks(
     return {seed: first_features(of, len(of)).index(feature) + 1 for seed, of in found.items()}
 
 
-def _attends_to_age(r: Results) -> Finding:
-    ranks = _ranks(r, FRAUD.column, "FCorr").values()
+def _attends_to_age(r: Results) -> Parts:
+    ranks = list(_ranks(r, FRAUD.column, "FCorr").values())
     high = [rank <= N_FIRST["baf"] for rank in ranks]
-    return Finding(
-        judge_fits(high),
-        f"Rank of {FRAUD.column} by significance, fit by fit: {_list(ranks)} (1 is the most "
-        f"significant); among the first {N_FIRST['baf']} {count(high)}.",
-    )
+    yield high, f"{_list(ranks)}; among the first {N_FIRST['baf']} {count(high)}"
 
 
-def _moves(r: Results, feature: str) -> tuple[list[tuple[int, int]], str]:
-    """List a feature's rank without and with CAR, seed by seed."""
-    plain, car = (_ranks(r, feature, model) for model in ("FCorr", "FCorr + CAR"))
+def _moves(r: Results, feature: str, *, rises: bool) -> tuple[list[bool], str]:
+    """Say whether a feature's rank moves as claimed with CAR, seed by seed."""
+    plain, car = (_ranks(r, feature, model) for model in ("FCorr", CAR))
     moves = [(plain[seed], car[seed]) for seed in sorted(plain.keys() & car.keys())]
-    return moves, f"{feature} {_list(f'{before} to {after}' for before, after in moves)}"
+    text = f"{feature} {_list(f'{before} to {after}' for before, after in moves)}"
+    return [after < before if rises else after > before for before, after in moves], text
 
 
-def _attention_leaves_age(r: Results) -> Finding:
-    moves, text = _moves(r, FRAUD.column)
-    return Finding(
-        judge_fits([after > before for before, after in moves]),
-        f"Rank by significance (1 is the most significant) without and with CAR, fit by fit: "
-        f"{text}.",
-    )
+def _attention_leaves_age(r: Results) -> Parts:
+    yield _moves(r, FRAUD.column, rises=False)
 
 
 def _attention_moves(r: Results) -> Finding:
-    if r.select("baf", "FCorr")["stands_in"].any():
-        return Finding(
-            Verdict.NOT_TESTABLE,
-            "That is about the real Bank Account Fraud, of which a download is needed.",
-        )
-    parts, texts = [], []
-    for feature, rises in (
-        ("current_address_months_count", True),
-        ("has_other_cards", True),
-        ("velocity_4w", False),
-        ("prev_address_months_count", False),
-    ):
-        moves, text = _moves(r, feature)
-        as_claimed = [after < before if rises else after > before for before, after in moves]
-        parts.append(judge_fits(as_claimed) is Verdict.HOLDS)
-        texts.append(text)
-    return Finding(
-        judge(parts), f"Rank by significance without and with CAR, fit by fit: {'; '.join(texts)}."
-    )
+    if r.select("baf", "FCorr")["stands_in_for"].any():
+        text = "That is about the real Bank Account Fraud, of which a download is needed."
+        return Finding(Verdict.NOT_TESTABLE, text)
+
+    def parts(r: Results) -> Parts:
+        for feature in ("current_address_months_count", "has_other_cards"):
+            held, text = _moves(r, feature, rises=True)
+            yield [judge_fits(held) is Verdict.HOLDS], text
+        for feature in ("velocity_4w", "prev_address_months_count"):
+            held, text = _moves(r, feature, rises=False)
+            yield [judge_fits(held) is Verdict.HOLDS], text
+
+    return by_parts(parts, "Rank by significance without and with CAR, fit by fit: ")(r)
 
 
 def _coverage_is_first(r: Results) -> Finding:
@@ -1122,173 +638,43 @@ def _coverage_is_first(r: Results) -> Finding:
     return Finding(Verdict.NOT_TESTABLE, f"{beside} {evidence}")
 
 
-ATTENTION = (
-    Claim(
-        "baf-agrees",
-        "4.2, D.1",
-        "FCorr's significance largely agrees with LightGBM's importance.",
-        "more of the first 10 are shared than by chance, and ranks correlate above .6",
-        _agrees_on_fraud,
-    ),
-    Claim(
-        "baf-ft-agrees",
-        "4.2, D.1",
-        "FT-Transformer's attention finds LightGBM's features about as well as FCorr's.",
-        "more are shared than by chance, and no fewer than FCorr shares",
-        _ft_agrees_as_well,
-    ),
-    Claim(
-        "baf-ft-shares",
-        "4.2",
-        "Of its other features, FT-Transformer shares most with FCorr.",
-        "more than half, in four of five fits",
-        _ft_shares_with_fcorr,
-    ),
-    Claim(
-        "baf-ft-dense",
-        "4.2",
-        "FT-Transformer's attention is denser than FCorr's, and says less.",
-        "",
-        not_testable("A matter of reading two figures; no measure is given."),
-    ),
-    Claim(
-        "baf-attends",
-        "4.2",
-        "Without CAR, the sensitive feature has high attention.",
-        "it is among the first 10 in four of five fits",
-        _attends_to_age,
-    ),
-    Claim(
-        "baf-attention-leaves",
-        "4.2",
-        "CAR takes attention away from the sensitive feature.",
-        "its rank falls in four of five fits",
-        _attention_leaves_age,
-    ),
-    Claim(
-        "baf-attention-moves",
-        "4.2",
-        "CAR moves attention to current_address_months_count and has_other_cards, away from "
-        "velocity_4w and prev_address_months_count.",
-        "ranks move so in four of five fits, of each of the four",
-        _attention_moves,
-    ),
-    Claim(
-        "claims-coverage",
-        "4.3",
-        "The coverage limit is the most significant feature, as in LightGBM.",
-        "it is the first in four of five fits, as it is of LightGBM",
-        _coverage_is_first,
-    ),
-    Claim(
-        "claims-agrees",
-        "4.3",
-        "Several of FCorr's first features are LightGBM's, while the profiles differ.",
-        "more of the first 15 are shared than by chance, and ranks correlate at most .6",
-        _agrees_on_claims,
-    ),
-    Claim(
-        "claims-attention-moves",
-        "4.3",
-        "CAR moves attention from insurer-made classes to InsurTech features, which are fairer.",
-        "",
-        not_testable("The data is private, and which features are fairer is not defined."),
-    ),
-)
-
-
 # ------------------------------------------------------------------------- removal (D.1, 5)
 
 
-def _removal_costs(r: Results) -> Finding:
-    models, parts, texts = ("FCorr + Rem", "FCorr"), [], []
-    for place in [place for place in EVERYWHERE if r.has(place, models, place.metrics[0])]:
-        found = tell(r, -1, [models], place.metrics[:1], [place])
-        parts.append(found.verdict is Verdict.HOLDS)
-        texts.append(found.evidence.removeprefix("Test rows; ").removesuffix("."))
-    if not parts:
-        raise NotRunError("no fits with the column removed")
-    return Finding(judge(parts), f"Test rows; {'; '.join(texts)}.")
+def _where_both(r: Results, sign: int, models: tuple[str, str], n_metrics: int) -> Parts:
+    """Tell two models apart wherever there are records of both."""
+    for place in EVERYWHERE:
+        if r.has(place, models, place.metrics[0]):
+            yield from tell(r, sign, [models], place.metrics[:n_metrics], [place])
 
 
-def _car_beats_removal(r: Results) -> Finding:
-    models = ("FCorr + CAR", "FCorr + Rem")
-    places = [place for place in EVERYWHERE if r.has(place, models, place.metrics[0])]
-    return tell(r, 1, [models], places=places)
-
-
-def _car_beats_removal_in_groups(r: Results) -> Finding:
-    models, texts, parts = ("FCorr + CAR", "FCorr + Rem"), [], []
+def _removal_groups(r: Results) -> Parts:
+    models = (CAR, REMOVED)
     for place in CLASSIFIED:
         for subset in ("train", "test"):
             relative = relative_gap(r, place, *models, subset)
-            found = [r.difference(place, *models, of, subset=subset) for of in ("DPD", "EqOdd")]
-            parts += [difference.sign < 0 and relative < 1 for difference in found]
-            texts.append(
-                f"{place.name}, {subset}: DPD {found[0]}, EqOdd {found[1]}, DPD in shares of "
-                f"positive decisions {relative:.2f} times removal's"
-            )
+            for held, text in tell(r, -1, [models], ("DPD", "EqOdd"), [place], subset):
+                beside = f"DPD in shares of positive decisions {relative:.2f} times removal's"
+                yield [lower and relative < 1 for lower in held], f"{text}, {beside}"
     for place in (BELGIAN, FRENCH):
         if r.has(place, models, "DPD"):
-            difference = r.difference(place, *models, "DPD")
-            parts.append(difference.sign < 0)
-            texts.append(f"{place.name}, test: DPD of frequencies {difference}")
-    return Finding(judge(parts), f"FCorr + CAR − FCorr + Rem: {'; '.join(texts)}.")
+            yield from tell(r, -1, [models], ["DPD"], [place])
 
 
-def _changes(r: Results, model: str, places: Sequence[Place], subset: str = "test") -> list[float]:
-    """List the largest change under a flip of each fit and place."""
+def _unchanged(
+    r: Results, model: str, places: Sequence[Place], subsets: Sequence[str], *, wanted: bool
+) -> Parts:
+    """Say of each measurement whether no prediction changes under a flip."""
     there = [place for place in places if r.has(place, [model], "largest change")]
     changes = [
         change
         for place in there
+        for subset in subsets
         for change in r.values(place, model, "largest change", subset=subset)
     ]
-    if not changes:
-        raise NotRunError(f"no fits of {model}")
-    return changes
-
-
-def _removal_leaves_flips(r: Results) -> Finding:
-    changes = _changes(r, "FCorr + Rem", EVERYWHERE)
-    return Finding(
-        judge_fits([change > 0 for change in changes]),
-        f"Largest change of any prediction under a flip of a removed column: {show(max(changes))} "
-        f"in {len(changes)} measurements. A model cannot depend on what it does not see. What "
-        "removal leaves is what proxies carry, which the flip metrics do not look at.",
-    )
-
-
-REMOVAL = (
-    Claim(
-        "removal-costs",
-        "D.1",
-        "Removing the sensitive column costs accuracy.",
-        "AUROC, or Gini, is lower on all tables",
-        _removal_costs,
-    ),
-    Claim(
-        "removal-accuracy",
-        "D.1",
-        "CAR beats removing the sensitive column in accuracy.",
-        "AUROC and AUPRC, or Gini, are higher on all tables",
-        _car_beats_removal,
-    ),
-    Claim(
-        "removal-groups",
-        "D.1, 5",
-        "CAR beats removing the sensitive column in group fairness.",
-        "DPD and EqOdd are lower everywhere, and DPD also in shares of the positive decisions",
-        _car_beats_removal_in_groups,
-    ),
-    Claim(
-        "removal-flips",
-        "5",
-        "A model with the sensitive column removed is still biased by the flip metrics.",
-        "a prediction changes in four of five measurements",
-        _removal_leaves_flips,
-    ),
-)
+    if changes:
+        held = [(change == 0) == wanted for change in changes]
+        yield held, f"{show(max(changes))} in {len(changes)} measurements"
 
 
 # ------------------------------------------------------------------- λ and layers (E, F)
@@ -1297,32 +683,24 @@ REMOVAL = (
 def _by_weight(r: Results, metric: str) -> tuple[list[float], list[float]]:
     """Return the values of λ, and the mean of a metric at each."""
     weights: list[float] = read_config("controllability")["vary"]["car"]
-    return weights, [r.mean(WEIGHTS, "FCorr + CAR", metric, car=weight) for weight in weights]
+    return weights, [r.mean(WEIGHTS, CAR, metric, car=weight) for weight in weights]
 
 
-def _controllable(r: Results) -> Finding:
-    found = {metric: float(spearmanr(*_by_weight(r, metric)).statistic) for metric in FLIPS}
-    text = _list(f"{metric} {value:.2f}" for metric, value in found.items())
-    return Finding(
-        judge([found[metric] < _STEADILY for metric in ("AvgIF", "AUROC gap", "AUPRC gap")]),
-        f"Spearman's correlation of λ and the mean over seeds: {text}.",
-    )
+def _lambda_steady(r: Results) -> Parts:
+    for metric in FLIPS:
+        found = float(spearmanr(*_by_weight(r, metric)).statistic)
+        yield ([found < _STEADILY] if metric != "F1 gap" else []), f"{metric} {found:.2f}"
 
 
-def _small_weights(r: Results) -> Finding:
+def _lambda_small(r: Results) -> Parts:
     (_, *weights), (without, *means) = _by_weight(r, "AvgIF")
-    if len(means) < 2:
-        raise NotRunError("too few values of λ")
     left = [value / without for value in means]
+    steadily = len(left) > 1 and float(spearmanr(weights, left).statistic) < _STEADILY
     text = _list(f"{weight:g}: {share:.2g}" for weight, share in zip(weights, left, strict=True))
-    return Finding(
-        judge([left[0] > 0.5, float(spearmanr(weights, left).statistic) < _STEADILY]),
-        f"AvgIF, as a share of that without CAR, by λ: {text}. With CAR, however small λ, "
-        "training also has the augmented inputs.",
-    )
+    yield [left[0] > 0.5, steadily], text
 
 
-def _f1_is_less_controllable(r: Results) -> Finding:
+def _lambda_f1(r: Results) -> Finding:
     (weights, flips), (_, gaps) = (_by_weight(r, metric) for metric in ("AvgIF", "F1 gap"))
     # Where one of them is next to 0 there is nothing left to control, or to vary.
     both = [i for i in range(len(weights)) if min(flips[i], gaps[i]) > 10 * ZERO]
@@ -1332,7 +710,7 @@ def _f1_is_less_controllable(r: Results) -> Finding:
     falls = [float(spearmanr(there, [of[i] for i in both]).statistic) for of in (flips, gaps)]
     varies = []
     for metric in ("AvgIF", "F1 gap"):
-        values = [r.values(WEIGHTS, "FCorr + CAR", metric, car=weight) for weight in there]
+        values = [r.values(WEIGHTS, CAR, metric, car=weight) for weight in there]
         varies.append(float(np.mean([of.std(ddof=0) / of.mean() for of in values])))
     return Finding(
         judge([varies[1] > varies[0], falls[1] > falls[0]]),
@@ -1342,199 +720,164 @@ def _f1_is_less_controllable(r: Results) -> Finding:
     )
 
 
-def _deeper_is_invariant(r: Results) -> Finding:
-    texts, fits = [], []
+def _layers_flips(r: Results) -> Parts:
     for depth in (3, 5):
-        largest = r.largest(LAYERS, "FCorr + CAR", FLIPS, n_layers=depth)
-        below = r.below(LAYERS, "FCorr + CAR", FLIPS, ZERO, n_layers=depth)
-        fits += below
-        texts.append(f"{depth} layers {show(largest)}, 0.0000 {count(below)}")
-    text = f"Largest mean of the four flip metrics, test rows: {'; '.join(texts)}."
-    return Finding(judge(fits), text)
+        largest = r.largest(LAYERS, CAR, FLIPS, n_layers=depth)
+        below = r.below(LAYERS, CAR, FLIPS, ZERO, n_layers=depth)
+        yield below, f"{depth} layers {show(largest)}, 0.0000 {count(below)}"
 
 
-def _deeper_is_worse(r: Results) -> Finding:
-    one, *others = (r.values(LAYERS, "FCorr + CAR", "AUROC", n_layers=n) for n in (1, 3, 5))
-    texts, parts = [], []
+def _layers_worse(r: Results) -> Parts:
+    one, *others = (r.values(LAYERS, CAR, "AUROC", n_layers=n) for n in (1, 3, 5))
+    yield [], f"{one.mean():.4f} with one layer"
     for depth, other in zip((3, 5), others, strict=True):
-        found = compare(other, one)
-        parts.append(found.sign < 0)
-        lower = count((other - one).dropna().lt(0).tolist())
-        texts.append(f"with {depth} {found}, lower {lower}")
-    text = f"AUROC with one layer {one.mean():.4f}; {'; '.join(texts)}."
-    return Finding(judge(parts), text)
-
-
-APPENDICES = (
-    Claim(
-        "lambda-steady",
-        "E",
-        "AvgIF, AUROC and AUPRC gap fall steadily as λ rises.",
-        "the rank correlation with λ is below -.8 of all three",
-        _controllable,
-    ),
-    Claim(
-        "lambda-small",
-        "E",
-        "A small λ takes little of AvgIF, a larger one more.",
-        "more than half is left at the smallest λ, and the rest falls steadily",
-        _small_weights,
-    ),
-    Claim(
-        "lambda-f1",
-        "E",
-        "The F1 gap varies more and is less controllable than AvgIF.",
-        "its deviation over seeds is larger, and its rank correlation with λ weaker",
-        _f1_is_less_controllable,
-    ),
-    Claim(
-        "layers-flips",
-        "F",
-        "With 3 and 5 encoder layers CAR still brings the flip metrics to 0.0000.",
-        "all four are below 5e-5 in all fits, at the seeds where all fits learnt",
-        where_learnt(_deeper_is_invariant, "multilayer", "FCorr + CAR"),
-    ),
-    Claim(
-        "layers-worse",
-        "F",
-        "More layers predict worse.",
-        "AUROC is lower with 3 and with 5",
-        _deeper_is_worse,
-    ),
-    Claim(
-        "layers-last",
-        "F",
-        "Regularising the last layer's attention fails with more than two layers; matrices of "
-        "deeper layers cannot be read as dependence.",
-        "",
-        not_testable(
-            "No figure is given for the first, and the second is a matter of reading; the matrices "
-            "are shown below."
-        ),
-    ),
-)
-
-CLAIMS = (
-    *METHOD,
-    *COSTS,
-    *ON_SYNTHETIC,
-    *CLASSIFICATION,
-    *ON_CLAIMS,
-    *ATTENTION,
-    *REMOVAL,
-    *APPENDICES,
-)
-"""The paper's, the method first."""
+        found, lower = compare(other, one), (other - one).dropna() < 0
+        yield [found.sign < 0], f"with {depth} {found}, lower {count(lower)}"
 
 
 # ------------------------------------------------------------------------------ ours
 
 
-def _collapse_restores(r: Results) -> Finding:
-    changes = [
-        change
-        for subset in ("train", "test")
-        for change in _changes(r, "FCorr + Res + CAR, collapsed", (SYNTHETIC, *CLASSIFIED), subset)
-    ]
-    return Finding(
-        judge([change == 0 for change in changes]),
-        f"Largest change of any row under a flip in {len(changes)} measurements: "
-        f"{show(max(changes))}.",
-    )
-
-
-def _price_of_exactness(r: Results) -> Finding:
-    texts, parts = [], []
+def _exactness(r: Results) -> Parts:
     for place in CLASSIFIED:
-        found = r.difference(place, "FCorr, defaults", "FCorr + CAR", "AUROC")
+        found = r.difference(place, "FCorr, defaults", CAR, "AUROC")
         change = r.values(place, "FCorr, defaults", "largest change").max()
-        parts.append(change == 0 and found.sign >= 0)
-        texts.append(f"{place.name} {found}, largest change {show(change)}")
-    return Finding(judge(parts), f"AUROC, our defaults − FCorr + CAR: {'; '.join(texts)}.")
+        held = change == 0 and found.sign >= 0
+        yield [held], f"{place.name} {found}, largest change {show(change)}"
 
 
-def _beyond_the_paper(r: Results) -> Finding:
+def _beyond_the_paper(r: Results) -> Parts:
     """Hold CAR in the paper's form, with its embedding and with splines, against its figures."""
-    auroc = paper_figure("adult_performance", "FCorr + CAR", "AUROC") or math.nan
-    flips = paper_figure("adult_fairness", "FCorr + CAR", "AvgIF") or math.nan
-    texts, parts = [], []
+    auroc = paper_figure("adult_performance", CAR, "AUROC") or math.nan
+    flips = paper_figure("adult_fairness", CAR, "AvgIF") or math.nan
     for place in ADULT:
-        for model in ("FCorr + CAR", "FCorr, splines + CAR"):
-            found = [r.mean(place, model, metric) for metric in ("AUROC", "AvgIF")]
-            parts.append(found[0] > auroc and found[1] <= flips)
-            texts.append(f"{model} ({place.column}) {found[0]:.4f} and {show(found[1])}")
-    return Finding(
-        judge(parts),
-        f"AUROC and AvgIF, test rows: {'; '.join(texts)}; the paper, which does not name the "
-        f"column: {auroc:.4f} and {flips:.4f}.",
-    )
+        for model in (CAR, "FCorr, splines + CAR"):
+            own, left = (r.mean(place, model, metric) for metric in ("AUROC", "AvgIF"))
+            held = own > auroc and left <= flips
+            yield [held], f"{model} ({place.column}) {own:.4f} and {show(left)}"
 
 
-def _motor(r: Results, place: Place) -> Finding:
-    plain, car = (r.fits(place, model) for model in ("FCorr", "FCorr + CAR"))
+def _motor(r: Results, place: Place) -> Parts:
+    plain, car = (r.fits(place, model) for model in ("FCorr", CAR))
     invariant = car["AvgIF"] < limit_of_change(r, place)
     cheap = car["deviance"] - plain["deviance"] < 0.005 * plain["deviance"]
-    price, removal = (
-        r.difference(place, model, "FCorr", "deviance") for model in ("FCorr + CAR", "FCorr + Rem")
-    )
-    level, exact = plain["deviance"].mean(), ""
+    left = f"{show(plain['AvgIF'].mean())} without, {show(car['AvgIF'].mean())} with CAR"
+    yield (invariant & cheap).tolist(), f"AvgIF {left}, invariant {count(invariant)}"
     if r.has(place, ["FCorr, defaults"], "AvgIF"):
-        exact = f", {show(r.mean(place, 'FCorr, defaults', 'AvgIF'))} with our default"
-    return Finding(
-        judge((invariant & cheap).tolist()),
-        f"AvgIF of frequencies {show(plain['AvgIF'].mean())} without, {show(car['AvgIF'].mean())} "
-        f"with CAR, invariant {count(invariant.tolist())}{exact}. Poisson deviance {level:.4f}, "
-        f"with CAR {price} ({price.mean / level:.2%}), with the column removed {removal}.",
-    )
+        yield [], f"{show(r.mean(place, 'FCorr, defaults', 'AvgIF'))} with our default"
+    price, removal = (r.difference(place, m, "FCorr", "deviance") for m in (CAR, REMOVED))
+    level = plain["deviance"].mean()
+    prices = f"with CAR {price} ({price.mean / level:.2%}), with the column removed {removal}"
+    yield [], f"Poisson deviance {level:.4f}, {prices}"
 
 
-OURS = (
-    Claim(
-        "ours-collapse",
-        "",
-        "With the residual, collapsing the sensitive embedding restores invariance.",
-        "no prediction changes by one bit in any measurement",
-        _collapse_restores,
+# ------------------------------------------------------------------------------ all of them
+
+_FOUR = "Largest mean of the flip metrics, test rows; "
+_EPOCH = "An epoch with CDA, in epochs with augmentation: "
+_RANK = "Rank of customer_age by significance (1 is the most significant), fit by fit: "
+CHECKS: dict[str, Check] = {
+    "attention-is-enough": by_parts(
+        _attention_is_enough, "Of fits with a CAR below 1e-8, predictions are invariant: "
     ),
-    Claim(
-        "ours-exact",
-        "",
-        "Our defaults are exactly invariant, and no less accurate than FCorr + CAR.",
-        "no prediction changes, and AUROC is not lower, on all three",
-        _price_of_exactness,
+    "lambda-as-printed": by_parts(_lambda_as_printed, "The first ratio L_perf/L_CAR: "),
+    "lambda-by-logarithm": by_fits(_lambda_by_logarithm, "Invariant on test rows: "),
+    "residual-breaks": by_parts(_residual_breaks, "AvgIF above 1e-4 on test rows: "),
+    "augmentation-faster": by_parts(_augmentation_faster, _EPOCH),
+    "augmentation-dimension": by_parts(_augmentation_dimension, f"{_EPOCH}31 and 581 features, "),
+    "car-no-parameters": by_parts(_no_more_parameters, "Parameters: "),
+    "parameters-bank_fraud": by_parts(
+        lambda r: _parameters(r, "bank_fraud", 11_064, 10_433),
     ),
-    Claim(
-        "ours-adult",
-        "",
-        "On Adult, CAR in the paper's form is more accurate here than the paper prints, at no "
-        "larger AvgIF.",
-        "both are so, with either embedding and for race and sex",
-        _beyond_the_paper,
+    "parameters-claims": by_parts(lambda r: _parameters(r, "claims", 21_767, 10_145)),
+    "fewer-parameters": by_parts(_fewer_parameters, "FCorr's of FT-Transformer's: "),
+    "ft-attention-parameters": by_parts(_heavy_attention, "Parameters outside the head: "),
+    "memory-bank_fraud": by_parts(
+        lambda r: _memory(r, "bank_fraud"), "Kept for the gradient of 64 rows: "
     ),
-    *(
-        Claim(
-            f"ours-{place.table}",
-            "",
-            f"On {name} motor policies, CAR makes predictions invariant to {place.column} at less "
-            "than 0.5 % of the deviance.",
-            "both are so in all fits",
-            partial(_motor, place=place),
+    "memory-claims": by_parts(lambda r: _memory(r, "claims"), "Kept for the gradient of 64 rows: "),
+    "synthetic-flips": by_parts(lambda r: zeros(r, [SYNTHETIC], FLIPS, ZERO, "0.0000"), _FOUR),
+    "synthetic-matrix": by_fits(_shows_the_data),
+    "synthetic-smaller": by_fits(
+        lambda r: _matrix_falls(r, lambda m: np.abs(m).mean(), 1),
+        "Mean size of an entry, median of the fits: ",
+    ),
+    "synthetic-suppressed": by_fits(
+        lambda r: _matrix_falls(r, lambda m: abs(m[0, 1]) / m[1, 1], 0.5),
+        "|X1–X2| as a share of X2–X2, median of the fits: ",
+    ),
+    "baf-transformers-lead": by_parts(
+        lambda r: tell(
+            r,
+            1,
+            [(model, other) for model in (FT, "FCorr") for other in ("FFN", "TabTransformer")],
+            (*FRAUD.metrics, "F1"),
         )
-        for place, name in ((BELGIAN, "Belgian"), (FRENCH, "French"))
     ),
-)
-"""Beyond the paper."""
-
-
-def count_verdicts(checked: Iterable[CheckedClaim]) -> str:
-    """Say how many claims came out how."""
-    words = {
-        Verdict.HOLDS: "hold",
-        Verdict.IN_PART: "hold in part",
-        Verdict.FAILS: "do not hold",
-        Verdict.NOT_TESTABLE: "are not testable here",
-        Verdict.NOT_RUN: "were not run",
-    }
-    counts = Counter(each.finding.verdict for each in checked)
-    named = _list(f"{counts[verdict]} {words[verdict]}" for verdict in Verdict if counts[verdict])
-    return f"Of {counts.total()} claims, {named}."
+    "baf-ft-ahead": by_parts(lambda r: tell(r, 1, [(FT, "FCorr")])),
+    "baf-size": by_parts(_size_does_not_help, "TabTransformer and FCorr, their difference: "),
+    "baf-flips": by_parts(lambda r: zeros(r, [FRAUD], FLIPS, ZERO, "0.0000"), _FOUR),
+    "baf-drop": by_parts(lambda r: tell(r, -1, [(f"{FT} + CAR", FT), (CAR, "FCorr")])),
+    "baf-price": by_parts(lambda r: _little_price(r, FRAUD, LITTLE), "FCorr + CAR − FCorr: "),
+    "baf-ft-car": by_parts(lambda r: _ft_keeps_bias(r, [FRAUD])),
+    "baf-groups": by_parts(_group_metrics_fall),
+    "baf-residual": by_parts(_residual_helps),
+    "adult-level": by_parts(_level_on_adult, "AUROC less FT-Transformer's: "),
+    "adult-price": by_parts(lambda r: tell(r, -1, [(CAR, "FCorr")], ["AUROC"], ADULT)),
+    "adult-flips": by_parts(lambda r: zeros(r, ADULT, FLIPS, 4.5e-4, "at most 0.0004"), _FOUR),
+    "adult-ft-car": by_parts(lambda r: _ft_keeps_bias(r, ADULT)),
+    "claims-trees-lead": by_parts(_trees_lead),
+    "claims-fcorr-ahead": by_parts(_fcorr_ahead),
+    "claims-ffn-constant": by_fits(_collapsed_network, "The FFN ends "),
+    "claims-flips": where_learnt(
+        by_parts(lambda r: zeros(r, [AMOUNTS], AMOUNT_FLIPS, ZERO_AMOUNT, "0.00"), _FOUR),
+        *("claims", "FCorr", CAR),
+    ),
+    "claims-ft-flips": where_learnt(
+        by_parts(_ft_flips), "claims", FT, f"{FT} + CAR", at_least=_ENOUGH_SEEDS
+    ),
+    "claims-price": by_parts(_price_on_claims, "Test rows, FCorr + CAR − FCorr: "),
+    "claims-groups-fcorr": _groups_on_claims("FCorr"),
+    "claims-groups-ft": _groups_on_claims(FT),
+    "baf-agrees": by_parts(lambda r: _beside_trees(r, "baf", "FCorr", "alike")),
+    "baf-ft-agrees": by_parts(_ft_agrees_as_well),
+    "baf-ft-shares": by_fits(
+        _ft_shares_with_fcorr,
+        "Of FT-Transformer's first 10 features that are not LightGBM's, so many are among FCorr's, "
+        "fit by fit: ",
+    ),
+    "baf-attends": by_fits(_attends_to_age, _RANK),
+    "baf-attention-leaves": by_fits(_attention_leaves_age, f"{_RANK}without and with CAR, "),
+    "baf-attention-moves": _attention_moves,
+    "claims-coverage": _coverage_is_first,
+    "claims-agrees": by_parts(lambda r: _beside_trees(r, "claims", "FCorr", "differ")),
+    "removal-costs": by_parts(lambda r: _where_both(r, -1, (REMOVED, "FCorr"), 1)),
+    "removal-accuracy": by_parts(lambda r: _where_both(r, 1, (CAR, REMOVED), 2)),
+    "removal-groups": by_parts(_removal_groups),
+    "removal-flips": by_fits(
+        lambda r: _unchanged(r, REMOVED, EVERYWHERE, ["test"], wanted=False),
+        "Largest change of any prediction under a flip of a removed column: ",
+    ),
+    "lambda-steady": by_parts(
+        _lambda_steady, "Spearman's correlation of λ and the mean over seeds: "
+    ),
+    "lambda-small": by_parts(_lambda_small, "AvgIF, as a share of that without CAR, by λ: "),
+    "lambda-f1": _lambda_f1,
+    "layers-flips": where_learnt(by_parts(_layers_flips, _FOUR), "multilayer", CAR),
+    "layers-worse": by_parts(_layers_worse, "AUROC: "),
+    "ours-collapse": by_parts(
+        lambda r: _unchanged(
+            r,
+            "FCorr + Res + CAR, collapsed",
+            (SYNTHETIC, *CLASSIFIED),
+            ["train", "test"],
+            wanted=True,
+        ),
+        "Largest change of any row under a flip: ",
+    ),
+    "ours-exact": by_parts(_exactness, "AUROC, our defaults − FCorr + CAR: "),
+    "ours-adult": by_parts(_beyond_the_paper, "AUROC and AvgIF, test rows: "),
+    "ours-bemtpl97": by_parts(lambda r: _motor(r, BELGIAN)),
+    "ours-fremtpl2": by_parts(lambda r: _motor(r, FRENCH)),
+}
+"""From the results to a finding, by the claim's name in ``configs/claims_of_paper.toml``."""

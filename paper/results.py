@@ -183,11 +183,17 @@ def _rows(record: Record) -> list[dict[str, Any]]:
         return [{**row, **cost.pop("seconds_per_epoch", {}), **cost}]
     stand_in = data.get("stands_in_for")
     row |= {
+        **data,
         "source": f"{data['name']} (in place of {stand_in})" if stand_in else data["name"],
-        "stands_in": bool(stand_in),
         "learnt": has_learnt(record),
+        # Of mitigations, which have a rule of their own, the threshold says nothing.
+        "threshold": None if config.get("threshold") is not None else record.get("threshold"),
         "parameters": record.get("parameters"),
+        "peak_megabytes": record.get("peak_megabytes"),
+        "first_column": next(iter(record["fairness"]), None),
         "attention": record["attention"].get("first"),
+        "matrices": record["attention"],
+        **{f"{part} seconds": value for part, value in record.get("seconds", {}).items()},
         **record["training"],
         **{kind: record["significance"].get(kind) for kind in ("significance", "split", "gain")},
     }
