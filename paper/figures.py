@@ -15,7 +15,7 @@ from paper.tables import MEASURES, describe_data
 _SPLIT = "LightGBM, split"
 _COLOURS = ("#0072b2", "#d55e00", "#009e73")  # told apart by the colour-blind
 _MARKERS = ("o", "s", "^")  # and in print
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.hashsalt": "fcorr",  # else the names inside the file would be others each time
     "svg.fonttype": "none",
     "text.parse_math": False,  # a name of a column is text, whatever is in it
@@ -150,8 +150,8 @@ def _heat_map(
                 ax.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour)
         figure.colorbar(image, ax=ax, shrink=0.8)
     caption = (
-        "Mean over training rows; the sensitive feature stands first, in bold. The fit of seed "
-        f"{first['seed']}. {describe_data(rows, with_seeds=False)}"
+        "Mean over training rows; the sensitive feature stands first, in bold; each matrix has its "
+        f"own scale. The fit of seed {first['seed']}. {describe_data(rows, with_seeds=False)}"
     )
     return _finish(figure, name, title, caption)
 
@@ -228,7 +228,9 @@ def _controllability(r: Results) -> Iterator[ReportFigure]:
             ax.errorbar(range(len(weights)), mean, errors, label=metric, capsize=2, **style)
         if metrics != ("AUROC",):
             ax.set_yscale("symlog", linthresh=1e-8, linscale=0.5)
-            ax.set_ylim(bottom=0)
+            ticks = [0, 1e-8, 1e-6, 1e-4, 1e-2, 1]
+            ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+            ax.set_ylim(0, 2)
         ax.set_title(heading)
         ax.legend(fontsize=7)
         ax.grid(alpha=0.3)

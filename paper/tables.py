@@ -402,7 +402,7 @@ def _size_table(rows: pd.DataFrame, table: str, paper: str, shape: str) -> Table
         model, n, head = cost["model"], cost["parameters"], cost["head_parameters"]
         figures = paper_rows(paper).get(model, {})
         of_paper = f" ({percent(figures['head_share'])})" if "head_share" in figures else ""
-        counted = {"decimals": 0, "paper_decimals": 0}
+        counted: dict[str, Any] = {"decimals": 0, "paper_decimals": 0}
         megabytes = [
             show_cell([cost[size]], figures.get(size), decimals=2, paper_decimals=2)
             for size in ("parameter_megabytes", "kept_megabytes")

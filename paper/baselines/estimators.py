@@ -137,7 +137,9 @@ ARCHITECTURES: dict[str, Architecture] = {
 def make_baseline(network: str, task: str, **arguments: Any) -> Any:
     """Make the estimator of a network, trained as long and as fast as is its default."""
     cls = BaselineClassifier if task == "classification" else BaselineRegressor
-    return cls(network=cast(NetworkName, network), **ARCHITECTURES[network].defaults | arguments)
+    return cls(
+        network=cast(NetworkName, network), **{**ARCHITECTURES[network].defaults, **arguments}
+    )
 
 
 class PlacedNumbers(nn.Module):
