@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-
-from fcorr import InvalidInputError
 from fcorr.reproduce import EXPERIMENTS, read_records
 from fcorr.reproduce.report import write_document
 from fcorr.reproduce.settings import list_runs
+
+from fcorr import InvalidInputError
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS / "reproduction" / "results"

@@ -1,15 +1,12 @@
-"""Runs of smoke size, a data folder of one's own, and experiments with fewer models."""
+"""Runs of smoke size, a data folder of one's own, and records that are made up."""
 
 import os
 
 import pytest
 
-from fcorr.reproduce import settings
-from fcorr.reproduce.data import load_split
-from fcorr.reproduce.report.claims import CLAIMS, OURS
-from fcorr.reproduce.report.results import Results
-from fcorr.reproduce.settings import list_runs
-from fcorr.reproduce.trees import papers_threshold
+from paper import experiments
+from paper.experiments import list_runs
+from paper.models import load_split, papers_threshold
 
 
 def forget_tables():
@@ -21,10 +18,10 @@ def forget_tables():
 def find_run():
     """Find the run of an experiment for a model, seed 0 and one of its tables and columns."""
 
-    def find(experiment, model, size="smoke", **wanted):
+    def find(experiment, model, **wanted):
         (run, *others) = [
             run
-            for run in list_runs(experiment, size, 1)
+            for run in list_runs(experiment, "smoke", 1)
             if run.model == model
             and all(run.point.get(name, value) == value for name, value in wanted.items())
             and wanted.get("table", run.data.name) == run.data.name
@@ -56,18 +53,15 @@ def real_data():
 @pytest.fixture
 def change_config(monkeypatch):
     """Let entries of a configuration file be others; those that are tables are merged."""
-    read = settings.read_config
+    read = experiments.read_config
 
     def change(name, **entries):
-        changed = settings._merge(read(name), entries)
+        changed = experiments.merge(read(name), entries)
         monkeypatch.setattr(
-            settings, "read_config", lambda asked: changed if asked == name else read(asked)
+            experiments, "read_config", lambda asked: changed if asked == name else read(asked)
         )
 
     return change
-
-
-N_SEEDS = 5
 
 
 @pytest.fixture
@@ -80,18 +74,24 @@ def make_fit():
     def make(experiment, model, seed, *, columns, metrics, table="table", point=None, **fields):
         values = {name: v[seed] if isinstance(v, list) else v for name, v in metrics.items()}
         train = values if fields.pop("on_train", False) else {}
+        sizes = {"n_train": 1_000, "n_train_measured": 400, "n_test": 500}
         return {
             "experiment": experiment,
             "model": model,
             "seed": seed,
-            "config": {"data": {"name": table}, "point": point or {}},
-            "data": {"name": "made up", "stands_in_for": ""},
+            "config": {"data": {"name": table}, "point": point or {}, "threshold": None},
+            "data": {"name": "made up", "stands_in_for": "", **sizes},
+            "threshold": 0.1 + 0.1 * seed,
             "performance": {"train": train, "test": values},
             "fairness": {column: {"train": train, "test": values} for column in columns},
+            "parameters": 1_234,
             "training": {},
             "attention": {},
             "significance": {},
+            "seconds": {"fit": 2.0, "epoch": None, "measure": 1.0},
+            "peak_megabytes": 100.0,
             "warnings": [],
+            "versions": {"fcorr": "0"},
             **fields,
         }
 
@@ -107,19 +107,8 @@ def make_fits(make_fit):
             experiment: [
                 make_fit(experiment, model, seed, columns=columns, metrics=metrics, **shared)
                 for model, metrics in models.items()
-                for seed in range(N_SEEDS)
+                for seed in range(5)
             ]
         }
 
     return make
-
-
-@pytest.fixture
-def judged():
-    """Check the one claim in whose text some words stand."""
-
-    def judge(records, words):
-        (claim,) = [claim for claim in (*CLAIMS, *OURS) if words in claim.text]
-        return claim.check(Results(records))
-
-    return judge

@@ -7,14 +7,14 @@ import lightgbm
 import numpy as np
 import pytest
 import torch
-from sklearn import metrics as sklearn_metrics
-
-from fcorr import metrics
 from fcorr.reproduce.data import load_split
 from fcorr.reproduce.models import fit
 from fcorr.reproduce.runs import carry_out, carry_out_fit
 from fcorr.reproduce.settings import list_runs
 from fcorr.reproduce.trees import papers_threshold
+from sklearn import metrics as sklearn_metrics
+
+from fcorr import metrics
 
 FIELDS = [
     "key",

@@ -4,7 +4,6 @@ import math
 
 import pytest
 from fcorr.estimators.network import EQUAL_PREDICTIONS
-
 from fcorr.reproduce.report.claims import CLAIMS, OURS, Verdict, check_claims
 from fcorr.reproduce.report.claims.verdicts import judge
 from fcorr.reproduce.report.results import Difference, Results
