@@ -10,7 +10,10 @@ from paper.experiments import EXPERIMENTS, Size
 from paper.report import write_report
 from paper.runs import read_records, reproduce
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command()
 def main(
     experiment: Annotated[
         list[str],
@@ -72,4 +75,4 @@ def _fail(message: str) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app()

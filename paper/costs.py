@@ -23,6 +23,7 @@ from fcorr.training.objective import Objective, Rows, binary_log_loss, squared_e
 from paper.baselines.car import BaselineObjective
 from paper.baselines.estimators import ARCHITECTURES
 from paper.experiments import CostRun
+from paper.models import expected_constants
 
 AUGMENTED, BY_DEFINITION, CLOSED_FORM = "augmentation", "CDA by definition", "CDA in closed form"
 
@@ -76,7 +77,8 @@ def encode_table(name: str, sensitive: tuple[str, ...], task: str, n_rows: int, 
     """Draw a table and encode it for networks."""
     X, y = _MAKERS[name](n_rows, random_state=seed)
     read = read_table(X)
-    schema = infer_schema(read, sensitive=sensitive, min_category_rows=1)
+    with expected_constants():
+        schema = infer_schema(read, sensitive=sensitive, min_category_rows=1)
     encoded = encode(read, schema)
     target = torch.from_numpy(y.astype(np.float32))
     if task == "regression":
