@@ -3,7 +3,7 @@
 For race, sex, both and age as sensitive columns: the model with the columns at work, with them
 held constant, and exactly invariant in two ways; for race also CAR alone, in our form and, without
 the residual, in the paper's; numbers have splines throughout. The paper's model is fitted by
-``fcorr reproduce adult``. Run with ``make bench-adult``; the data is what
+``python -m paper adult``. Run with ``make bench-adult``; the data is what
 ``fcorr.data.fetch_adult()`` downloads, or lies in the folder that FCORR_DATA names. Writes
 benchmarks/results/adult.jsonl and the tables docs/tables/adult.md and guarantee.md.
 """

@@ -12,8 +12,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import one_hot
 
 from fcorr import InvalidInputError
+from fcorr.data import load_adult
 from fcorr.data.encode import encode
 from fcorr.data.tables import read_table
+from fcorr.metrics import accuracy_score, roc_auc_score
 from fcorr.nn import FCorrTransformer
 from fcorr.nn.car import car_cda, exchange_features, paper_weight
 from fcorr.nn.layers import Dropout, dropout_from
@@ -679,3 +681,27 @@ def test_places_spread_over_rows_and_values():
         np.testing.assert_allclose(placed[:, i], expected, atol=1e-5)
     ends = torch.tensor([[3e38, -3e38, 3.0], [numbers[:, 0].max(), numbers[:, 1].min(), 3.0]])
     assert torch.equal(*model.locate(ends))  # far from training counts as its ends
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Categories not seen")
+@pytest.mark.parametrize(
+    ("network", "least_accuracy", "least_auroc"),
+    [
+        ("ft_transformer", 0.855, 0.910),
+        ("tab_transformer", 0.848, 0.905),
+        ("ffn", 0.852, 0.909),
+    ],
+)
+def test_networks_on_rows_held_out_of_adults_training_file(
+    real_data, network, least_accuracy, least_auroc
+):
+    """The test file is left alone; defaults were chosen on another split of the same rows."""
+    train = load_adult(frame="pandas").train
+    order = np.random.default_rng(1).permutation(len(train.y))
+    held_out, kept = np.split(order, [6_512])
+    model = make_baseline(network, "classification", random_state=0)
+    model.fit(train.X.iloc[kept], train.y[kept])
+    y, scores = train.y[held_out], model.predict_proba(train.X.iloc[held_out])[:, 1]
+    assert accuracy_score(y, scores >= 0.5) > least_accuracy
+    assert roc_auc_score(y, scores) > least_auroc
