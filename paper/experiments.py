@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from sklearn.model_selection import ParameterGrid
 
@@ -54,8 +54,21 @@ class DataSettings:
     n_trees: int
 
 
+class Keyed:
+    """Settings that have a name: the same settings the same name.
+
+    Records are found by it: what is hashed must stay as it is.
+    """
+
+    @property
+    def key(self) -> str:
+        """Hash of the settings."""
+        settings = json.dumps(asdict(cast(Any, self)), sort_keys=True)
+        return hashlib.sha256(settings.encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True)
-class Run:
+class Run(Keyed):
     """One model to fit and measure: all that its record depends on.
 
     Attributes
@@ -90,11 +103,6 @@ class Run:
     threshold: float | None = None
 
     @property
-    def key(self) -> str:
-        """Name of the run: the same settings have the same."""
-        return make_key(self)
-
-    @property
     def title(self) -> str:
         """What to call it while it runs."""
         point = "".join(f", {name} = {value:g}" for name, value in self.point.items())
@@ -103,7 +111,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class CostRun:
+class CostRun(Keyed):
     """One measurement of what a model costs on one of the two tables.
 
     ``measure`` is "size" (parameters, memory of a step) or "epochs" (seconds per epoch with CAR's
@@ -122,19 +130,9 @@ class CostRun:
     seed: int
 
     @property
-    def key(self) -> str:
-        """Name of the run: the same settings have the same."""
-        return make_key(self)
-
-    @property
     def title(self) -> str:
         """What to call it while it runs."""
         return f"{self.model}, {self.measure} ({self.data}), seed {self.seed}"
-
-
-def make_key(run: Run | CostRun) -> str:
-    """Hash a run's settings. Records are found by it: what is hashed must stay as it is."""
-    return hashlib.sha256(json.dumps(asdict(run), sort_keys=True).encode()).hexdigest()[:16]
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from fcorr.data import make_bank_fraud
 from fcorr.estimators.options import check_arguments
 from paper.baselines.estimators import ARCHITECTURES, BaselineClassifier, BaselineRegressor
 from paper.experiments import EXPERIMENTS, KINDS, CostRun, DataSettings, list_runs, read_config
-from paper.models import EXPOSURE, fit, load_split, make_network
+from paper.models import EXPOSURE, expected_constants, fit, load_split, make_network
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted(file.stem for file in (ROOT / "paper" / "configs").iterdir())
@@ -311,7 +311,8 @@ def fraud(data_folder, find_run):
 def test_a_fitted_network_tells_of_itself(fraud, find_run):
     run = find_run("multilayer", "FCorr + CAR", n_layers=3)
     fitted = fit(run, fraud.train)
-    model = make_network(run, "customer_age").fit(fraud.train.X, fraud.train.y)
+    with expected_constants():
+        model = make_network(run, "customer_age").fit(fraud.train.X, fraud.train.y)
     scores = fitted.score(fraud.test.X)
     np.testing.assert_array_equal(scores, model.predict_proba(fraud.test.X)[:, 1])
     assert fitted.n_parameters == sum(p.numel() for p in model.model_.parameters())
