@@ -67,7 +67,7 @@ bench-speed: $(READY)
 
 # Every experiment of the paper, less than three hours on two cores; goes on where it was interrupted.
 reproduce: $(READY)
-	$(BIN)/fcorr reproduce all --output docs
+	$(BIN)/python -m paper all --output docs
 
 clean:
 	rm -rf $(VENV) fcorr-demo fcorr-reproduction build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

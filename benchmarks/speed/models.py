@@ -20,10 +20,10 @@ from fcorr.nn.attention import attention_weights
 from fcorr.nn.car import exchange_features
 from fcorr.nn.engine import EngineName, use_engine
 from fcorr.nn.layers import FeedForward
-from fcorr.nn.tab_transformer import TabTransformer
 from fcorr.training.loop import SlicedGradients
 from fcorr.training.objective import Objective, Rows
 from fcorr.training.threads import Workers
+from paper.baselines.tab_transformer import TabTransformer
 
 HEAD = (128, 128)
 DROPOUT = 0.1  # in the head; these three are the estimators' defaults

@@ -1,0 +1,97 @@
+"""What is measured of a fitted model: the paper's metrics, on training and on test rows."""
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import mean_tweedie_deviance
+
+from fcorr import metrics as m
+from paper.experiments import Run
+from paper.models import Rows, Score
+
+Metrics = dict[str, float]
+
+_POWERS = {"mse": 0.0, "poisson": 1.0, "tweedie": 1.5}  # of the deviances of the objectives
+
+
+def measure(
+    run: Run, score: Score, rows: Rows, threshold: float | None
+) -> tuple[Metrics, dict[str, Metrics]]:
+    """Measure performance, and for each sensitive column what flips change and groups differ.
+
+    ``threshold`` says from which score on to decide, in classification.
+    """
+    performance: Metrics = {}
+    fairness: dict[str, Metrics] = {}
+    for column in run.sensitive:
+        flips = m.flip_scores(score, rows.X, [column])
+        if threshold is not None:
+            performance, fairness[column] = _measure_decisions(flips, rows, threshold)
+        else:
+            objective = run.arguments.get("objective", "mse")
+            performance, fairness[column] = _measure_amounts(flips, rows, objective)
+    return performance, fairness
+
+
+def _measure_decisions(
+    flips: m.FlippedScores, rows: Rows, threshold: float
+) -> tuple[Metrics, Metrics]:
+    y, scores = rows.y, flips.factual
+    decisions = (scores >= threshold).astype(int)
+    groups: dict[str, Any] = {"sensitive_features": flips.groups}
+    performance = {
+        "Accuracy": float(m.accuracy_score(y, decisions)),
+        "Accuracy at 0.5": float(m.accuracy_score(y, scores >= 0.5)),  # as others print it
+        "FPR": m.false_positive_rate(y, decisions),
+        "FNR": m.false_negative_rate(y, decisions),
+        "AUROC": float(m.roc_auc_score(y, scores)),
+        "AUPRC": float(m.average_precision_score(y, scores)),
+        "F1": float(m.f1_score(y, decisions, zero_division=0.0)),
+    }
+    return performance, {
+        "DPD": m.demographic_parity_difference(y, decisions, **groups),
+        "EqOdd": m.equalized_odds_difference(y, decisions, **groups),
+        "EqOpp": m.equal_opportunity_difference(y, decisions, **groups),
+        # Some mitigations draw their decisions: their guarantee is about the probabilities.
+        "DPD of scores": m.demographic_parity_difference(None, scores, **groups),
+        "AvgIF": m.average_individual_fairness(flips),
+        "F1 gap": m.f1_gap(y, flips, threshold=threshold),
+        "AUROC gap": m.auroc_gap(y, flips),
+        "AUPRC gap": m.auprc_gap(y, flips),
+        "largest change": m.flip_changes(flips)["max"],
+        "decisions flipped": m.decisions_flipped(flips, threshold),
+    }
+
+
+def _measure_amounts(flips: m.FlippedScores, rows: Rows, objective: str) -> tuple[Metrics, Metrics]:
+    """Measure predictions of amounts, or of frequencies, weighted by exposure."""
+    predicted, exposure = flips.factual, rows.exposure
+    y = rows.y.astype(np.float64) if exposure is None else rows.y / exposure
+    weight: dict[str, Any] = {"sample_weight": exposure}
+    by_group: dict[str, Any] = {"sensitive_features": flips.groups, **weight}
+    power = _POWERS[objective]
+    performance = {
+        "Gini": m.gini_score(y, predicted, **weight),
+        "PE": m.percentage_error(y, predicted, **weight),
+        "deviance": float(mean_tweedie_deviance(y, predicted, power=power, **weight)),
+        "RMSE": float(m.root_mean_squared_error(y, predicted, **weight)),
+        "MAE": float(m.mean_absolute_error(y, predicted, **weight)),
+        "normalised Gini": m.normalized_gini_score(y, predicted, **weight),
+    }
+    fairness = {"DPD": m.demographic_parity_difference(None, predicted, **by_group)}
+    if objective != "mse":  # predictions are positive, so that they have ratios
+        actual, expected = (m.group_rates(None, of, **by_group) for of in (y, predicted))
+        ratios = [
+            one.mean_prediction / other.mean_prediction
+            for one, other in zip(actual, expected, strict=True)
+            if one.weight > 0
+        ]
+        fairness["A/E gap"] = max(ratios) - min(ratios) if len(ratios) > 1 else math.nan
+    fairness |= {
+        "AvgIF": m.average_individual_fairness(flips, **weight),
+        "RMSE gap": m.rmse_gap(y, flips, **weight),
+        "MAE gap": m.mae_gap(y, flips, **weight),
+        "largest change": m.flip_changes(flips, **weight)["max"],
+    }
+    return performance, fairness

@@ -1,0 +1,114 @@
+"""Runs of smoke size, a data folder of one's own, and records that are made up."""
+
+import os
+
+import pytest
+
+from paper import experiments
+from paper.experiments import list_runs
+from paper.models import load_split, papers_threshold
+
+
+def forget_tables():
+    load_split.cache_clear()
+    papers_threshold.cache_clear()
+
+
+@pytest.fixture
+def find_run():
+    """Find the run of an experiment for a model, seed 0 and one of its tables and columns."""
+
+    def find(experiment, model, **wanted):
+        (run, *others) = [
+            run
+            for run in list_runs(experiment, "smoke", 1)
+            if run.model == model
+            and all(run.point.get(name, value) == value for name, value in wanted.items())
+            and wanted.get("table", run.data.name) == run.data.name
+            and wanted.get("column", run.sensitive[0]) in run.sensitive
+        ]
+        assert not others
+        return run
+
+    return find
+
+
+@pytest.fixture
+def data_folder(tmp_path, monkeypatch):
+    """Let an empty folder be the data folder."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    monkeypatch.setenv("FCORR_DATA", str(folder))
+    forget_tables()
+    yield folder
+    forget_tables()
+
+
+@pytest.fixture
+def real_data():
+    if "FCORR_DATA" not in os.environ:
+        pytest.skip("FCORR_DATA does not name the folder with the data sets")
+
+
+@pytest.fixture
+def change_config(monkeypatch):
+    """Let entries of a configuration file be others; those that are tables are merged."""
+    read = experiments.read_config
+
+    def change(name, **entries):
+        changed = experiments.merge(read(name), entries)
+        monkeypatch.setattr(
+            experiments, "read_config", lambda asked: changed if asked == name else read(asked)
+        )
+
+    return change
+
+
+@pytest.fixture
+def make_fit():
+    """Make the record of a fit; a metric is one number, or one for each seed.
+
+    On training rows it has none unless asked for: what is read there by mistake is missing.
+    """
+
+    def make(experiment, model, seed, *, columns, metrics, table="table", point=None, **fields):
+        values = {name: v[seed] if isinstance(v, list) else v for name, v in metrics.items()}
+        train = values if fields.pop("on_train", False) else {}
+        sizes = {"n_train": 1_000, "n_train_measured": 400, "n_test": 500}
+        return {
+            "experiment": experiment,
+            "model": model,
+            "seed": seed,
+            "config": {"data": {"name": table}, "point": point or {}, "threshold": None},
+            "data": {"name": "made up", "stands_in_for": "", **sizes},
+            "threshold": 0.1 + 0.1 * seed,
+            "performance": {"train": train, "test": values},
+            "fairness": {column: {"train": train, "test": values} for column in columns},
+            "parameters": 1_234,
+            "training": {},
+            "attention": {},
+            "significance": {},
+            "seconds": {"fit": 2.0, "epoch": None, "measure": 1.0},
+            "peak_megabytes": 100.0,
+            "warnings": [],
+            "versions": {"fcorr": "0"},
+            **fields,
+        }
+
+    return make
+
+
+@pytest.fixture
+def make_fits(make_fit):
+    """Make the records of some models, five seeds each."""
+
+    def make(experiment, models, columns, **shared):
+        return {
+            experiment: [
+                make_fit(experiment, model, seed, columns=columns, metrics=metrics, **shared)
+                for model, metrics in models.items()
+                for seed in range(5)
+            ]
+        }
+
+    return make

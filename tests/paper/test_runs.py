@@ -1,0 +1,516 @@
+"""Runs of smoke size: what their records hold, that it is right, and how they go on."""
+
+import itertools
+import json
+import mmap
+import sys
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import lightgbm
+import numpy as np
+import pytest
+import torch
+from sklearn import metrics as sklearn_metrics
+from typer.testing import CliRunner
+
+from fcorr import InvalidInputError, metrics
+from fcorr.training.objective import Objective
+from paper import costs, runs
+from paper.__main__ import app
+from paper.baselines.car import BaselineObjective, TokenwiseModel
+from paper.costs import encode_table, measure_cost, watch_kept, watch_peak
+from paper.experiments import EXPERIMENTS, Run, list_runs
+from paper.models import fit, load_split, papers_threshold
+from paper.report import write_report
+from paper.runs import carry_out, carry_out_fit, read_records, reproduce
+
+RANKED = {"AUROC", "AUPRC", "F1", "Accuracy", "Accuracy at 0.5", "FPR", "FNR"}
+FLIPS = {"AvgIF", "F1 gap", "AUROC gap", "AUPRC gap", "largest change", "decisions flipped"}
+GROUPS = {"DPD", "EqOdd", "EqOpp", "DPD of scores"}
+AMOUNTS = {"deviance", "RMSE", "MAE", "Gini", "normalised Gini", "PE"}
+
+# Some models of each experiment, so that it takes a moment: every kind is among them.
+SOME = {
+    "baf": {"models": ["TabTransformer", "FT-Transformer + CAR", "FCorr + Res + CAR, collapsed"]},
+    "adult": {
+        "models": [
+            "FCorr, splines + CAR",
+            "FCorr, splines + Rem",
+            "FCorr, marginal",
+            "GridSearch, demographic parity",
+            "ThresholdOptimizer, equalized odds",
+        ],
+        "sensitive": ["sex"],
+    },
+    "claims": {"models": ["FFN", "FCorr", "FCorr + CAR"], "smoke": {"n_train": 120, "n_test": 80}},
+    "motor": {"models": ["LightGBM", "FCorr + CAR", "FCorr + Rem", "FCorr, defaults"]},
+    "complexity": {
+        "sizes": {"bank_fraud": ["FFN", "FCorr + CAR"], "claims": ["FFN"]},
+        "smoke": {"epochs": {"bank_fraud": 64, "claims": 8}},
+    },
+}
+
+
+def what_was_found(record):
+    """Leave out what is never twice the same."""
+    measured = ("seconds", "peak_megabytes")
+    return {name: value for name, value in record.items() if name not in measured}
+
+
+def smoke_test(experiment, folder):
+    expected = list_runs(experiment, "smoke", 1)
+    found = reproduce([experiment], folder / "results", size="smoke", n_seeds=1, progress=False)
+    (records,) = found.values()
+    assert [record["key"] for record in records] == [run.key for run in expected]
+    assert read_records(folder / "results", size="smoke") == found
+    files = write_report(found, folder, smoke=True)
+    assert all(file.stat().st_size for file in files)
+    for run, record in zip(expected, records, strict=True):
+        assert record["title"] == run.title
+        if not isinstance(run, Run):
+            assert record["cost"]
+            continue
+        assert list(record["fairness"]) == list(run.sensitive)
+        main = "AUROC" if run.task == "classification" else "RMSE"
+        assert record["performance"]["test"][main] > 0
+        if run.removed or run.model in ("FCorr, marginal", "FCorr + Res + CAR, collapsed"):
+            for column in run.sensitive:
+                assert record["fairness"][column]["test"]["largest change"] == 0
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_experiments_run_through(tmp_path, request, change_config, experiment):
+    needs = "real_data" if experiment in ("adult", "motor") else "data_folder"
+    request.getfixturevalue(needs)
+    change_config(experiment, **SOME.get(experiment, {}))
+    smoke_test(experiment, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_all_models_of_all_experiments_run_through(tmp_path, real_data, experiment):
+    smoke_test(experiment, tmp_path)
+
+
+# ------------------------------------------------------------ records
+
+
+def test_the_record_of_a_classification(data_folder, find_run):
+    run = find_run("baf", "FCorr + CAR")
+    record = carry_out_fit(run)
+    text = json.dumps(record, allow_nan=False)
+    assert text.startswith('{"key": "')
+    assert json.loads(text) == record
+    assert record["key"] == run.key
+    assert record["config"] == json.loads(json.dumps(asdict(run)))
+    assert record["title"] == "FCorr + CAR (bank_fraud, customer_age), seed 0"
+    assert record["data"] == {
+        "name": "make_bank_fraud",
+        "stands_in_for": "Bank Account Fraud",
+        "n_train": 1_500,
+        "n_train_measured": 1_500,
+        "n_test": 800,
+    }
+    for part in ("train", "test"):
+        assert record["performance"][part].keys() == RANKED
+        assert record["fairness"]["customer_age"][part].keys() == FLIPS | GROUPS
+    assert record["performance"]["train"] != record["performance"]["test"]
+    assert record["training"]["epochs"] == 1
+    assert 0 < record["seconds"]["fit"] == record["seconds"]["epoch"]
+    assert set(record["attention"]) == {"features", "first"}
+    assert np.shape(record["attention"]["first"]) == (31, 31)
+    assert set(record["attention"]["features"]) == set(record["significance"]["significance"])
+    assert any("not estimable" in note for note in record["notes"])  # a few frauds, nine ages
+    assert not any("one value only" in text for text in record["warnings"])  # that is expected
+    assert {"fcorr", "python", "torch", "lightgbm"} <= set(record["versions"])
+    later = carry_out_fit(replace(run, seed=1))
+    assert later["attention"] == {}  # large matrices are kept of one seed
+    assert len(later["significance"]["significance"]) == 31
+
+
+# In the one epoch of the smoke size a network may learn next to nothing.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("model", ["FCorr + CAR", "LightGBM"])
+def test_the_record_of_a_regression_with_exposure(real_data, find_run, model):
+    run = find_run("motor", model, table="fremtpl2")
+    record = carry_out_fit(run)
+    assert record["threshold"] is None
+    found = record["performance"]["test"]
+    assert found.keys() == AMOUNTS
+    flips = {"AvgIF", "RMSE gap", "MAE gap", "largest change"}
+    assert record["fairness"]["DrivAge"]["test"].keys() == {"DPD", "A/E gap", *flips}
+    data = load_split(run.data, 0)
+    rates, exposure = fit(run, data.train).score(data.test.X), data.test.exposure
+    per_year, weight = data.test.y / exposure, {"sample_weight": exposure}
+    assert found["deviance"] == pytest.approx(metrics.poisson_deviance(per_year, rates, **weight))
+    assert found["PE"] == pytest.approx(np.sum(rates * exposure) / data.test.y.sum() - 1)
+    assert found["Gini"] == pytest.approx(metrics.gini_score(per_year, rates, **weight))
+
+
+def test_metrics_are_those_of_the_scores(data_folder, find_run):
+    run = find_run("synthetic", "FCorr")
+    run = replace(run, data=replace(run.data, n_train_measured=100))
+    record = carry_out_fit(run)
+    assert (record["data"]["n_train"], record["data"]["n_train_measured"]) == (400, 100)
+    assert np.shape(record["attention"]["first"]) == (3, 3)
+    data = load_split(run.data, 0)
+    score = fit(run, data.train).score
+    for part, rows in (("train", data.train.first(100)), ("test", data.test)):
+        y, scores = rows.y, score(rows.X)
+        decisions = (scores >= record["threshold"]).astype(int)
+        flips = metrics.flip_scores(score, rows.X, ["X1"])
+        other = {"yes": "no", "no": "yes"}
+        flipped = rows.X.assign(X1=rows.X["X1"].astype(str).map(other).astype("category"))
+        groups = {"sensitive_features": rows.X["X1"]}
+        found = record["performance"][part] | record["fairness"]["X1"][part]
+        expected = {
+            "AUROC": sklearn_metrics.roc_auc_score(y, scores),
+            "AUPRC": sklearn_metrics.average_precision_score(y, scores),
+            "F1": sklearn_metrics.f1_score(y, decisions),
+            "Accuracy": sklearn_metrics.accuracy_score(y, decisions),
+            "FPR": decisions[y == 0].mean(),
+            "FNR": 1 - decisions[y == 1].mean(),
+            "AvgIF": metrics.average_individual_fairness(flips),
+            "F1 gap": metrics.f1_gap(y, flips, threshold=record["threshold"]),
+            "AUROC gap": metrics.auroc_gap(y, flips),
+            "AUPRC gap": metrics.auprc_gap(y, flips),
+            "largest change": np.abs(score(flipped) - scores).max(),
+            "decisions flipped": metrics.decisions_flipped(flips, record["threshold"]),
+            "DPD": metrics.demographic_parity_difference(y, decisions, **groups),
+            "EqOdd": metrics.equalized_odds_difference(y, decisions, **groups),
+            "EqOpp": metrics.equal_opportunity_difference(y, decisions, **groups),
+        }
+        assert {name: found[name] for name in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("experiment", ["baf", "synthetic"])
+def test_the_threshold_is_that_of_the_best_f1_of_lightgbm(data_folder, find_run, experiment):
+    run = find_run(experiment, "FCorr")
+    train = load_split(run.data, 0).train
+    options = {"random_state": 0, "n_jobs": 1, "deterministic": True, "force_row_wise": True}
+    trees = lightgbm.LGBMClassifier(n_estimators=3, verbose=-1, **options).fit(train.X, train.y)
+    scores = trees.predict_proba(train.X)[:, 1]
+    best = max(sklearn_metrics.f1_score(train.y, scores >= level) for level in np.unique(scores))
+    reached = sklearn_metrics.f1_score(train.y, scores >= papers_threshold(run.data, 0))
+    assert reached == pytest.approx(best, abs=1e-12)
+
+
+def test_the_same_run_finds_the_same_also_side_by_side(data_folder):
+    some = list_runs("synthetic", "smoke", 1)[:3]
+    alone = {record["key"]: what_was_found(record) for record in carry_out(some, 1)}
+    assert list(alone) == [run.key for run in some]
+    together = {record["key"]: what_was_found(record) for record in carry_out(some, 2)}
+    assert together == alone
+    assert torch.get_num_threads() == 1
+
+
+# ------------------------------------------------------------ interrupted and resumed
+
+
+@pytest.fixture
+def carried_out(monkeypatch):
+    """Count what is carried out, in no time: records say nothing but which run they are of."""
+    titles = Counter()
+
+    def quick(run):
+        titles[run.title] += 1
+        return runs.make_record(run, {"found": len(titles)})
+
+    monkeypatch.setattr(runs, "carry_out_fit", quick)
+    return titles
+
+
+@pytest.fixture
+def start(tmp_path):
+    def start(*names, size="smoke", n_seeds=1):
+        return reproduce(names, tmp_path, size=size, n_seeds=n_seeds, progress=False)
+
+    return start
+
+
+def test_what_has_a_record_is_not_done_again(start, carried_out, tmp_path):
+    first = start("synthetic", "baf")
+    assert start("synthetic", "baf") == first
+    more = start("synthetic", n_seeds=2)["synthetic"]
+    assert set(carried_out.values()) == {1}
+    assert more[:6] == first["synthetic"]
+    path = tmp_path / "synthetic.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    assert len(lines) == len(more) == 12
+    path.write_text("".join(reversed(lines)))  # the order is that of the configuration
+    assert read_records(tmp_path, size="smoke")["synthetic"] == more
+    assert read_records(tmp_path / "nowhere") == {}
+
+
+def test_interrupted_it_goes_on_where_it_stopped(start, carried_out, tmp_path, monkeypatch):
+    quick = runs.carry_out_fit
+
+    def interrupted(run):
+        if len(carried_out) == 4:
+            raise KeyboardInterrupt
+        return quick(run)
+
+    monkeypatch.setattr(runs, "carry_out_fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        start("synthetic")
+    path = tmp_path / "synthetic.jsonl"
+    before = path.read_bytes()
+    assert before.count(b"\n") == 4
+    monkeypatch.setattr(runs, "carry_out_fit", quick)
+    records = start("synthetic")["synthetic"]
+    assert set(carried_out.values()) == {1}
+    assert path.read_bytes().startswith(before)
+    # A line that was cut off is done again; whoever only reads leaves it.
+    path.write_bytes(path.read_bytes()[:-40])
+    cut = path.read_bytes()
+    assert read_records(tmp_path, size="smoke")["synthetic"] == records[:-1]
+    assert path.read_bytes() == cut
+    again = start("synthetic")["synthetic"]
+    assert carried_out[records[-1]["title"]] == 2
+    assert [record["key"] for record in again] == [record["key"] for record in records]
+    assert len([json.loads(line) for line in path.read_text().splitlines()]) == len(records)
+
+
+@pytest.mark.parametrize("text", ["a,b\n", '{"key": "k", "estimator": "x"}\n', "[]\n", "my notes"])
+def test_a_foreign_file_is_refused(start, carried_out, tmp_path, text):
+    path = tmp_path / "baf.jsonl"
+    path.write_text(text)
+    for act in (lambda: start("synthetic", "baf"), lambda: read_records(tmp_path)):
+        with pytest.raises(InvalidInputError) as caught:
+            act()
+        assert str(caught.value) == (
+            f"path must be a file of a reproduction's records, got {str(path)!r}, whose line 1 is "
+            "none. Name a file that does not exist yet."
+        )
+    assert path.read_text() == text
+    assert not carried_out  # before hours are spent
+
+
+def test_records_of_other_settings_are_passed_over(start, carried_out, tmp_path, change_config):
+    before = start("synthetic")["synthetic"]
+    assert read_records(tmp_path, size="full") == {}
+    change_config("synthetic", printed={"learning_rate": 0.1})
+    kept = read_records(tmp_path, size="smoke")["synthetic"]
+    assert kept == [record for record in before if record["config"]["kind"] == "fcorr"]
+    assert 0 < len(kept) < len(before)
+    start("synthetic")
+    assert sum(carried_out.values()) == 2 * len(before) - len(kept)
+    found = start("controllability", n_seeds=7)["controllability"]  # more than the file says
+    assert read_records(tmp_path, size="smoke")["controllability"] == found
+    assert {record["seed"] for record in found} == set(range(7))
+
+
+# ------------------------------------------------------------ python -m paper
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, data_folder):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, code=0):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+SMOKE = ("--smoke", "--jobs", 1, "--seeds", 1, "-o", "out")
+
+
+def test_end_to_end(run, monkeypatch):
+    result = run("synthetic", *SMOKE)
+    written = {p.relative_to("out"): p.read_bytes() for p in Path("out").rglob("*") if p.is_file()}
+    wrote = [line.removeprefix("wrote out/") for line in result.stdout.splitlines()]
+    assert {*map(Path, wrote), Path("reproduction/results/synthetic.jsonl")} == set(written)
+    report = written[Path("reproduction.md")].decode()
+    assert "they mean nothing" in report
+    figures = [path for path in written if path.suffix == ".svg"]
+    assert figures
+    assert all(f"({path.as_posix()})" in report for path in figures)
+    lines = result.stderr.splitlines()
+    assert lines[0] == "run 1/6  synthetic: FCorr (indirect_bias, X1), seed 0"
+    assert len(lines) == 6
+    # The same again, and the report alone, fit nothing and write the same.
+    monkeypatch.setattr(runs, "carry_out_fit", None)
+    for more in ((), ("--report-only",)):
+        (Path("out") / "reproduction.md").unlink()
+        again = run("synthetic", *SMOKE, *more)
+        assert (again.stdout, again.stderr) == (result.stdout, "")
+        assert (Path("out") / "reproduction.md").read_text() == report
+    # They are not the figures of the real thing.
+    failed = run("synthetic", "--report-only", "-o", "out", code=1)
+    assert failed.stderr == (
+        "error: A report needs records, got none in 'out'. Run the experiments first: python -m "
+        "paper synthetic, say.\n"
+    )
+
+
+def test_interrupted_it_says_how_to_go_on(run, monkeypatch):
+    def interrupted(each):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "carry_out_fit", interrupted)
+    result = run("synthetic", *SMOKE, "--quiet", code=1)
+    assert result.stderr == (
+        "error: interrupted; what is done is in out/reproduction/results: the same command goes on "
+        "from there\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["sinthetic"], 2, "got 'sinthetic'. Did you mean 'synthetic'?"),
+        (["everything"], 2, "must be synthetic, baf, adult, claims, motor, controllability"),
+        (["synthetic", "--jobs", "0"], 2, "must not be 0: 1 is one after the other"),
+        (["synthetic", "--seeds", "0"], 2, "Invalid value for '--seeds'"),
+        ([], 2, "Missing argument"),
+        (["adult", *SMOKE], 1, "error: load_adult needs adult/adult.data"),  # fetch_adult() is told
+    ],
+)
+def test_bad_usage(run, arguments, code, message):
+    result = run(*arguments, code=code)
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert "Traceback" not in result.output
+
+
+def test_a_package_that_is_missing(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    result = run("synthetic", *SMOKE, code=1)
+    assert result.stderr == "error: python -m paper needs lightgbm: pip install 'fcorr[bench]'\n"
+
+
+# ------------------------------------------------------------ costs
+
+
+def find_cost(table, measure, model="FCorr + CAR"):
+    every = list_runs("complexity", "full", 1)
+    (run,) = [run for run in every if (run.data, run.measure, run.model) == (table, measure, model)]
+    return run
+
+
+@pytest.mark.parametrize(
+    ("table", "n_parameters", "n_head"),
+    # A head of sizes d: from 31 and from 581 features, with a bias for each output.
+    [
+        ("bank_fraud", 11_064, 31 * 64 + 64 + 2 * (64 * 64 + 64) + 64 + 1),
+        ("claims", 21_767, 581 * 16 + 16 + 3 * (16 * 16 + 16) + 16 + 1),
+    ],
+)
+def test_the_papers_numbers_of_parameters(table, n_parameters, n_head):
+    found = [measure_cost(find_cost(table, "size", model)) for model in ("FCorr", "FCorr + CAR")]
+    assert [cost["parameters"] for cost in found] == [n_parameters] * 2
+    assert [cost["head_parameters"] for cost in found] == [n_head] * 2
+    assert found[0]["parameter_megabytes"] == pytest.approx(4 * n_parameters / 1e6)
+    plain, with_car = (cost["kept_megabytes"] for cost in found)
+    assert 0 < plain < with_car  # which keeps what it compares
+
+
+@pytest.mark.parametrize("model", ["FFN", "TabTransformer", "FT-Transformer"])
+def test_sizes_of_the_baselines(model):
+    run = find_cost("bank_fraud", "size", model)
+    cost, half = (measure_cost(replace(run, n_rows=n_rows)) for n_rows in (64, 32))
+    assert 1.5 < cost["kept_megabytes"] / half["kept_megabytes"] <= 2.1
+    if model == "FFN":
+        schema = encode_table("bank_fraud", run.sensitive, run.task, 20_000, 0).schema
+        n_inputs = sum(schema.cardinalities) + len(schema.numeric)
+        layers = [n_inputs, *run.arguments["network_options"]["head"], 1]
+        dense = sum((before + 1) * after for before, after in itertools.pairwise(layers))
+        assert cost["parameters"] == dense
+
+
+@pytest.mark.parametrize(("table", "n_rows"), [("bank_fraud", 64), ("claims", 8)])
+def test_an_epoch_in_three_forms(monkeypatch, table, n_rows):
+    """The definition and its closed form are one loss; augmentation is another."""
+    losses = {}
+    for kind in (Objective, BaselineObjective):
+
+        class Noting(kind):
+            def __call__(self, batch):
+                found = super().__call__(batch)
+                is_definition = isinstance(self, BaselineObjective)
+                losses.setdefault("definition" if is_definition else self.car_form, found)
+                assert not isinstance(self.model, TokenwiseModel)  # whose columns are no definition
+                return found
+
+        monkeypatch.setattr(costs, kind.__name__, Noting)
+    cost = measure_cost(replace(find_cost(table, "epochs"), n_rows=n_rows))
+    assert cost["n_rows"] == n_rows
+    assert set(cost["seconds_per_epoch"]) == {
+        costs.AUGMENTED,
+        costs.BY_DEFINITION,
+        costs.CLOSED_FORM,
+    }
+    assert all(value > 0 for value in cost["seconds_per_epoch"].values())
+    closed, augmented = losses["cda"], losses["paper"]
+    assert closed[2] > 0
+    for one, other in zip(closed, losses["definition"], strict=True):  # total, performance, CAR
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(augmented[1], closed[1], rtol=1e-4, atol=1e-7)
+    assert abs(augmented[2] / closed[2] - 1) > 1e-2
+
+
+def test_costs_are_measured_after_the_fits(data_folder):
+    cost = replace(find_cost("bank_fraud", "size", "FFN"), n_rows=8)
+    fits = list_runs("synthetic", "smoke", 1)[:1]
+    records = list(carry_out([cost, *fits], 1))
+    assert [record["key"] for record in records] == [fits[0].key, cost.key]
+    assert records[1]["cost"]["parameters"] > 0
+    assert records[1]["title"] == "FFN, size (bank_fraud), seed 0"
+
+
+N = 250_000  # numbers: a megabyte of float32
+
+
+def test_what_is_kept_is_counted_to_the_byte():
+    x = torch.rand(N, requires_grad=True)
+    with watch_kept() as kept:
+        y = x.exp()  # keeps its result
+        y * y  # keeps it twice more
+        y.view(500, 500).square()
+        y + 1  # keeps nothing
+    assert kept.megabytes() == 1.0
+    total = y.sum()
+    total.backward()
+    torch.testing.assert_close(x.grad, x.detach().exp())  # as ever
+    x = torch.rand(250, requires_grad=True)
+    with watch_kept() as kept:
+        for _ in range(1_000):
+            (x * torch.rand(250)).sum()  # the factor is gone at once, and its place is free
+    assert kept.megabytes() == 1.0
+    layer = torch.nn.Linear(500, 500, bias=False)  # a megabyte
+    with watch_kept() as kept:
+        layer(torch.rand(250, 500, requires_grad=True))  # half of one
+    assert kept.megabytes() == 1.5
+    assert kept.megabytes(without=list(layer.parameters())) == 0.5
+
+
+def _touch(size):
+    """Take memory from the system, touch it all, give it back."""
+    # An array would not do: it may get memory that the process freed earlier and still holds.
+    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as pages:
+        for start in range(0, size, mmap.PAGESIZE):
+            pages[start] = 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells the peak")
+def test_the_peak_is_that_of_what_was_watched():
+    peaks = []
+    for size in (0, 200_000_000, 0):
+        with watch_peak() as peak:
+            _touch(size) if size else None
+        peaks.append(peak.megabytes)
+    assert peaks[1] - peaks[0] == pytest.approx(200, abs=30)
+    assert peaks[2] - peaks[0] == pytest.approx(0, abs=30)
+
+
+@pytest.mark.parametrize("name", ["_STATUS", "_CLEAR"])
+def test_elsewhere_there_is_no_peak(monkeypatch, tmp_path, name):
+    monkeypatch.setattr(costs, name, tmp_path / "no" / "file")
+    with watch_peak() as peak:
+        done = True
+    assert done
+    assert peak.megabytes is None
