@@ -22,7 +22,7 @@ from fcorr.data.infer import Bins
 from fcorr.data.schema import Kinds, Schema
 from fcorr.estimators.base import BaseFCorr, Columns
 from fcorr.nn.car import Exchange
-from fcorr.training.knots import choose_knots
+from fcorr.nn.layers import choose_knots
 from fcorr.training.loop import Pace
 from fcorr.training.objective import CarWeight
 from paper.baselines.car import BaselineObjective
