@@ -24,7 +24,7 @@ from fcorr.data import (
     make_bank_fraud,
 )
 from fcorr.data.datasets._dataset import data_folder
-from fcorr.data.datasets.motor import _is_test, _sample_as_in_r
+from fcorr.data.datasets.published import _is_test, _sample_as_in_r
 from fcorr.metrics import poisson_deviance
 
 LOADERS = [load_adult, load_fremtpl2, load_bemtpl97]

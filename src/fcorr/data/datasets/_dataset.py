@@ -158,16 +158,17 @@ def fetch_file(
     write_atomically(path, converted)
 
 
-def split(
+def build_dataset(
     table: pa.Table,
     features: Sequence[str],
-    is_test: NDArray[np.bool_],
     *,
-    y: NDArray[np.int64],
+    is_test: NDArray[np.bool_],
+    y: NDArray[Any],
     exposure: NDArray[np.float64] | None = None,
     frame: FrameName,
-) -> tuple[Part, Part]:
-    """Divide features, target and exposure into the rows to learn from and the rows to test on.
+    **about: Any,
+) -> Dataset:
+    """Divide a table into the rows to learn from and the rows to test on; say what it is.
 
     The features are in the order asked for, and alike for every kind of file they come from.
     """
@@ -178,9 +179,9 @@ def split(
 
     def part(rows: NDArray[np.bool_]) -> Part:
         X = convert_table(table.filter(pa.array(rows)), frame)
-        return Part(X, y[rows], None if exposure is None else exposure[rows])
+        return Part(X, y[rows].astype(np.int64), None if exposure is None else exposure[rows])
 
-    return part(~is_test), part(is_test)
+    return Dataset(train=part(~is_test), test=part(is_test), **about)
 
 
 def encode_categories(table: pa.Table) -> pa.Table:

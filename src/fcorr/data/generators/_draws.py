@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from fcorr._core import InvalidInputError, near_match, require
+from fcorr._core import InvalidInputError, RandomState, draw_seed, near_match, require
 
 FrameName = Literal["pyarrow", "pandas", "polars"]
 
@@ -22,13 +22,6 @@ class CategoryColumn(NamedTuple):
 
 
 Columns = Mapping[str, CategoryColumn | NDArray[Any]]
-
-
-def check_n_rows(n_rows: object) -> int:
-    """Return the number of rows as an ``int``, or say what it must be."""
-    if not isinstance(n_rows, bool) and isinstance(n_rows, numbers.Integral) and int(n_rows) >= 1:
-        return int(n_rows)
-    raise InvalidInputError(f"n_rows must be an integer of at least 1, got {n_rows!r}.")
 
 
 def check_rate(rate: object, *, name: str) -> float:
@@ -48,6 +41,16 @@ def check_number(number: object, *, name: str) -> float:
     if not isinstance(number, bool) and isinstance(number, numbers.Real) and math.isfinite(number):
         return float(number)
     raise InvalidInputError(f"{name} must be a finite number, got {number!r}.")
+
+
+def begin(
+    n_rows: object, random_state: RandomState, frame: str, *, caller: str
+) -> tuple[int, np.random.Generator]:
+    """Check what all generators are told, and return the number of rows and where to draw from."""
+    if isinstance(n_rows, bool) or not isinstance(n_rows, numbers.Integral) or n_rows < 1:
+        raise InvalidInputError(f"n_rows must be an integer of at least 1, got {n_rows!r}.")
+    check_frame(frame, caller=caller)
+    return int(n_rows), np.random.default_rng(draw_seed(random_state))
 
 
 def check_frame(frame: str, *, caller: str) -> None:
