@@ -250,18 +250,7 @@ def _kind_by_type(table: Table, name: str, is_sensitive: bool) -> KindName:
 
 
 def parse_bins(bins: Bins | None) -> Cut | dict[str | int, Cut]:
-    """Read the argument ``bins``, or say what is wrong with it.
-
-    Examples
-    --------
-    >>> parse_bins({"age": [25, 35], "income": 4})
-    {'age': (25.0, 35.0), 'income': 4}
-    >>> parse_bins(1)
-    Traceback (most recent call last):
-        ...
-    fcorr._core.InvalidInputError: bins must be a number of groups of at least 2, or the \
-edges between groups in increasing order, got 1. Pass for example bins=4 or bins=[25, 40, 65].
-    """
+    """Read the argument ``bins``, or say what is wrong with it."""
     if bins is None:
         return {}
     if isinstance(bins, Mapping):
@@ -341,41 +330,22 @@ def find_edges(values: NDArray[np.float64], cut: Cut) -> tuple[float, ...]:
     many rows share a value, there may be fewer groups. Of the edges that are given those stay that
     have rows on either side: a group without any is joined with the one above it, the last with
     the one below.
-
-    Examples
-    --------
-    >>> find_edges(np.array([21.0, 22, 35, 36, 47, 60]), 3)
-    (30.0, 40.0)
-    >>> find_edges(np.array([0.0, 0, 0, 0, 0, 7]), 3)
-    (7.0,)
-    >>> find_edges(np.array([1 / 3, 2 / 3]), 2)
-    (0.6,)
-    >>> find_edges(np.array([30.0, 50]), (18.0, 40.0, 65.0))
-    (40.0,)
     """
     distinct, counts = np.unique(values, return_counts=True)
-    if isinstance(cut, int):
-        return _quantiles(distinct, counts, cut)
-    edges: list[float] = []
-    n_below = 0  # distinct values below the last edge that stays
-    for edge, n in zip(cut, np.searchsorted(distinct, cut).tolist(), strict=True):
-        if n_below < n < len(distinct):
-            edges.append(edge)
-            n_below = n
-    return tuple(edges)
-
-
-def _quantiles(
-    distinct: NDArray[np.float64], counts: NDArray[np.intp], n_groups: int
-) -> tuple[float, ...]:
+    if isinstance(cut, tuple):
+        edges: list[float] = []
+        n_kept = 0  # distinct values below the last edge that stays
+        for edge, n in zip(cut, np.searchsorted(distinct, cut).tolist(), strict=True):
+            if n_kept < n < len(distinct):
+                edges.append(edge)
+                n_kept = n
+        return tuple(edges)
     if len(distinct) == 1:
         return ()
-    cumulative = np.cumsum(counts)
-    n_rows = int(cumulative[-1])
-    n_groups = min(n_groups, n_rows)
-    wanted = n_rows * np.arange(1, n_groups) / n_groups
     # An edge at the second value, the third, … has so many rows below it.
-    n_below = cumulative[:-1]
+    n_below = np.cumsum(counts)[:-1]
+    n_groups = min(cut, len(values))
+    wanted = len(values) * np.arange(1, n_groups) / n_groups
     above = np.searchsorted(n_below, wanted).clip(max=len(n_below) - 1)
     below = (above - 1).clip(min=0)
     is_nearer = wanted - n_below[below] <= n_below[above] - wanted

@@ -219,13 +219,7 @@ def value_type(dtype: pa.DataType) -> pa.DataType:
 
 
 def name_values(dtype: pa.DataType) -> str:
-    """Say in a word what a column holds, also where a dictionary holds it: an odd type's own name.
-
-    Examples
-    --------
-    >>> [name_values(t) for t in (pa.int8(), pa.dictionary(pa.int8(), pa.string()), pa.time32("s"))]
-    ['numbers', 'text', 'time32[s]']
-    """
+    """Say in a word what a column or its dictionary holds; for an odd type, the type's own name."""
     kind = value_type(dtype)
     if is_number(kind):
         return "numbers"

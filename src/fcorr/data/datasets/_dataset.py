@@ -80,13 +80,7 @@ class DownloadError(OSError):
 
 
 def data_folder(data_home: DataHome = None) -> Path:
-    """Return `data_home`, else the folder that FCORR_DATA names, else one in the user's cache.
-
-    Examples
-    --------
-    >>> data_folder("my_data").name
-    'my_data'
-    """
+    """Return `data_home`, else the folder that FCORR_DATA names, else one in the user's cache."""
     chosen = data_home if data_home is not None else os.environ.get("FCORR_DATA")
     return Path(chosen).expanduser() if chosen else user_cache()
 
@@ -185,15 +179,7 @@ def build_dataset(
 
 
 def encode_categories(table: pa.Table) -> pa.Table:
-    """Make text columns categorical, with the sorted list of what the whole table holds.
-
-    Examples
-    --------
-    >>> table = encode_categories(pa.table({"fuel": ["petrol", None, "diesel"]}))
-    >>> column = table["fuel"].combine_chunks()
-    >>> column.dictionary.to_pylist(), column.indices.to_pylist()
-    (['diesel', 'petrol'], [1, None, 0])
-    """
+    """Make text columns categorical, with the sorted list of what the whole table holds."""
     for position, field in enumerate(table.schema):
         if pat.is_dictionary(field.type) or pat.is_string(field.type):
             texts = table[field.name].cast(pa.string()).combine_chunks()

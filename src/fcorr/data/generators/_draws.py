@@ -82,14 +82,7 @@ def build_frame(columns: Columns, frame: FrameName) -> Any:
 
 
 def convert_table(table: pa.Table, frame: FrameName) -> Any:
-    """Hand a table over to the library asked for; dictionary columns stay categorical there.
-
-    Examples
-    --------
-    >>> column = pa.DictionaryArray.from_arrays(pa.array([1, None], pa.int8()), ["no", "yes"])
-    >>> convert_table(pa.table({"member": column}), "polars")["member"].to_list()
-    ['yes', None]
-    """
+    """Hand a table over to the library asked for; dictionary columns stay categorical there."""
     if frame != "polars":
         return table.to_pandas() if frame == "pandas" else table
     pl = require("polars", extra="polars", purpose="frame='polars'")
@@ -112,14 +105,7 @@ def draw_categories(
     given: NDArray[np.int8] | None = None,
     size: int | None = None,
 ) -> CategoryColumn:
-    """Draw ``size`` categories from relative frequencies, or from one row of them per group.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> draw_categories(rng, ["a", "b"], [[1, 0], [0, 1]], given=np.array([1, 0, 1], dtype=np.int8))
-    CategoryColumn(codes=array([1, 0, 1], dtype=int8), categories=('a', 'b'))
-    """
+    """Draw ``size`` categories from relative frequencies, or from one row of them per group."""
     cumulative = np.cumsum(np.asarray(weights, dtype=np.float64), axis=-1)
     # Without the last bound: no row may fall beyond the last category through rounding.
     bounds = (cumulative / cumulative[..., -1:])[..., :-1]
@@ -152,12 +138,6 @@ def solve_intercept(log_odds: NDArray[np.float64], rate: float) -> float:
     The mean grows with the intercept, and lies on either side of the rate at the two intercepts
     that give the row with the largest and the row with the smallest log-odds exactly that rate:
     bisection between them cannot fail.
-
-    Examples
-    --------
-    >>> log_odds = np.array([-1.0, 0.0, 3.0])
-    >>> float(sigmoid(log_odds + solve_intercept(log_odds, 0.2)).mean().round(9))
-    0.2
     """
     target = np.log(rate / (1.0 - rate))
     low, high = float(target - log_odds.max()), float(target - log_odds.min())
