@@ -522,7 +522,8 @@ def test_name_of_a_target(values, name):
     assert column_name(values) == name
 
 
-def test_target_of_several_columns():
+def test_targets_of_categories_and_of_several_columns():
+    assert read_target(pl.Series(["a", "b"], dtype=pl.Categorical), 2).tolist() == ["a", "b"]
     with pytest.warns(DataConversionWarning, match="column-vector"):
         assert read_target(pd.DataFrame({"y": [1, 2]}), 2).tolist() == [1, 2]
     with pytest.raises(ValueError, match=r"1d array, got an array of shape \(3, 2\)"):

@@ -377,15 +377,13 @@ def _describe_categories(
 
     NOTE[DIFF]: the paper imputes the mode; "missing" is a category of its own unless asked for.
     """
-    seen, n_missing = _count_categories(name, values, kind)
-    counts = {category: n for category, n in seen.items() if n >= rare_below}
+    counts, n_missing, pooled = _count_categories(name, values, kind, rare_below)
     if not counts:
         raise InvalidInputError(
-            f"Column {name!r} must have categories that repeat, got {len(seen)} of them and each "
+            f"Column {name!r} must have categories that repeat, got {pooled[0]} of them and each "
             f"in fewer than {rare_below:g} rows: it is a key, or nearly empty. Drop it, or pass "
             "min_category_rows=1 to keep every category."
         )
-    pooled = (len(seen) - len(counts), sum(seen.values()) - sum(counts.values()))
     categories = sorted(counts, key=_category_order)
     mode = max(range(len(categories)), key=lambda code: counts[categories[code]])
     if n_missing and missing == "category":
@@ -400,8 +398,8 @@ def _describe_ordinal(
 ) -> OrdinalColumn:
     """Describe a column of ordered categories; without an ``order`` its type must tell one."""
     order = tuple(_find_order(name, values) if order is None else order)
-    seen, n_missing = _count_categories(name, values, Kind("ordinal", order))
-    rows = tuple(seen.get(category, 0) for category in order)
+    counts, n_missing, _ = _count_categories(name, values, Kind("ordinal", order))
+    rows = tuple(counts.get(category, 0) for category in order)
     places = np.repeat([*np.arange(float(len(order))), np.nan], [*rows, n_missing])
     return OrdinalColumn(name, order, rows, _describe_numbers(name, places, missing))
 
@@ -425,35 +423,37 @@ def _category_order(category: Category) -> tuple[bool, float, str]:
 
 
 def _count_categories(
-    name: str, values: pa.ChunkedArray, kind: Kind
-) -> tuple[dict[Category, int], int]:
-    """Count the rows of each category, and of missing ones; refuse what is none of its kind."""
+    name: str, values: pa.ChunkedArray, kind: Kind, rare_below: float = 0
+) -> tuple[dict[Category, int], int, tuple[int, int]]:
+    """Count the rows of each category, the missing ones, and rare categories with their rows.
+
+    What is none of its kind is refused.
+    """
     distinct = find_distinct(name, values)
-    *counts, n_missing = distinct.count().tolist()
-    categories = distinct.values
-    if kind.name == "boolean":
-        categories = [as_boolean(value) for value in categories]
-    elif kind.order is not None:
-        known = set(kind.order)
-        categories = [value if value in known else None for value in categories]
-    seen: dict[Category, int] = {}
-    for position, (category, n) in enumerate(zip(categories, counts, strict=True)):
-        if n and category is None:
-            wrong = distinct.values[position]
+    rows = distinct.count()
+    rows, n_missing = rows[:-1], int(rows[-1])
+    n_seen = int(np.count_nonzero(rows))
+    _refuse_all_missing(name, n_seen, n_missing)
+    is_kept = rows >= max(rare_below, 1)
+    # Only what is kept becomes Python objects: a key may have millions of values.
+    kept = distinct.dictionary.filter(pa.array(is_kept)).to_pylist()
+    known = set(kind.order or ())
+    counts: dict[Category, int] = {}
+    for value, n in zip(kept, rows[is_kept].tolist(), strict=True):
+        category = as_boolean(value) if kind.name == "boolean" else value
+        if category is None or (known and category not in known):
             rule, remedy = "booleans, 0 and 1, or true and false", "Correct it, or "
-            if kind.order is None:
-                remedy += f"train with kinds={{{name!r}: 'categorical'}}."
+            if known:
+                rule = f"the categories of its order, {enumerate_some(kind.order or ())}"
+                remedy += f"add {value!r} to the order in kinds."
             else:
-                rule = f"the categories of its order, {enumerate_some(kind.order)}"
-                remedy += f"add {wrong!r} to the order in kinds."
-            row = distinct.first_row(position)
+                remedy += f"train with kinds={{{name!r}: 'categorical'}}."
+            row = distinct.first_row(distinct.values.index(value))
             raise ColumnError(
-                f"Column {name!r} must hold {rule}, got {wrong!r} in row {row}", remedy
+                f"Column {name!r} must hold {rule}, got {value!r} in row {row}", remedy
             )
-        if n:
-            seen[category] = seen.get(category, 0) + n
-    _refuse_all_missing(name, len(seen), n_missing)
-    return seen, n_missing
+        counts[category] = counts.get(category, 0) + n
+    return counts, n_missing, (n_seen - len(kept), int(rows[~is_kept].sum()))
 
 
 def _describe_numbers(
