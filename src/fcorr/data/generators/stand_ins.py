@@ -57,7 +57,7 @@ _HOUSING = ("BA", "BB", "BC", "BD", "BE", "BF", "BG")
 _HOUSING_WEIGHTS_YOUNG = (0.05, 0.30, 0.48, 0.01, 0.15, 0.005, 0.005)
 _HOUSING_WEIGHTS_OLD = (0.50, 0.11, 0.04, 0.20, 0.12, 0.015, 0.015)
 
-# Effects on the log-odds of fraud, category by category.
+# Effects on the log-odds of fraud, in the order of the categories above.
 _EFFECTS = {
     "device_os": (-0.4, 0.6, 0.0, 1.5, 0.9),
     "has_other_cards": (0.0, -1.4),
@@ -161,7 +161,7 @@ def make_bank_fraud(
     fraud_rate = check_rate(fraud_rate, name="fraud_rate")
     n_rows, rng = begin(n_rows, random_state, frame, caller="make_bank_fraud")
     categories = _draw_bank_categories(rng, n_rows)
-    decades = (categories["customer_age"].codes - 3).astype(np.float64)  # from 40
+    decades = (categories["customer_age"].codes - 3).astype(np.float64)  # from 40, the fourth
     numbers = _draw_bank_numbers(rng, decades, categories["month"].codes)
 
     similarity = numbers["name_email_similarity"].astype(np.float64)
