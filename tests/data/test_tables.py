@@ -98,23 +98,6 @@ def test_columns_of_every_type(column, expected):
     assert values(read_table(frame({"a": column}))) == {"a": expected}
 
 
-@pytest.mark.parametrize(
-    ("X", "ordinal"),
-    [
-        (pd.DataFrame({"a": pd.Categorical(["x", "y"], ordered=True), "b": [1, 2]}), {"a"}),
-        (pd.DataFrame({"a": pd.Categorical(["x", "y"])}), set()),
-        (pl.DataFrame({"a": pl.Series(["x", "y"], dtype=pl.Enum(["y", "x"]))}), set()),
-        (pl.DataFrame({"a": pl.Series(["x", "y"], dtype=pl.Categorical)}), set()),
-        (pa.table({"a": pa.array(["x", "y"]).dictionary_encode()}), set()),
-    ],
-    ids=["ordered", "categorical", "enum", "polars-categorical", "arrow"],
-)
-def test_types_that_mean_their_order(X, ordinal):
-    table = read_table(X)
-    assert table.ordinal == ordinal
-    assert table.renamed([f"{n}2" for n in table.names]).ordinal == {f"{n}2" for n in ordinal}
-
-
 def test_arrow_columns_are_not_copied():
     X = pa.table({"a": pa.chunked_array([[1], [2]])})
     assert read_table(X).columns["a"].num_chunks == 2

@@ -1,11 +1,13 @@
 """Tables: what their columns are, how they become arrays, and generators of test tables."""
 
 from fcorr.data.datasets._dataset import Dataset, Part
-from fcorr.data.datasets.adult import fetch_adult, load_adult
-from fcorr.data.datasets.baf import fetch_baf, load_baf
-from fcorr.data.datasets.motor import (
+from fcorr.data.datasets.published import (
+    fetch_adult,
+    fetch_baf,
     fetch_bemtpl97,
     fetch_fremtpl2,
+    load_adult,
+    load_baf,
     load_bemtpl97,
     load_fremtpl2,
 )

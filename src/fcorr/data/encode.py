@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -225,38 +225,19 @@ def _name_columns(table: Table, schema: Schema, unread: Sequence[str] = ()) -> T
 
 # ------------------------------------------------------------------------------ differences
 
-Problem = Literal[
-    "missing column",
-    "extra column",
-    "other values",
-    "unseen categories",
-    "out of range",
-    "missing values",
-]
-
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference between a table and the training table.
+    """One difference between a table and the training table, ``text`` in words.
 
-    Attributes
-    ----------
-    column : str
-        The column.
-    problem : str
-        ``"missing column"``, ``"extra column"``, ``"other values"`` (text or dates where training
-        had numbers, infinite numbers, …), ``"unseen categories"``, ``"out of range"`` or
-        ``"missing values"`` (where training had none).
-    text : str
-        The difference in words.
-    n_rows : int
-        The rows it concerns; 0 where it concerns the column as a whole.
-    remedy : str
-        What to do about it, where the model cannot do without.
+    ``problem`` is "missing column", "extra column", "other values" (text or dates where training
+    had numbers, infinite numbers, …), "unseen categories", "out of range" or "missing values"
+    (where training had none). It concerns ``n_rows``, 0 where it is the column as a whole.
+    ``remedy`` says what to do about it, where the model cannot do without.
     """
 
     column: str
-    problem: Problem
+    problem: str
     text: str
     n_rows: int = 0
     remedy: str = ""
@@ -387,13 +368,7 @@ def _shown(value: float | datetime.datetime) -> str:
 
 
 def read_exposure(table: Table, name: str) -> NDArray[np.float64]:
-    """Return a column of exposures, all of them positive.
-
-    Raises
-    ------
-    ColumnError
-        A row has no exposure, or one that is not positive; the message names column and row.
-    """
+    """Return a column of exposures, all of them positive, or raise a :class:`ColumnError`."""
     remedy = "Correct these rows or leave them out: without time at risk there is nothing to expect"
     try:
         exposure = to_numbers(name, table.columns[name])
@@ -415,16 +390,8 @@ def read_exposure(table: Table, name: str) -> NDArray[np.float64]:
 class Outcomes:
     """What is known of rows beside their features, checked.
 
-    Attributes
-    ----------
-    y : ndarray of shape (n_rows,)
-        Target, in the type it came in.
-    weight : ndarray of shape (n_rows,)
-        Sample weights, of mean 1.
-    exposure : ndarray of shape (n_rows,)
-        Exposures; 1 where no column says otherwise.
-    label : str
-        What messages call y: by its column's name as well, where it has one.
+    ``y`` is the target, in the type it came in; ``weight`` has mean 1; ``exposure`` is 1 where no
+    column says otherwise. Messages call y by the ``label``, its column's name where it has one.
     """
 
     y: NDArray[Any]
@@ -459,11 +426,11 @@ def read_outcomes(
 
 def read_target(y: ArrayLike | None, n_rows: int) -> NDArray[Any]:
     """Return y as a 1-D array of ``n_rows`` values, none of them missing or infinite."""
-    label = _label("y", y)
     if y is None:
         raise InvalidInputError(
             "y must be given: this estimator requires y to be passed, but the target y is None."
         )
+    label = _label("y", y)
     # scikit-learn takes long to import: only those who have a target pay for it.
     from sklearn.utils.validation import column_or_1d
 

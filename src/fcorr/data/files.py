@@ -25,19 +25,10 @@ Path = str | os.PathLike[str]
 def read_file(path: Path, text: Iterable[str] = ()) -> pa.Table:
     """Read a CSV (also gzipped) or Parquet file, or a folder of Parquet files.
 
-    In a CSV file an empty field and the usual spellings of "not available" are missing values.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    text : iterable of str, optional
-        Columns of a CSV file to read as text, also where all they hold looks like numbers.
-
-    Raises
-    ------
-    InvalidInputError
-        The file is empty, broken, not in UTF-8 or of another kind; the message says where.
+    In a CSV file an empty field and the usual spellings of "not available" are missing values;
+    columns named in ``text`` are read as text, also where all they hold looks like numbers. A file
+    that is empty, broken, not in UTF-8 or of another kind is an :class:`InvalidInputError`, which
+    says where.
     """
     types = {name: pa.string() for name in text}
     return _read(path, pa_csv.ConvertOptions(strings_can_be_null=True, column_types=types))

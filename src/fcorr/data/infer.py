@@ -7,7 +7,7 @@ then every column is described by the function for its kind.
 import decimal
 import numbers
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -136,7 +136,16 @@ def infer_schema(
         for name in table.names
     }
     if exposure is not None and found.pop(exposure, None) is not None:
-        _check_exposure(exposure, found, sensitive_names)
+        if exposure in sensitive_names:
+            raise InvalidInputError(
+                f"The exposure must be no feature, got {exposure!r} as exposure and as sensitive "
+                "column. Leave it out of `sensitive`."
+            )
+        if not found:
+            raise InvalidInputError(
+                f"X must have a feature beside the exposure, got the column {exposure!r} alone. "
+                "Add the features."
+            )
     cuts = _find_cuts(table, bins, sensitive=sensitive_names, stated=stated, found=found)
     rare_below = min(10, table.n_rows / 1000) if min_category_rows == "auto" else min_category_rows
 
@@ -150,10 +159,8 @@ def infer_schema(
             return _describe_ordinal(name, values, kind.order, missing_numeric)
         if kind.name == "datetime":
             return _describe_dates(name, values, missing_numeric)
-        if kind.name == "boolean":
-            return _describe_booleans(name, values, missing_categorical)
-        rare = 0 if name in sensitive_names else rare_below
-        return _describe_categories(name, values, missing_categorical, rare)
+        rare = 0 if name in sensitive_names or kind.name == "boolean" else rare_below
+        return _describe_categories(name, values, kind, missing_categorical, rare)
 
     schema = Schema(
         columns=tuple(describe(name, kind) for name, kind in found.items()),
@@ -163,25 +170,6 @@ def infer_schema(
         weight=weight,
         exposure=exposure,
     )
-    _check_feature_names(schema)
-    _check_constant(schema)
-    return schema
-
-
-def _check_exposure(exposure: str, others: Mapping[str, Kind], sensitive: Sequence[str]) -> None:
-    if exposure in sensitive:
-        raise InvalidInputError(
-            f"The exposure must be no feature, got {exposure!r} as exposure and as sensitive "
-            "column. Leave it out of `sensitive`."
-        )
-    if not others:
-        raise InvalidInputError(
-            f"X must have a feature beside the exposure, got the column {exposure!r} alone. "
-            "Add the features."
-        )
-
-
-def _check_feature_names(schema: Schema) -> None:
     for column in schema.columns:
         for feature in column.features:
             if feature.name != column.name and feature.name in schema.names:
@@ -189,11 +177,14 @@ def _check_feature_names(schema: Schema) -> None:
                     f"Feature names must differ, got {feature.name!r} as a column and as a part of "
                     f"the dates in {column.name!r}. Rename the column, or drop it."
                 )
+    _check_constant(schema)
+    return schema
 
 
 def _check_constant(schema: Schema) -> None:
     """Warn of columns that take one value; with a sensitive one, fairness is about nothing."""
-    constant = {c.name: _only_value(c) for c in schema.columns if _is_constant(c)}
+    values = {column.name: _only_value(column) for column in schema.columns}
+    constant = {name: value for name, value in values.items() if value is not None}
     for name in schema.sensitive:
         if name in constant:
             is_coded = isinstance(schema[name], CategoricalColumn)
@@ -213,17 +204,14 @@ def _check_constant(schema: Schema) -> None:
         )
 
 
-def _is_constant(column: Column) -> bool:
-    if isinstance(column, BinnedColumn):
-        return False  # else there would be nothing to cut
+def _only_value(column: Column) -> Category:
+    """Return the value that every row has, or None where there are several."""
     if isinstance(column, CategoricalColumn):
-        return column.n_codes == 1
-    return all(part.low == part.high and not part.keep_missing for part in column.features)
-
-
-def _only_value(column: Column) -> object:
-    if isinstance(column, CategoricalColumn):
-        return column.categories[0]
+        return column.categories[0] if column.n_codes == 1 else None
+    if isinstance(column, BinnedColumn):  # else there would be nothing to cut
+        return None
+    if any(part.low < part.high or part.keep_missing for part in column.features):
+        return None
     if isinstance(column, OrdinalColumn):
         return column.categories[int(column.position.low)]
     return column.first if isinstance(column, DatetimeColumn) else column.low
@@ -245,10 +233,10 @@ def _kind_by_type(table: Table, name: str, is_sensitive: bool) -> KindName:
     if is_number(dtype):  # not so numbers in a dictionary, which makes them categories
         few = is_sensitive and count_distinct(table.columns[name]) <= MAX_SENSITIVE_CATEGORIES
         return "categorical" if few else "numeric"
-    if held == "dates":
-        return "datetime"
     if can_be_category(dtype):
         return "boolean" if held == "booleans" else "categorical"
+    if held == "dates":
+        return "datetime"
     raise InvalidInputError(
         f"Column {name!r} must hold numbers, text, booleans or dates, got {held}. "
         "Convert it to text or numbers first, or drop it."
@@ -262,18 +250,7 @@ def _kind_by_type(table: Table, name: str, is_sensitive: bool) -> KindName:
 
 
 def parse_bins(bins: Bins | None) -> Cut | dict[str | int, Cut]:
-    """Read the argument ``bins``, or say what is wrong with it.
-
-    Examples
-    --------
-    >>> parse_bins({"age": [25, 35], "income": 4})
-    {'age': (25.0, 35.0), 'income': 4}
-    >>> parse_bins(1)
-    Traceback (most recent call last):
-        ...
-    fcorr._core.InvalidInputError: bins must be a number of groups of at least 2, or the \
-edges between groups in increasing order, got 1. Pass for example bins=4 or bins=[25, 40, 65].
-    """
+    """Read the argument ``bins``, or say what is wrong with it."""
     if bins is None:
         return {}
     if isinstance(bins, Mapping):
@@ -314,40 +291,35 @@ def _find_cuts(
     does is also for numbers that take few values, unless the user states that they are no numbers.
     """
     told = parse_bins(bins)
-    if isinstance(told, dict):
-        names = resolve_columns(table, list(told), "bins")
-        for name in names:
-            _check_can_be_cut(name, table.columns[name].type, sensitive, stated.get(name))
-        return dict(zip(names, told.values(), strict=True))
-    continuous = [name for name in sensitive if found[name].name == "numeric"]
-    if not continuous:
-        raise InvalidInputError(
-            f"bins must have a continuous sensitive column to cut, got {bins!r} and "
-            f"{enumerate_some(sensitive) or 'no column'} as sensitive. Leave bins out, or name "
-            "the column to cut: bins={'age': 4}."
-        )
-    return dict.fromkeys(continuous, told)
-
-
-def _check_can_be_cut(
-    name: str, dtype: pa.DataType, sensitive: Sequence[str], stated: Kind | None
-) -> None:
-    if name not in sensitive:
-        raise InvalidInputError(
-            f"bins must name sensitive columns, got {name!r}. Add it to `sensitive`, or leave it "
-            "out of bins."
-        )
-    if stated is not None and stated.name != "numeric":
-        raise InvalidInputError(
-            f"bins must name columns of numbers, got {name!r}, which is {stated.name!r} by kinds. "
-            "Leave it out of bins, or out of kinds."
-        )
-    # Text that spells numbers is one of numbers only if kinds says so.
-    if stated is None and name_values(dtype) != "numbers":
-        raise InvalidInputError(
-            f"bins must name columns of numbers, got {name!r}, which holds {name_values(dtype)}. "
-            "Leave it out of bins, or convert the column to numbers."
-        )
+    if not isinstance(told, dict):
+        continuous = [name for name in sensitive if found[name].name == "numeric"]
+        if not continuous:
+            raise InvalidInputError(
+                f"bins must have a continuous sensitive column to cut, got {bins!r} and "
+                f"{enumerate_some(sensitive) or 'no column'} as sensitive. Leave bins out, or name "
+                "the column to cut: bins={'age': 4}."
+            )
+        return dict.fromkeys(continuous, told)
+    names = resolve_columns(table, list(told), "bins")
+    for name in names:
+        held = name_values(table.columns[name].type)
+        if name not in sensitive:
+            raise InvalidInputError(
+                f"bins must name sensitive columns, got {name!r}. Add it to `sensitive`, or leave "
+                "it out of bins."
+            )
+        if name in stated and stated[name].name != "numeric":
+            raise InvalidInputError(
+                f"bins must name columns of numbers, got {name!r}, which is {stated[name].name!r} "
+                "by kinds. Leave it out of bins, or out of kinds."
+            )
+        # Text that spells numbers is one of numbers only if kinds says so.
+        if name not in stated and held != "numbers":
+            raise InvalidInputError(
+                f"bins must name columns of numbers, got {name!r}, which holds {held}. "
+                "Leave it out of bins, or convert the column to numbers."
+            )
+    return dict(zip(names, told.values(), strict=True))
 
 
 def find_edges(values: NDArray[np.float64], cut: Cut) -> tuple[float, ...]:
@@ -358,41 +330,22 @@ def find_edges(values: NDArray[np.float64], cut: Cut) -> tuple[float, ...]:
     many rows share a value, there may be fewer groups. Of the edges that are given those stay that
     have rows on either side: a group without any is joined with the one above it, the last with
     the one below.
-
-    Examples
-    --------
-    >>> find_edges(np.array([21.0, 22, 35, 36, 47, 60]), 3)
-    (30.0, 40.0)
-    >>> find_edges(np.array([0.0, 0, 0, 0, 0, 7]), 3)
-    (7.0,)
-    >>> find_edges(np.array([1 / 3, 2 / 3]), 2)
-    (0.6,)
-    >>> find_edges(np.array([30.0, 50]), (18.0, 40.0, 65.0))
-    (40.0,)
     """
     distinct, counts = np.unique(values, return_counts=True)
-    if isinstance(cut, int):
-        return _quantiles(distinct, counts, cut)
-    edges: list[float] = []
-    n_below = 0  # distinct values below the last edge that stays
-    for edge, n in zip(cut, np.searchsorted(distinct, cut).tolist(), strict=True):
-        if n_below < n < len(distinct):
-            edges.append(edge)
-            n_below = n
-    return tuple(edges)
-
-
-def _quantiles(
-    distinct: NDArray[np.float64], counts: NDArray[np.intp], n_groups: int
-) -> tuple[float, ...]:
+    if isinstance(cut, tuple):
+        edges: list[float] = []
+        n_kept = 0  # distinct values below the last edge that stays
+        for edge, n in zip(cut, np.searchsorted(distinct, cut).tolist(), strict=True):
+            if n_kept < n < len(distinct):
+                edges.append(edge)
+                n_kept = n
+        return tuple(edges)
     if len(distinct) == 1:
         return ()
-    cumulative = np.cumsum(counts)
-    n_rows = int(cumulative[-1])
-    n_groups = min(n_groups, n_rows)
-    wanted = n_rows * np.arange(1, n_groups) / n_groups
     # An edge at the second value, the third, … has so many rows below it.
-    n_below = cumulative[:-1]
+    n_below = np.cumsum(counts)[:-1]
+    n_groups = min(cut, len(values))
+    wanted = len(values) * np.arange(1, n_groups) / n_groups
     above = np.searchsorted(n_below, wanted).clip(max=len(n_below) - 1)
     below = (above - 1).clip(min=0)
     is_nearer = wanted - n_below[below] <= n_below[above] - wanted
@@ -414,51 +367,23 @@ def _round_down(value: float, neighbour: float) -> float:
 
 
 def _describe_categories(
-    name: str, values: pa.ChunkedArray, missing: CategoricalMissing, rare_below: float
+    name: str,
+    values: pa.ChunkedArray,
+    kind: Kind,
+    missing: CategoricalMissing,
+    rare_below: float,
 ) -> CategoricalColumn:
-    """Describe a column of categories; those in fewer than ``rare_below`` rows are pooled.
+    """Describe categories or booleans; categories in fewer than ``rare_below`` rows are pooled.
 
     NOTE[DIFF]: the paper imputes the mode; "missing" is a category of its own unless asked for.
     """
-    distinct = find_distinct(name, values)
-    counts = distinct.count()
-    counts, n_missing = counts[:-1], int(counts[-1])
-    n_seen = int(np.count_nonzero(counts))
-    _refuse_all_missing(name, n_seen, n_missing)
-    is_kept = counts >= max(rare_below, 1)
-    categories = distinct.dictionary.filter(pa.array(is_kept)).to_pylist()
-    if not categories:
+    counts, n_missing, pooled = _count_categories(name, values, kind, rare_below)
+    if not counts:
         raise InvalidInputError(
-            f"Column {name!r} must have categories that repeat, got {n_seen} of them and each "
+            f"Column {name!r} must have categories that repeat, got {pooled[0]} of them and each "
             f"in fewer than {rare_below:g} rows: it is a key, or nearly empty. Drop it, or pass "
             "min_category_rows=1 to keep every category."
         )
-    kept = dict(zip(categories, counts[is_kept].tolist(), strict=True))
-    pooled = (n_seen - len(categories), int(counts[~is_kept].sum()))
-    return _categorical_column(name, kept, n_missing, missing, pooled)
-
-
-def _describe_booleans(
-    name: str, values: pa.ChunkedArray, missing: CategoricalMissing
-) -> CategoricalColumn:
-    """Describe a column of booleans, 0 and 1, or true and false."""
-    seen, n_missing = _count_categories(
-        name,
-        values,
-        as_boolean,
-        rule="booleans, 0 and 1, or true and false",
-        remedy=lambda value: f"Correct it, or train with kinds={{{name!r}: 'categorical'}}.",
-    )
-    return _categorical_column(name, seen, n_missing, missing)
-
-
-def _categorical_column(
-    name: str,
-    counts: dict[Category, int],
-    n_missing: int,
-    missing: CategoricalMissing,
-    pooled: tuple[int, int] = (0, 0),
-) -> CategoricalColumn:
     categories = sorted(counts, key=_category_order)
     mode = max(range(len(categories)), key=lambda code: counts[categories[code]])
     if n_missing and missing == "category":
@@ -468,28 +393,15 @@ def _categorical_column(
     return CategoricalColumn(name, tuple(categories), rows, n_missing, mode, *pooled)
 
 
-def _category_order(category: Category) -> tuple[bool, float, str]:
-    """Sort numbers by value and before text, so that the codes do not depend on row order."""
-    is_text = isinstance(category, str)
-    return (is_text, 0.0 if is_text else float(category or 0), str(category))
-
-
 def _describe_ordinal(
     name: str, values: pa.ChunkedArray, order: Sequence[Category] | None, missing: NumericMissing
 ) -> OrdinalColumn:
     """Describe a column of ordered categories; without an ``order`` its type must tell one."""
     order = tuple(_find_order(name, values) if order is None else order)
-    known = set(order)
-    seen, n_missing = _count_categories(
-        name,
-        values,
-        lambda value: value if value in known else None,
-        rule=f"the categories of its order, {enumerate_some(order)}",
-        remedy=lambda value: f"Correct it, or add {value!r} to the order in kinds.",
-    )
-    rows = tuple(seen.get(category, 0) for category in order)
-    places = np.repeat(np.arange(len(order), dtype=np.float64), rows)
-    return OrdinalColumn(name, order, rows, _numeric_column(name, places, n_missing, missing))
+    counts, n_missing, _ = _count_categories(name, values, Kind("ordinal", order))
+    rows = tuple(counts.get(category, 0) for category in order)
+    places = np.repeat([*np.arange(float(len(order))), np.nan], [*rows, n_missing])
+    return OrdinalColumn(name, order, rows, _describe_numbers(name, places, missing))
 
 
 def _find_order(name: str, values: pa.ChunkedArray) -> Sequence[Category]:
@@ -504,47 +416,54 @@ def _find_order(name: str, values: pa.ChunkedArray) -> Sequence[Category]:
     )
 
 
+def _category_order(category: Category) -> tuple[bool, float, str]:
+    """Sort numbers by value and before text, so that the codes do not depend on row order."""
+    is_text = isinstance(category, str)
+    return (is_text, 0.0 if is_text else float(category or 0), str(category))
+
+
 def _count_categories(
-    name: str,
-    values: pa.ChunkedArray,
-    find: Callable[[Category], Category],
-    *,
-    rule: str,
-    remedy: Callable[[Category], str],
-) -> tuple[dict[Category, int], int]:
-    """Count the rows of each category that values stand for, and of missing ones; None is none."""
+    name: str, values: pa.ChunkedArray, kind: Kind, rare_below: float = 0
+) -> tuple[dict[Category, int], int, tuple[int, int]]:
+    """Count the rows of each category, the missing ones, and rare categories with their rows.
+
+    What is none of its kind is refused.
+    """
     distinct = find_distinct(name, values)
-    *counts, n_missing = distinct.count().tolist()
-    seen: dict[Category, int] = {}
-    for position, (value, n) in enumerate(zip(distinct.values, counts, strict=True)):
-        if n == 0:
-            continue
-        category = find(value)
-        if category is None:
+    rows = distinct.count()
+    rows, n_missing = rows[:-1], int(rows[-1])
+    n_seen = int(np.count_nonzero(rows))
+    _refuse_all_missing(name, n_seen, n_missing)
+    is_kept = rows >= max(rare_below, 1)
+    # Only what is kept becomes Python objects: a key may have millions of values.
+    kept = distinct.dictionary.filter(pa.array(is_kept)).to_pylist()
+    known = set(kind.order or ())
+    counts: dict[Category, int] = {}
+    for value, n in zip(kept, rows[is_kept].tolist(), strict=True):
+        category = as_boolean(value) if kind.name == "boolean" else value
+        if category is None or (known and category not in known):
+            rule, remedy = "booleans, 0 and 1, or true and false", "Correct it, or "
+            if known:
+                rule = f"the categories of its order, {enumerate_some(kind.order or ())}"
+                remedy += f"add {value!r} to the order in kinds."
+            else:
+                remedy += f"train with kinds={{{name!r}: 'categorical'}}."
+            row = distinct.first_row(distinct.values.index(value))
             raise ColumnError(
-                f"Column {name!r} must hold {rule}, got {value!r} in row "
-                f"{distinct.first_row(position)}",
-                remedy(value),
+                f"Column {name!r} must hold {rule}, got {value!r} in row {row}", remedy
             )
-        seen[category] = seen.get(category, 0) + n
-    _refuse_all_missing(name, len(seen), n_missing)
-    return seen, n_missing
+        counts[category] = counts.get(category, 0) + n
+    return counts, n_missing, (n_seen - len(kept), int(rows[~is_kept].sum()))
 
 
 def _describe_numbers(
-    name: str, values: NDArray[np.float64], missing: NumericMissing
+    name: str, values: NDArray[np.float64], missing: NumericMissing = "mean"
 ) -> NumericColumn:
     """Describe numbers, of which NaN are missing."""
     is_missing = np.isnan(values)
     n_missing = int(np.count_nonzero(is_missing))
     seen = values[~is_missing] if n_missing else values
     _refuse_all_missing(name, len(seen), n_missing)
-    return _numeric_column(name, seen, n_missing, missing)
-
-
-def _numeric_column(
-    name: str, seen: NDArray[np.float64], n_missing: int, missing: NumericMissing
-) -> NumericColumn:
     low, high = float(seen.min()), float(seen.max())
     # Centre before squaring: with a large mean, E[x²] − E[x]² would lose every digit.
     mean = float(np.clip(seen.mean(), low, high))
@@ -557,23 +476,21 @@ def _describe_bins(
     name: str, values: NDArray[np.float64], cut: Cut, missing: CategoricalMissing
 ) -> BinnedColumn:
     """Describe numbers, of which NaN are missing, that are cut into groups."""
+    whole = _describe_numbers(name, values)
     seen = values[~np.isnan(values)]
-    n_missing = len(values) - len(seen)
-    _refuse_all_missing(name, len(seen), n_missing)
-    low, high = float(seen.min()), float(seen.max())
     edges = find_edges(seen, cut)
     if not edges:
         asked = f"{cut} groups" if isinstance(cut, int) else f"the edges {list(cut)}"
         raise InvalidInputError(
             f"bins must cut column {name!r} into at least two groups with training rows, got "
-            f"{asked} and values from {low:.10g} to {high:.10g}. Choose edges between these, or "
-            "leave the column out of `sensitive`."
+            f"{asked} and values from {whole.low:.10g} to {whole.high:.10g}. Choose edges between "
+            "these, or leave the column out of `sensitive`."
         )
     counts = np.bincount(find_groups(seen, edges), minlength=len(edges) + 1).tolist()
     mode = int(np.argmax(counts))
-    if n_missing and missing == "category":
-        counts.append(n_missing)
-    return BinnedColumn(name, edges, tuple(counts), n_missing, mode, low, high)
+    if whole.n_missing and missing == "category":
+        counts.append(whole.n_missing)
+    return BinnedColumn(name, edges, tuple(counts), whole.n_missing, mode, whole.low, whole.high)
 
 
 def _describe_dates(name: str, values: pa.ChunkedArray, missing: NumericMissing) -> DatetimeColumn:

@@ -41,19 +41,7 @@ class Kind:
 
 
 def parse_kinds(kinds: Kinds | None) -> dict[str | int, Kind]:
-    """Read the argument ``kinds``, or say what is wrong with it.
-
-    Examples
-    --------
-    >>> parse_kinds({"zip": "categorical", "grade": ["A", "B"]})["grade"]
-    Kind(name='ordinal', order=('A', 'B'))
-    >>> parse_kinds({"zip": "categorial"})
-    Traceback (most recent call last):
-        ...
-    fcorr._core.InvalidInputError: kinds must say 'numeric', 'categorical', 'ordinal', \
-'boolean', 'datetime' or the categories in order, got 'categorial' for 'zip'. \
-Did you mean 'categorical'?
-    """
+    """Read the argument ``kinds``, or say what is wrong with it."""
     if kinds is None:
         return {}
     if not isinstance(kinds, Mapping):
@@ -83,13 +71,7 @@ def _parse_kind(column: str | int, kind: Any) -> Kind:
 
 
 def as_boolean(value: Category) -> bool | None:
-    """Read a boolean, 0, 1 or the text true or false as a boolean; anything else as None.
-
-    Examples
-    --------
-    >>> as_boolean(1), as_boolean("False"), as_boolean("maybe")
-    (True, False, None)
-    """
+    """Read a boolean, 0, 1 or the text true or false as a boolean; anything else as None."""
     words = {"true": True, "false": False}
     if isinstance(value, str):
         return words.get(value.lower())
@@ -100,11 +82,6 @@ def find_groups(values: NDArray[np.float64], edges: Sequence[float]) -> NDArray[
     """Return the group of each number; of a missing one, the group after the last.
 
     An edge belongs to the group above it.
-
-    Examples
-    --------
-    >>> find_groups(np.array([24.9, 25.0, 99.0, np.nan]), (25.0, 35.0))
-    array([0, 1, 2, 3])
     """
     groups = np.searchsorted(edges, values, side="right")
     groups[np.isnan(values)] = len(edges) + 1

@@ -87,12 +87,12 @@ def read_table(X: Any, *, unread: Collection[str] = ()) -> Table:
             f"X must be a table, got the text {X!r}. Read the file first, or use `fcorr train`."
         )
     table = _from_frame(X, unread) if _is_frame(X) else _from_array(X)
-    n_columns = len(table.columns)
-    if table.n_rows == 0 or n_columns == 0:
+    shape = (table.n_rows, len(table.columns))
+    if 0 in shape:
         empty = "0 sample(s)" if table.n_rows == 0 else "0 feature(s)"
         raise InvalidInputError(
             f"X must have at least one row and one column, got {empty} "
-            f"(shape=({table.n_rows}, {n_columns})) while a minimum of 1 is required. "
+            f"(shape={shape}) while a minimum of 1 is required. "
             "Check the filter or the file that made it."
         )
     return table
@@ -166,8 +166,7 @@ def _to_arrow(name: str, convert: Callable[[], Any]) -> pa.ChunkedArray:
 
 def refuse_repeated(names: Sequence[str]) -> None:
     """Raise an :class:`InvalidInputError` where two columns share a name."""
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
+    if repeated := _repeated(names):
         raise InvalidInputError(
             f"Column names must differ, got {enumerate_some(repeated)} more than once. "
             "Rename or drop the repeated columns."
@@ -187,13 +186,16 @@ def resolve_columns(table: Table, columns: Sequence[str | int], argument: str) -
                 f"{argument} must name columns of X, got {column!r}."
                 f"{near_match(str(column), table.names)} X has {enumerate_some(table.names, 8)}."
             )
-    repeated = [name for name, count in Counter(resolved).items() if count > 1]
-    if repeated:
+    if repeated := _repeated(resolved):
         raise InvalidInputError(
             f"{argument} must name each column once, got {enumerate_some(repeated)} twice. "
             "Drop the repetition."
         )
     return resolved
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 # ------------------------------------------------------------------------------ what columns hold
@@ -217,13 +219,7 @@ def value_type(dtype: pa.DataType) -> pa.DataType:
 
 
 def name_values(dtype: pa.DataType) -> str:
-    """Say in a word what a column holds, also where a dictionary holds it: an odd type's own name.
-
-    Examples
-    --------
-    >>> [name_values(t) for t in (pa.int8(), pa.dictionary(pa.int8(), pa.string()), pa.time32("s"))]
-    ['numbers', 'text', 'time32[s]']
-    """
+    """Say in a word what a column or its dictionary holds; for an odd type, the type's own name."""
     kind = value_type(dtype)
     if is_number(kind):
         return "numbers"
@@ -253,7 +249,8 @@ def refuse_values(
     readable_as: pa.DataType | None = None,
 ) -> NoReturn:
     """Raise the error that names the first value, or the first that cannot be read as a type."""
-    row, value = _first_bad(column, readable_as)
+    values = ((row, scalar.as_py()) for row, scalar in enumerate(column) if scalar.is_valid)
+    row, value = next((v for v in values if not _is_readable(v[1], readable_as)), (0, None))
     shown = repr(value) if isinstance(value, str | int | float | None) else str(value)
     raise ColumnError(
         f"Column {name!r} must hold {expected}, got {name_values(column.type)}: {shown} in row "
@@ -262,19 +259,11 @@ def refuse_values(
     )
 
 
-def _first_bad(column: pa.ChunkedArray, dtype: pa.DataType | None) -> tuple[int, object]:
-    for row, scalar in enumerate(column):
-        value = scalar.as_py()
-        if value is None:
-            continue
-        try:
-            if dtype is not None:
-                pa.scalar(value).cast(dtype)
-                continue
-        except (pa.ArrowException, TypeError):
-            pass
-        return row, value
-    return 0, None
+def _is_readable(value: object, dtype: pa.DataType | None) -> bool:
+    try:
+        return dtype is not None and bool(pa.scalar(value).cast(dtype).is_valid)
+    except (pa.ArrowException, TypeError):
+        return False
 
 
 # ------------------------------------------------------------------------------ numbers

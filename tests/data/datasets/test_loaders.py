@@ -24,7 +24,6 @@ from fcorr.data import (
     make_bank_fraud,
 )
 from fcorr.data.datasets._dataset import data_folder
-from fcorr.data.datasets.motor import _is_test, _sample_as_in_r
 from fcorr.metrics import poisson_deviance
 
 LOADERS = [load_adult, load_fremtpl2, load_bemtpl97]
@@ -195,11 +194,6 @@ def test_fremtpl2_split_is_the_published_one(real_data, french):
     assert np.array_equal(french.test.exposure, of_test["Exposure"].clip(upper=1))
 
 
-def test_sampling_as_in_r():
-    # RNGversion("3.5.0"); set.seed(1); sample(20, 6) - 1
-    assert _sample_as_in_r(20, 6, seed=1).tolist() == [5, 7, 10, 15, 3, 13]
-
-
 def test_bemtpl97(real_data, tmp_path):
     belgian = load_bemtpl97()
     y = np.concatenate([belgian.train.y, belgian.test.y])
@@ -219,14 +213,6 @@ def test_bemtpl97(real_data, tmp_path):
     from_csv = load_bemtpl97(data_home=tmp_path)
     assert from_csv.test.X.equals(belgian.test.X)
     assert np.array_equal(from_csv.test.y, belgian.test.y)
-
-
-def test_bemtpl97_split_does_not_depend_on_order_or_company():
-    ids = np.arange(1, 2_001)
-    chosen = set(ids[_is_test(ids)])
-    shuffled = np.random.default_rng(0).permutation(ids)[:700]
-    assert set(shuffled[_is_test(shuffled)]) == chosen & set(shuffled)
-    assert 0.17 < len(chosen) / 2_000 < 0.23
 
 
 @pytest.fixture

@@ -80,13 +80,7 @@ class DownloadError(OSError):
 
 
 def data_folder(data_home: DataHome = None) -> Path:
-    """Return `data_home`, else the folder that FCORR_DATA names, else one in the user's cache.
-
-    Examples
-    --------
-    >>> data_folder("my_data").name
-    'my_data'
-    """
+    """Return `data_home`, else the folder that FCORR_DATA names, else one in the user's cache."""
     chosen = data_home if data_home is not None else os.environ.get("FCORR_DATA")
     return Path(chosen).expanduser() if chosen else user_cache()
 
@@ -158,16 +152,17 @@ def fetch_file(
     write_atomically(path, converted)
 
 
-def split(
+def build_dataset(
     table: pa.Table,
     features: Sequence[str],
-    is_test: NDArray[np.bool_],
     *,
-    y: NDArray[np.int64],
+    is_test: NDArray[np.bool_],
+    y: NDArray[Any],
     exposure: NDArray[np.float64] | None = None,
     frame: FrameName,
-) -> tuple[Part, Part]:
-    """Divide features, target and exposure into the rows to learn from and the rows to test on.
+    **about: Any,
+) -> Dataset:
+    """Divide a table into the rows to learn from and the rows to test on; say what it is.
 
     The features are in the order asked for, and alike for every kind of file they come from.
     """
@@ -178,21 +173,13 @@ def split(
 
     def part(rows: NDArray[np.bool_]) -> Part:
         X = convert_table(table.filter(pa.array(rows)), frame)
-        return Part(X, y[rows], None if exposure is None else exposure[rows])
+        return Part(X, y[rows].astype(np.int64), None if exposure is None else exposure[rows])
 
-    return part(~is_test), part(is_test)
+    return Dataset(train=part(~is_test), test=part(is_test), **about)
 
 
 def encode_categories(table: pa.Table) -> pa.Table:
-    """Make text columns categorical, with the sorted list of what the whole table holds.
-
-    Examples
-    --------
-    >>> table = encode_categories(pa.table({"fuel": ["petrol", None, "diesel"]}))
-    >>> column = table["fuel"].combine_chunks()
-    >>> column.dictionary.to_pylist(), column.indices.to_pylist()
-    (['diesel', 'petrol'], [1, None, 0])
-    """
+    """Make text columns categorical, with the sorted list of what the whole table holds."""
     for position, field in enumerate(table.schema):
         if pat.is_dictionary(field.type) or pat.is_string(field.type):
             texts = table[field.name].cast(pa.string()).combine_chunks()

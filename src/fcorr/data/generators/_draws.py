@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from fcorr._core import InvalidInputError, near_match, require
+from fcorr._core import InvalidInputError, RandomState, draw_seed, near_match, require
 
 FrameName = Literal["pyarrow", "pandas", "polars"]
 
@@ -22,13 +22,6 @@ class CategoryColumn(NamedTuple):
 
 
 Columns = Mapping[str, CategoryColumn | NDArray[Any]]
-
-
-def check_n_rows(n_rows: object) -> int:
-    """Return the number of rows as an ``int``, or say what it must be."""
-    if not isinstance(n_rows, bool) and isinstance(n_rows, numbers.Integral) and int(n_rows) >= 1:
-        return int(n_rows)
-    raise InvalidInputError(f"n_rows must be an integer of at least 1, got {n_rows!r}.")
 
 
 def check_rate(rate: object, *, name: str) -> float:
@@ -48,6 +41,16 @@ def check_number(number: object, *, name: str) -> float:
     if not isinstance(number, bool) and isinstance(number, numbers.Real) and math.isfinite(number):
         return float(number)
     raise InvalidInputError(f"{name} must be a finite number, got {number!r}.")
+
+
+def begin(
+    n_rows: object, random_state: RandomState, frame: str, *, caller: str
+) -> tuple[int, np.random.Generator]:
+    """Check what all generators are told, and return the number of rows and where to draw from."""
+    if isinstance(n_rows, bool) or not isinstance(n_rows, numbers.Integral) or n_rows < 1:
+        raise InvalidInputError(f"n_rows must be an integer of at least 1, got {n_rows!r}.")
+    check_frame(frame, caller=caller)
+    return int(n_rows), np.random.default_rng(draw_seed(random_state))
 
 
 def check_frame(frame: str, *, caller: str) -> None:
@@ -79,14 +82,7 @@ def build_frame(columns: Columns, frame: FrameName) -> Any:
 
 
 def convert_table(table: pa.Table, frame: FrameName) -> Any:
-    """Hand a table over to the library asked for; dictionary columns stay categorical there.
-
-    Examples
-    --------
-    >>> column = pa.DictionaryArray.from_arrays(pa.array([1, None], pa.int8()), ["no", "yes"])
-    >>> convert_table(pa.table({"member": column}), "polars")["member"].to_list()
-    ['yes', None]
-    """
+    """Hand a table over to the library asked for; dictionary columns stay categorical there."""
     if frame != "polars":
         return table.to_pandas() if frame == "pandas" else table
     pl = require("polars", extra="polars", purpose="frame='polars'")
@@ -109,14 +105,7 @@ def draw_categories(
     given: NDArray[np.int8] | None = None,
     size: int | None = None,
 ) -> CategoryColumn:
-    """Draw ``size`` categories from relative frequencies, or from one row of them per group.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> draw_categories(rng, ["a", "b"], [[1, 0], [0, 1]], given=np.array([1, 0, 1], dtype=np.int8))
-    CategoryColumn(codes=array([1, 0, 1], dtype=int8), categories=('a', 'b'))
-    """
+    """Draw ``size`` categories from relative frequencies, or from one row of them per group."""
     cumulative = np.cumsum(np.asarray(weights, dtype=np.float64), axis=-1)
     # Without the last bound: no row may fall beyond the last category through rounding.
     bounds = (cumulative / cumulative[..., -1:])[..., :-1]
@@ -149,12 +138,6 @@ def solve_intercept(log_odds: NDArray[np.float64], rate: float) -> float:
     The mean grows with the intercept, and lies on either side of the rate at the two intercepts
     that give the row with the largest and the row with the smallest log-odds exactly that rate:
     bisection between them cannot fail.
-
-    Examples
-    --------
-    >>> log_odds = np.array([-1.0, 0.0, 3.0])
-    >>> float(sigmoid(log_odds + solve_intercept(log_odds, 0.2)).mean().round(9))
-    0.2
     """
     target = np.log(rate / (1.0 - rate))
     low, high = float(target - log_odds.max()), float(target - log_odds.min())

@@ -5,13 +5,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed, near_match
+from fcorr._core import InvalidInputError, RandomState, near_match
 from fcorr.data.generators._draws import (
     CategoryColumn,
     FrameName,
+    begin,
     build_frame,
-    check_frame,
-    check_n_rows,
     check_number,
     sigmoid,
 )
@@ -33,14 +32,7 @@ def make_indirect_bias(
     The features (Section 4.1) are categorical, with the categories ``"no"`` and ``"yes"``; ``X1``
     is the sensitive one.
 
-    Parameters
-    ----------
-    n_rows : int, default=10_000
-        The number of rows.
-    random_state : int, numpy generator or None, default=None
-        Pass an integer for a repeatable draw.
-    frame : {"pyarrow", "pandas", "polars"}, default="pyarrow"
-        The kind of table to return. The values do not depend on it.
+    Parameters as in :func:`make_bank_fraud`.
 
     Returns
     -------
@@ -69,10 +61,7 @@ def make_indirect_bias(
     >>> y
     array([0, 1, 0, 1])
     """
-    n_rows = check_n_rows(n_rows)
-    check_frame(frame, caller="make_indirect_bias")
-    rng = np.random.default_rng(draw_seed(random_state))
-
+    n_rows, rng = begin(n_rows, random_state, frame, caller="make_indirect_bias")
     x2 = rng.random(n_rows) < 0.5
     x3 = rng.random(n_rows) < 0.5
     x1 = rng.random(n_rows) < np.where(x2, 0.7, 0.3)
@@ -98,8 +87,6 @@ def make_proxy_bias(
 
     Parameters
     ----------
-    n_rows : int, default=10_000
-        The number of rows.
     task : {"regression", "classification"}, default="regression"
         What ``y`` is: numbers, or 0 and 1. ``X`` does not depend on it.
     direct_effect : float, default=2.0
@@ -107,10 +94,8 @@ def make_proxy_bias(
     proxy_shift : float, default=3.0
         How strongly ``Z`` is tied to ``S``: the distance of its two means, in units of its standard
         deviation where ``S`` is fixed. With 0 it is no proxy.
-    random_state : int, numpy generator or None, default=None
-        Pass an integer for a repeatable draw.
-    frame : {"pyarrow", "pandas", "polars"}, default="pyarrow"
-        The kind of table to return. The values do not depend on it.
+    n_rows, random_state, frame
+        As in :func:`make_bank_fraud`.
 
     Returns
     -------
@@ -146,7 +131,6 @@ def make_proxy_bias(
     >>> make_proxy_bias(8, task="classification", random_state=0)[1]
     array([0, 1, 1, 1, 0, 0, 0, 0])
     """
-    n_rows = check_n_rows(n_rows)
     if task not in get_args(Task):
         raise InvalidInputError(
             f"task must be 'regression' or 'classification', got {task!r}."
@@ -154,9 +138,7 @@ def make_proxy_bias(
         )
     direct_effect = check_number(direct_effect, name="direct_effect")
     proxy_shift = check_number(proxy_shift, name="proxy_shift")
-    check_frame(frame, caller="make_proxy_bias")
-    rng = np.random.default_rng(draw_seed(random_state))
-
+    n_rows, rng = begin(n_rows, random_state, frame, caller="make_proxy_bias")
     s = rng.random(n_rows) < 0.5
     z = rng.normal(size=n_rows) + proxy_shift * s
     x1, x2 = rng.normal(size=(2, n_rows))
