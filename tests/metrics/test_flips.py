@@ -492,7 +492,7 @@ def test_a_measurement_and_a_category_with_missing_values():
 
 
 def choose(column, wanted=None, *, is_categorical=False):
-    return choose_values(encode_labels(column, "age"), wanted, "age", is_categorical=is_categorical)
+    return choose_values(encode_labels(column, "age"), wanted, "age", is_categorical)
 
 
 COUNTS_AND_GROUPS = st.integers(2, 12).flatmap(
@@ -550,10 +550,9 @@ def test_a_value_that_most_rows_have_takes_one_group(place):
 )
 def test_values_are_the_medians_of_the_rows_of_their_groups(column):
     chosen = choose(column)
-    assert len(chosen.values) == 10
-    assert not chosen.has_own
+    assert len(chosen.categories) == 10
     groups = [column[chosen.codes == group] for group in range(10)]
-    for rows, value in zip(groups, chosen.values, strict=True):
+    for rows, value in zip(groups, chosen.categories, strict=True):
         assert value == np.quantile(rows, 0.5, method="inverted_cdf")
     # groups are intervals: each number lies below all numbers of the next group
     assert all(below.max() < above.min() for below, above in pairwise(groups))
@@ -563,33 +562,31 @@ TO_30 = list(range(30))
 
 
 @pytest.mark.parametrize(
-    ("column", "wanted", "values", "has_own"),
+    ("column", "wanted", "values"),
     [
-        (range(20), None, range(20), True),  # few numbers are taken one by one
-        ([*range(20), None], None, [*range(20), None], True),
-        (["f", None, "f"], None, ["f", None], True),
-        (map(str, TO_30), None, sorted(map(str, TO_30)), True),
-        (range(100), 4, [12, 37, 62, 87], False),
-        (range(100), np.int64(2), [24, 74], False),
-        ([3, 1, 2], 4, [1, 2, 3], True),
-        ([3, 1, 2], 2, [1, 2], False),
-        (TO_30, reversed(TO_30), reversed(TO_30), True),  # a list of all values is no grid
-        (TO_30, [10, 0, 5.5], [10, 0, 5.5], False),
+        (range(20), None, range(20)),  # few numbers are taken one by one
+        ([*range(20), None], None, [*range(20), None]),
+        (["f", None, "f"], None, ["f", None]),
+        (map(str, TO_30), None, sorted(map(str, TO_30))),
+        (range(100), 4, [12, 37, 62, 87]),
+        (range(100), np.int64(2), [24, 74]),
+        ([3, 1, 2], 4, [1, 2, 3]),
+        ([3, 1, 2], 2, [1, 2]),
+        (TO_30, reversed(TO_30), reversed(TO_30)),
+        (TO_30, [10, 0, 5.5], [10, 0, 5.5]),
     ],
 )
-def test_choice_of_values(column, wanted, values, has_own):
-    chosen = choose(list(column), wanted)
-    assert (chosen.values, chosen.has_own) == (tuple(values), has_own)
+def test_choice_of_values(column, wanted, values):
+    assert choose(list(column), wanted).categories == tuple(values)
 
 
 def test_choice_of_values_by_type_of_column():
-    assert len(choose(range(50), is_categorical=True).values) == 50
-    assert choose(range(30), 2, is_categorical=True).values == (7, 22)  # asked for
-    assert len(choose(range(21)).values) == 10
-    decimals = choose([Decimal(i) / 10 for i in range(100)]).values
+    assert choose(range(50), is_categorical=True).categories == tuple(range(50))
+    assert choose(range(30), 2, is_categorical=True).categories == (7, 22)  # asked for
+    decimals = choose([Decimal(i) / 10 for i in range(100)]).categories
     assert (len(decimals), type(decimals[0])) == (10, Decimal)
     with_missing = choose([*range(21), None, None])
-    assert with_missing.values == (*choose(list(range(21))).values, None)
+    assert with_missing.categories == (*choose(list(range(21))).categories, None)
     assert with_missing.codes[-2:].tolist() == [10, 10]
 
 
@@ -599,7 +596,7 @@ def test_rows_go_to_the_nearest_of_listed_numbers_the_lower_of_two():
     assert choose(column, values).codes.tolist() == expected
     assert choose(range(21), [0, 10, 20]).codes.tolist() == [0] * 6 + [1] * 10 + [2] * 5
     chosen = choose([*TO_30, None], [NAN, 5, 25])
-    assert chosen.values == (None, 5, 25)
+    assert chosen.categories == (None, 5, 25)
     assert chosen.codes.tolist() == [1] * 16 + [2] * 14 + [0]
 
 

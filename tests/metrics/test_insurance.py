@@ -256,8 +256,8 @@ def test_tables_go_through_json_and_into_notebooks():
         (
             double_lift_table,
             ([1, 2], [1, 2], [1]),
-            "All columns must have the same number of rows, got y_true 2, y_incumbent 1. Take them "
-            "from the same table.",
+            "All columns must have the same number of rows, got y_true 2, y_pred 2, y_incumbent 1. "
+            "Take them from the same table.",
         ),
     ],
 )

@@ -11,8 +11,8 @@ from fcorr.metrics._checks import (
     Column,
     FloatArray,
     Weights,
-    as_amounts,
     as_classes,
+    as_columns,
     check_confidence,
     check_option,
     check_same_length,
@@ -113,11 +113,6 @@ def actual_over_expected(
     ActualExpectedTable
         Totals, ratio and interval for each group; nan where the expected total is not positive.
 
-    Raises
-    ------
-    InvalidInputError
-        Among others, amounts that are no counts with ``interval="poisson"``.
-
     Examples
     --------
     >>> table = actual_over_expected(
@@ -128,11 +123,15 @@ def actual_over_expected(
     """
     check_option("interval", interval, ("poisson", "bootstrap"))
     check_confidence(confidence)
-    observed, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
+    observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     groups, codes = encode_groups(sensitive_features, "sensitive_features")
-    check_same_length(y_true=len(observed), sensitive_features=len(codes))
-    if interval == "poisson":
-        _check_counts(observed, weight)
+    check_same_length(y_true=observed, sensitive_features=codes)
+    if interval == "poisson":  # not for amounts: whole numbers of claims, or per exposure
+        claims = np.array([observed, weight * observed])
+        is_count = (claims >= 0) & (np.abs(claims - np.rint(claims)) < 1e-6)
+        way_out = "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
+        rule = "interval='poisson' needs claim counts"
+        refuse_rows(~is_count.any(axis=0), observed, rule, way_out)
     rng = np.random.default_rng(draw_seed(random_state))
 
     rows = []
@@ -188,7 +187,7 @@ def expected_calibration_error(
     >>> expected_calibration_error([0, 0, 1, 1], [0.25, 0.25, 0.5, 0.5], n_bins=2)
     0.375
     """
-    truth, probability, weight = as_amounts(as_classes(y_true), y_prob, sample_weight)
+    truth, probability, weight = as_columns(sample_weight, y_true=as_classes(y_true), y_prob=y_prob)
     is_wrong = (probability < 0) | (probability > 1)
     rule = "y_prob must hold probabilities in [0, 1]"
     way_out = "Pass predict_proba(X)[:, 1], not a score on another scale."
@@ -210,12 +209,3 @@ def _poisson_interval(count: float, confidence: float) -> tuple[float, float]:
     tail = (1 - confidence) / 2
     low = float(gammaincinv(count, tail)) if count > 0 else 0.0
     return low, float(gammaincinv(count + 1, 1 - tail))
-
-
-def _check_counts(observed: FloatArray, weight: FloatArray) -> None:
-    """Refuse amounts: neither they nor they times the exposure are whole numbers of claims."""
-    is_count = np.zeros(len(observed), dtype=bool)
-    for claims in (observed, weight * observed):
-        is_count |= (claims >= 0) & (np.abs(claims - np.rint(claims)) < 1e-6)
-    way_out = "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
-    refuse_rows(~is_count, observed, "interval='poisson' needs claim counts", way_out)

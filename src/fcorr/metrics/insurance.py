@@ -24,68 +24,13 @@ from fcorr.metrics._checks import (
     Column,
     FloatArray,
     Weights,
-    as_amounts,
-    as_floats,
-    check_same_length,
+    as_columns,
     not_estimable,
     refuse_rows,
     rows_to_html,
 )
 
 # ------------------------------------------------------------------------------ deviances
-
-
-def poisson_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
-    """Mean Poisson deviance: ``mean of 2·(y·log(y/μ) − y + μ)``.
-
-    The distance for claim counts and frequencies. 0 means that every prediction is the observed
-    value; lower is better.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        The observed counts or frequencies, none negative, and the predicted ones, all positive.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (the exposure, for frequencies); once when left out.
-
-    Returns
-    -------
-    float
-        The deviance, ``sklearn.metrics.mean_poisson_deviance``. Publications often print it times
-        100.
-
-    Examples
-    --------
-    >>> round(poisson_deviance([0, 0, 1], [0.1, 0.2, 0.7]), 4)
-    0.2378
-    """
-    return tweedie_deviance(y_true, y_pred, power=1, sample_weight=sample_weight)
-
-
-def gamma_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
-    """Mean gamma deviance: ``mean of 2·(log(μ/y) + y/μ − 1)``.
-
-    The distance for claim severities: only ratios matter, so that it is the same in any currency.
-    0 means that every prediction is the observed value; lower is better.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        The observed and the predicted severities, all positive: policies without a claim have none.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (the number of claims, for mean severities); once when left out.
-
-    Returns
-    -------
-    float
-        The deviance, ``sklearn.metrics.mean_gamma_deviance``.
-
-    Examples
-    --------
-    >>> round(gamma_deviance([1_000, 3_000], [2_000, 2_000]), 4)
-    0.2877
-    """
-    return tweedie_deviance(y_true, y_pred, power=2, sample_weight=sample_weight)
 
 
 def tweedie_deviance(
@@ -123,7 +68,7 @@ def tweedie_deviance(
             f"power must be a number of at least 1, got {power!r}. "
             "1 is Poisson, 2 is gamma; 1.5 is usual for pure premiums."
         )
-    observed, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
+    observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     if power >= 2:
         rule = f"y_true must be positive for a deviance of power {power:g}"
         way_out = "Leave out the rows without a claim, or use a power below 2."
@@ -141,6 +86,35 @@ def tweedie_deviance(
 
     deviance = mean_tweedie_deviance(observed, predicted, power=power, sample_weight=weight)
     return max(float(deviance), 0.0)  # the trace may lie below zero
+
+
+def poisson_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
+    """Mean Poisson deviance, for claim counts and frequencies: ``mean of 2·(y·log(y/μ) − y + μ)``.
+
+    `tweedie_deviance` of power 1, with its parameters. 0 means that every prediction is the
+    observed value; lower is better. Publications often print it times 100.
+
+    Examples
+    --------
+    >>> round(poisson_deviance([0, 0, 1], [0.1, 0.2, 0.7]), 4)
+    0.2378
+    """
+    return tweedie_deviance(y_true, y_pred, power=1, sample_weight=sample_weight)
+
+
+def gamma_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
+    """Mean gamma deviance, for claim severities: ``mean of 2·(log(μ/y) + y/μ − 1)``.
+
+    `tweedie_deviance` of power 2, with its parameters: policies without a claim have no severity,
+    and the weight of a mean severity is its number of claims. 0 means that every prediction is the
+    observed value; lower is better. Only ratios matter: it is the same in any currency.
+
+    Examples
+    --------
+    >>> round(gamma_deviance([1_000, 3_000], [2_000, 2_000]), 4)
+    0.2877
+    """
+    return tweedie_deviance(y_true, y_pred, power=2, sample_weight=sample_weight)
 
 
 # ------------------------------------------------------------------------------ Lorenz curves
@@ -220,21 +194,11 @@ def normalized_gini_score(
     0 that the order says nothing about them, negative values that it is upside down; higher is
     better. Unlike `gini_score` it can be compared between portfolios, and weights may be shares.
 
-    Parameters
-    ----------
-    y_true, y_pred, sample_weight : array-like of shape (n,)
-        As in `lorenz_curve`.
-
-    Returns
-    -------
-    float
-        The index; nan, with a `NotEstimableWarning`, when the amounts sum to zero or less or are
-        all equal.
+    Parameters as in :func:`lorenz_curve`; nan, with a `NotEstimableWarning`, when the amounts sum
+    to zero or less or are all equal.
 
     Examples
     --------
-    >>> normalized_gini_score([0, 0, 50, 100], [1, 2, 3, 4])
-    1.0
     >>> round(normalized_gini_score([0, 0, 50, 100], [1, 3, 2, 4]), 4)
     0.7143
     """
@@ -252,7 +216,7 @@ def normalized_gini_score(
 def _counted(
     y_true: Column, y_pred: Column, sample_weight: Weights
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    amount, prediction, weight = as_amounts(y_true, y_pred, sample_weight)
+    amount, prediction, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     counted = weight > 0  # a row that does not count gets no point on the curve
     return amount[counted], prediction[counted], weight[counted]
 
@@ -295,14 +259,8 @@ class LiftBin:
 class DoubleLiftBin:
     """Rows on which two models disagree in a similar way.
 
-    Attributes
-    ----------
-    n, weight : int, float
-        Their number, without those of weight 0, and their total weight (exposure).
-    low, high : float
-        The smallest and the largest ratio among them, prediction over incumbent.
-    predicted, incumbent, actual : float
-        Weighted means of the two predictions and of the observed amounts.
+    As in `LiftBin`, but `low` and `high` are ratios, prediction over incumbent, and `incumbent` is
+    the weighted mean of the other model's predictions.
     """
 
     n: int
@@ -375,7 +333,7 @@ def lift_table(
     >>> [(row.predicted, row.actual) for row in table.rows]
     [(0.5, 0.5), (1.5, 2.0)]
     """
-    actual, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
+    actual, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     columns = _bin_columns(predicted, weight, n_bins, means_of=(predicted, actual))
     return LiftTable(tuple(LiftBin(int(n), *map(float, rest)) for n, *rest in columns))
 
@@ -393,18 +351,8 @@ def double_lift_table(
     In the first and the last bins the models say different things: the better one is the one whose
     line follows the actual there.
 
-    Parameters
-    ----------
-    y_true, y_pred, y_incumbent : array-like of shape (n,)
-        The observed amounts, per unit of weight, the predictions of the new model, and those of the
-        model in use, all positive.
-    n_bins, sample_weight
-        As in `lift_table`.
-
-    Returns
-    -------
-    DoubleLiftTable
-        At most `n_bins` bins of about equal weight. Rows with equal ratios stay together.
+    Parameters as in :func:`lift_table`, and `y_incumbent`, the predictions of the model in use, all
+    positive. Rows with equal ratios stay together.
 
     Examples
     --------
@@ -412,9 +360,9 @@ def double_lift_table(
     >>> [(row.predicted, row.incumbent, row.actual) for row in table.rows]
     [(1.0, 2.0, 1.0), (3.0, 2.0, 3.0)]
     """
-    actual, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
-    incumbent = as_floats(y_incumbent, "y_incumbent")
-    check_same_length(y_true=len(actual), y_incumbent=len(incumbent))
+    actual, predicted, incumbent, weight = as_columns(
+        sample_weight, y_true=y_true, y_pred=y_pred, y_incumbent=y_incumbent
+    )
     way_out = "Raise small predictions to a floor, or leave out those rows."
     refuse_rows(incumbent <= 0, incumbent, "y_incumbent must be positive to divide by", way_out)
     means_of = (predicted, incumbent, actual)
