@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcorr._core import InvalidInputError
-from fcorr.metrics._checks import describe_label, encode_groups, encode_labels
+from fcorr.metrics._checks import encode_groups, encode_labels
 
 NAN = float("nan")
 COLUMNS = {
@@ -125,8 +125,3 @@ def test_many_columns_do_not_overflow():
 def test_bad_groups(groups, text):
     with pytest.raises(InvalidInputError, match=text):
         encode_groups(groups, "groups")
-
-
-def test_descriptions():
-    labels = (None, 3, ("a", 3, None))
-    assert [describe_label(label) for label in labels] == ["missing", "3", "a, 3, missing"]

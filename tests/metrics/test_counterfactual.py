@@ -1,6 +1,5 @@
 """Flip metrics against the paper's sums, written as loops over scipy's and scikit-learn's."""
 
-import time
 from itertools import permutations
 
 import numpy as np
@@ -155,42 +154,33 @@ def test_decisions_flipped_counts_weight():
 Y, FLIPS, _ = make_flips()
 
 
-@pytest.mark.parametrize("gap", ORACLES)
-@pytest.mark.parametrize(
-    ("y_true", "options", "text"),
-    [
-        (Y, {"normalize": "means"}, r"'paper' or 'mean', got 'means'. Did you mean 'mean'"),
-        (Y[1:], {}, "same number of rows, got y_true 119, flips 120"),
-        (Y, {"sample_weight": [1, 1]}, "one value per row, got 2 for 120 rows"),
-    ],
-)
-def test_bad_input_of_gaps(gap, y_true, options, text):
-    with pytest.raises(InvalidInputError, match=text):
-        gap(y_true, FLIPS, **options)
-
-
 HALF, NAN = np.full(len(FLIPS), 0.5), float("nan")
+GAPS = [(gap, Y, FLIPS) for gap in ORACLES]
 
 
 @pytest.mark.parametrize(
-    ("metric", "arguments", "text"),
+    ("metrics", "options", "text"),
     [
-        *((gap, (HALF, FLIPS), r"only, got 0.5 in row 0. Code the classes") for gap in CLASS_GAPS),
-        *(
-            (metric, (np.zeros((3, 2)),), r"FlippedScores, got ndarray\. Make them with flip_")
-            for metric in (average_individual_fairness, flip_changes, decisions_flipped)
+        (GAPS, {"normalize": "means"}, "'paper' or 'mean', got 'means'. Did you mean 'mean'"),
+        (GAPS, {"sample_weight": [1, 1]}, "one value per row, got 2 for 120 rows"),
+        ([(gap, Y[1:], FLIPS) for gap in ORACLES], {}, "rows, got y_true 119, flips 120"),
+        ([(gap, HALF, FLIPS) for gap in CLASS_GAPS], {}, "only, got 0.5 in row 0. Code the clas"),
+        (
+            [(f, HALF) for f in (average_individual_fairness, flip_changes, decisions_flipped)],
+            {},
+            r"FlippedScores, got ndarray\. Make them with flip_",
         ),
-        (decisions_flipped, (FLIPS, NAN), r"threshold must be a finite number, got nan. Choose"),
+        (
+            [(decisions_flipped, FLIPS), (f1_gap, Y, FLIPS)],
+            {"threshold": NAN},
+            "threshold must be a finite number, got nan. Choose",
+        ),
     ],
 )
-def test_bad_input(metric, arguments, text):
-    with pytest.raises(InvalidInputError, match=text):
-        metric(*arguments)
-
-
-def test_bad_threshold_of_f1():
-    with pytest.raises(InvalidInputError, match=r"threshold must be a finite number, got nan. Cho"):
-        f1_gap(Y, FLIPS, threshold=NAN)
+def test_bad_input(metrics, options, text):
+    for metric, *arguments in metrics:
+        with pytest.raises(InvalidInputError, match=text):
+            metric(*arguments, **options)
 
 
 # The sums over pairs themselves
@@ -226,14 +216,6 @@ def test_distances_agree_with_scipy(samples_and_weight):
     np.testing.assert_array_equal(samples, before)  # not sorted in place
 
 
-def test_equal_weights_take_the_short_way_to_the_same_value():
-    samples = np.random.default_rng(0).normal(size=(3, 101))
-    equal, nearly_equal = np.full((2, 101), 2.0)
-    nearly_equal[0] += 1e-12
-    short, long = sum_of_distances(samples, equal), sum_of_distances(samples, nearly_equal)
-    assert short == pytest.approx(long)
-
-
 @pytest.mark.parametrize("block_size", [1, 7, 64])
 def test_distances_do_not_depend_on_the_blocks(block_size, monkeypatch):
     rng = np.random.default_rng(1)
@@ -244,14 +226,8 @@ def test_distances_do_not_depend_on_the_blocks(block_size, monkeypatch):
     assert sum_of_distances(np.tile(samples[0], (5, 1)), weight) == 0.0
 
 
-def test_equal_values_give_exactly_zero():
-    assert sum_over_pairs(np.full((3, 1001), 0.1)).tolist() == [0.0, 0.0, 0.0]
-
-
 @pytest.mark.slow
-def test_a_million_rows_and_nine_categories_take_seconds():
+def test_a_million_rows_and_nine_categories():
     _, flips, weight = make_flips(n=1_000_000, n_categories=9)
-    start = time.perf_counter()
-    average_individual_fairness(flips)
-    average_individual_fairness(flips, sample_weight=weight)
-    assert time.perf_counter() - start < 20
+    unit = average_individual_fairness(flips)
+    assert average_individual_fairness(flips, sample_weight=weight) == pytest.approx(unit, rel=0.1)

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise, permutations, product
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -11,8 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import wasserstein_distance
-from sklearn.metrics import roc_auc_score, root_mean_squared_error
 
 from fcorr._core import InvalidInputError
 from fcorr.metrics import (
@@ -21,12 +19,9 @@ from fcorr.metrics import (
     auroc_gap,
     average_individual_fairness,
     decisions_flipped,
-    f1_gap,
     flip_changes,
     flip_scores,
-    group_rates,
     mae_gap,
-    rmse_gap,
 )
 from fcorr.metrics._checks import encode_labels, is_missing
 from fcorr.metrics.flips import choose_values, quantile_groups
@@ -166,39 +161,15 @@ def test_a_category_that_no_row_has_can_be_asked_for(column, new):
     assert flips.scores.tolist() == [[age + effect, age + 1, age + 2] for age in AGE]
 
 
-@pytest.mark.parametrize("position", [1, -1, np.int64(1)])
-def test_numpy_array(position):
-    X = np.array([[30.0, 1], [40, 0], [50, 0]])
-    before = X.copy()
-    seen = []
-
-    def predict(flipped):
-        seen.append(flipped)
-        return flipped.sum(axis=1)
-
-    flips = flip_scores(predict, X, position)
-    np.testing.assert_array_equal(X, before)
-    assert flips.scores.tolist() == [[30, 31], [40, 41], [50, 51]]
-    assert [flipped[:, 1].tolist() for flipped in seen] == [[0.0] * 3, [1.0] * 3]
+@pytest.mark.parametrize("sensitive", [[2, 0], (-1, np.int64(0))])
+def test_positions_in_an_array(sensitive):
+    X = np.array([[0, 7.0, 1], [1, 9.0, 0]])
+    flips = flip_scores(lambda X: X @ [1, 10, 100], X, sensitive)
+    assert flips.categories == ((0, 0), (0, 1), (1, 0), (1, 1))
+    assert flips.original.tolist() == [2, 1]
+    assert flips.scores.tolist() == [[70, 71, 170, 171], [90, 91, 190, 191]]
     text = np.array([["m", "a"], ["f", "a"]])
     assert flip_scores(lambda X: X[:, 0] == "m", text, 0).scores.tolist() == [[0, 1], [0, 1]]
-
-
-def test_the_footnote_of_the_paper():
-    # 40 men and 60 women make four partitions of 40, 40, 60 and 60, in all 200 rows.
-    table = pd.DataFrame({"gender": ["male"] * 40 + ["female"] * 60, "row": np.arange(100.0)})
-    flips = flip_scores(
-        lambda flipped: flipped["row"] + 1000 * (flipped["gender"] == "female"),
-        table,
-        "gender",
-        categories=["male", "female"],
-    )
-    men, women = flips.take(flips.original == 0), flips.take(flips.original == 1)
-    assert (len(men), len(women), flips.scores.size) == (40, 60, 200)
-    np.testing.assert_array_equal(men.scores[:, 0], np.arange(40))  # the men as they are
-    np.testing.assert_array_equal(men.scores[:, 1], 1000 + np.arange(40))  # counterfactual women
-    np.testing.assert_array_equal(women.scores[:, 0], np.arange(40, 100))  # counterfactual men
-    np.testing.assert_array_equal(women.scores[:, 1], 1000 + np.arange(40, 100))  # as they are
 
 
 @pytest.mark.parametrize(
@@ -262,12 +233,6 @@ def additive(table):
     return table["x"] + table["race"].map(RACE) + table["sex"].map(SEXES)
 
 
-def interacting(table):
-    """Neither column alone tells the score: their combination does."""
-    odd = (table["race"] == "a") ^ (table["sex"] == "f")
-    return 0.25 * table["x"] * (1 + odd) - 0.1 * (table["race"] == "c")
-
-
 @pytest.mark.parametrize("make", [lambda X: X, pl.from_pandas, pa.Table.from_pandas])
 def test_every_row_is_scored_under_every_combination(make):
     table = make_people()
@@ -282,14 +247,6 @@ def test_every_row_is_scored_under_every_combination(make):
         np.testing.assert_array_equal(flips.scores[:, j], table["x"] + RACE[race] + SEXES[sex])
     np.testing.assert_array_equal(flips.factual, additive(table))
     assert flips.factual_scores is None  # every row's own combination is among them
-
-
-def test_combinations_in_an_array():
-    X = np.array([[0, 7.0, 1], [1, 9.0, 0]])
-    flips = flip_scores(lambda X: X @ [1, 10, 100], X, [2, 0])
-    assert flips.categories == ((0, 0), (0, 1), (1, 0), (1, 1))
-    assert flips.original.tolist() == [2, 1]
-    assert flips.scores.tolist() == [[70, 71, 170, 171], [90, 91, 190, 191]]
 
 
 @pytest.mark.parametrize(
@@ -308,27 +265,6 @@ def test_order_of_columns_and_values(sensitive, categories, expected):
     np.testing.assert_array_equal(flips.factual, additive(table))
 
 
-def test_metrics_of_combinations_agree_with_loops_over_tables():
-    table = make_people()
-    y = np.random.default_rng(2).integers(0, 2, len(table))
-    flips = flip_scores(interacting, table, ["race", "sex"])
-    w1 = auroc = 0.0
-    for race, sex in PAIRS:
-        rows = (table["race"] == race) & (table["sex"] == sex)
-        scores = [interacting(table[rows].assign(race=r, sex=s)).to_numpy() for r, s in PAIRS]
-        areas = [roc_auc_score(y[rows], score) for score in scores]
-        w1 += sum(wasserstein_distance(a, b) for a, b in permutations(scores, 2))
-        auroc += sum(abs(a - b) for a, b in permutations(areas, 2))
-    n_pairs = len(PAIRS) * (len(PAIRS) - 1)
-    assert average_individual_fairness(flips) == pytest.approx(w1 / n_pairs)
-    assert auroc_gap(y, flips) == pytest.approx(auroc / n_pairs)
-
-    everything = np.array([interacting(table.assign(race=r, sex=s)) for r, s in PAIRS])
-    assert flip_changes(flips)["max"] == np.ptp(everything, axis=0).max()
-    decided = everything >= 0.3
-    assert decisions_flipped(flips, 0.3) == np.mean(decided.any(axis=0) & ~decided.all(axis=0))
-
-
 def test_combinations_that_no_row_has_are_scored_and_named():
     table = pd.DataFrame({"race": ["a", "b"], "sex": ["f", "m"], "x": [1.0, 1.0]})
     flips = flip_scores(additive, table, ["race", "sex"])
@@ -342,33 +278,15 @@ def test_a_thousand_categories():
     zips = [f"{i % n_categories:04}" for i in range(n)]
     table = pd.DataFrame({"zip": zips, "x": rng.integers(0, 2**20, n) / 2**10})
     effect = rng.permutation(n_categories) / 4
-
-    def predict(X):
-        return X["x"].to_numpy() + effect[X["zip"].astype(int)]
-
-    flips = flip_scores(predict, table, "zip")
-    np.testing.assert_array_equal(flips.factual, predict(table))
+    flips = flip_scores(lambda X: X["x"] + effect[X["zip"].astype(int)], table, "zip")
     np.testing.assert_array_equal(flips.scores, table["x"].to_numpy()[:, None] + effect)
     # The mean difference of 0, 1 … C−1 is (C + 1)/3; all C original categories count.
     expected = (n_categories + 1) / 3 / 4
     assert average_individual_fairness(flips, normalize="mean") == pytest.approx(expected)
-    assert flip_changes(flips)["q50"] == (n_categories - 1) / 4
-    below = np.full(n, -1e4)
-    assert mae_gap(below, flips, normalize="mean") == pytest.approx(expected)
-    assert rmse_gap(below, flips, normalize="mean") > 0.9 * expected
+    assert mae_gap(np.full(n, -1e4), flips, normalize="mean") == pytest.approx(expected)
     y = np.arange(n) // n_categories % 2  # both classes in every category
     # Rows of a category all move by the same amount, so that their ranks do not.
     assert auroc_gap(y, flips) == auprc_gap(y, flips) == 0.0
-    assert f1_gap(y, flips, threshold=500.0, normalize="mean") > 0
-    assert decisions_flipped(flips, 500.0) > 0
-
-
-def test_a_thousand_combinations():
-    X = np.random.default_rng(0).integers(0, 10, (2000, 4)).astype(float)
-    flips = flip_scores(lambda X: X @ [1, 10, 100, 0.5], X, [0, 1, 2])
-    effects = np.array([a + 10 * b + 100 * c for a, b, c in flips.categories])
-    assert len(effects) == 1000
-    np.testing.assert_array_equal(flips.scores, 0.5 * X[:, 3:] + effects)
 
 
 # Measurements: many numbers, flipped to a few values that stand for groups
@@ -407,25 +325,6 @@ def test_a_rows_own_score_counts_among_those_compared():
     assert average_individual_fairness(flips) == 0.0  # it compares the partitions by group alone
 
 
-def test_metrics_of_a_measurement_agree_with_loops_over_tables():
-    table = make_people(240)  # four rows of each age, fifteen ages in each quarter
-    y = np.random.default_rng(1).random(len(table))
-    flips = flip_scores(curved, table, "age", categories=4)
-    w1 = rmse = 0.0
-    edges = np.quantile(table["age"], [0.25, 0.5, 0.75])
-    for group in range(4):
-        rows = np.digitize(table["age"], edges, right=True) == group
-        np.testing.assert_array_equal(rows, flips.original == group)
-        scores = [curved(table[rows].assign(age=age)) for age in flips.categories]
-        errors = [root_mean_squared_error(y[rows], score) for score in scores]
-        w1 += sum(wasserstein_distance(a, b) for a, b in permutations(scores, 2))
-        rmse += sum(abs(a - b) for a, b in permutations(errors, 2))
-    assert average_individual_fairness(flips) == pytest.approx(w1 / 12)
-    assert rmse_gap(y, flips) == pytest.approx(rmse / 12)
-    lines = group_rates(None, flips.factual, sensitive_features=flips.groups)
-    assert [line.group for line in lines] == list(flips.categories)
-
-
 NUMBERS = {
     "pandas integers": lambda ages: pd.DataFrame({"age": ages}),
     "pandas floats": lambda ages: pd.DataFrame({"age": ages / 2}),
@@ -453,9 +352,14 @@ def test_values_are_numbers_that_the_column_can_hold(make):
 
 def test_numbers_of_a_categorical_dtype_are_names():
     table = pd.DataFrame({"zip": pd.Series(np.arange(30), dtype="category")})
-    flips = flip_scores(lambda X: X["zip"].astype(int), table, "zip")
+
+    def number(X):
+        return X["zip"].astype(int)
+
+    flips = flip_scores(number, table, "zip")
     assert len(flips.categories) == 30
     assert flips.factual_scores is None
+    assert flip_scores(number, table, "zip", categories=2).categories == (7, 22)  # asked for
 
 
 @pytest.mark.parametrize(
@@ -491,8 +395,8 @@ def test_a_measurement_and_a_category_with_missing_values():
 # Which values
 
 
-def choose(column, wanted=None, *, is_categorical=False):
-    return choose_values(encode_labels(column, "age"), wanted, "age", is_categorical)
+def choose(column, wanted=None):
+    return choose_values(encode_labels(column, "age"), wanted, "age", is_categorical=False)
 
 
 COUNTS_AND_GROUPS = st.integers(2, 12).flatmap(
@@ -535,15 +439,6 @@ def test_distinct_numbers_are_divided_evenly(n):
     assert sizes.max() - sizes.min() <= 1
 
 
-@pytest.mark.parametrize("place", [0, 10, 20])
-def test_a_value_that_most_rows_have_takes_one_group(place):
-    counts = np.ones(21, dtype=int)
-    counts[place] = 10_000
-    sizes = np.bincount(quantile_groups(counts, 5))
-    assert sizes.min() >= 1
-    assert sizes.max() <= 6  # the other twenty numbers share about four groups
-
-
 @pytest.mark.parametrize(
     "column",
     [np.random.default_rng(0).gamma(2, 10, 501), np.array([1] * 9 + [2] + list(range(100, 190)))],
@@ -569,6 +464,8 @@ TO_30 = list(range(30))
         (["f", None, "f"], None, ["f", None]),
         (map(str, TO_30), None, sorted(map(str, TO_30))),
         (range(100), 4, [12, 37, 62, 87]),
+        ([*range(100), None, None], 4, [12, 37, 62, 87, None]),
+        (map(Decimal, range(100)), 4, map(Decimal, [12, 37, 62, 87])),
         (range(100), np.int64(2), [24, 74]),
         ([3, 1, 2], 4, [1, 2, 3]),
         ([3, 1, 2], 2, [1, 2]),
@@ -577,17 +474,11 @@ TO_30 = list(range(30))
     ],
 )
 def test_choice_of_values(column, wanted, values):
-    assert choose(list(column), wanted).categories == tuple(values)
-
-
-def test_choice_of_values_by_type_of_column():
-    assert choose(range(50), is_categorical=True).categories == tuple(range(50))
-    assert choose(range(30), 2, is_categorical=True).categories == (7, 22)  # asked for
-    decimals = choose([Decimal(i) / 10 for i in range(100)]).categories
-    assert (len(decimals), type(decimals[0])) == (10, Decimal)
-    with_missing = choose([*range(21), None, None])
-    assert with_missing.categories == (*choose(list(range(21))).categories, None)
-    assert with_missing.codes[-2:].tolist() == [10, 10]
+    column, values = list(column), list(values)
+    chosen = choose(column, wanted)
+    assert list(map(repr, chosen.categories)) == list(map(repr, values))
+    if None in column:
+        assert chosen.codes[column.index(None)] == len(values) - 1
 
 
 def test_rows_go_to_the_nearest_of_listed_numbers_the_lower_of_two():
@@ -604,17 +495,13 @@ def test_rows_go_to_the_nearest_of_listed_numbers_the_lower_of_two():
     ("column", "wanted", "text"),
     [
         ([1, 2, 3], [1, 2], r"include every value that occurs, got rows of age with 3. Add"),
-        ([1, 2, None], [1], r"occurs, got rows of age with 2, None\. Add"),
         ([*TO_30, None], [5, 25], r"occurs, got rows of age with None\. Add"),
         (TO_30, ["a", "b"], r"include every value that occurs, got rows of age with 0"),
-        (TO_30, [None], r"include every value that occurs"),
         (TO_30, [3], r"two categories or more, age has 1: 3"),
         (TO_30, [3, 3], r"categories must differ, got 3, 3"),
         (TO_30, 1, r"2 or more when it is a number of values, got 1 for age. 10 is"),
-        (TO_30, True, r"2 or more when it is a number of values, got 1"),
         (["f", "m"], 2, r"must list the values .* got 2 for age. Leave it out .*: 'f', 'm'\."),
         ([True, False], 2, r"must list the values of a column that does not hold numbers"),
-        ([None, None], 2, r"must list the values of a column that does not hold numbers"),
         (["f", "m"], "fm", r"list of values or, for numbers, how many of them, got 'fm' for age"),
         (["f", "m"], 2.5, r"list of values or, for numbers, how many of them, got 2.5 for age"),
     ],
@@ -647,9 +534,6 @@ PANDAS, CATEGORICAL, ENUM, POLARS, PYARROW = (
         (pl.LazyFrame({"sex": SEX}), "sex", None, r"in memory .* got LazyFrame. Collect"),
         (PANDAS[:0], "sex", None, r"the sensitive column 'sex' must have rows, got none"),
         (PANDAS[:1], "sex", None, r"two categories or more, .* 'sex' has 1: 'm'\. Pass categ"),
-        (PANDAS[:1], ["age", "sex"], {"age": [30, 31]}, r"or more, .* 'sex' has 1: 'm'"),
-        (PANDAS, "sex", ["f", "x"], r"every value that occurs, got rows of .* with 'm'. Add"),
-        (PANDAS, "sex", ["f", "m", "f"], r"categories must differ, got 'f', 'm', 'f'"),
         (CATEGORICAL, "sex", ["f", "m", "q"], r"'sex' can hold, got 'q'"),
         (ENUM, "sex", ["f", "m", "q"], r"'sex' can hold, got 'q'"),
         (PANDAS, "age", [*AGE, 60.5], r"'age' can hold, got 60.5 for Int64"),
@@ -659,26 +543,23 @@ PANDAS, CATEGORICAL, ENUM, POLARS, PYARROW = (
         (PYARROW, "age", [*AGE, "old"], r"'age' can hold, got 'old'"),
         (PEOPLE, "age", [30.5, 70], r"'age' can hold, got 30\.5 for Int64"),
         (INTEGERS, 0, [0, 1, 2.5], r"column 0 can hold, got 2.5 for int64"),
-        (INTEGERS, 0, [0, 1, "a"], r"column 0 can hold, got 'a'"),
         (INTEGERS, 0, [0, 1, None], r"column 0 can hold, got None for int64"),
         (TEXT, 0, ["f", "m", "none"], r"column 0 can hold, got 'none' for <U1"),
         (TEXT, 0, ["f", "m", None], r"column 0 can hold, got None for <U1"),
         (INTEGERS == 1, 0, [False, True, None], r"can hold, got None for bool"),
-        (PANDAS, "sex", {"sexx": ["f"]}, r"of sensitive columns, got 'sexx'. Did you mean 'sex'"),
+        (PANDAS, "sex", {"sexx": ["f"]}, r"of sensitive columns, got 'sexx'. Did .* are 'sex'\."),
         (PEOPLE, [], None, r"sensitive must name a column, got none"),
         (PEOPLE, ["race", "race"], None, r"name each column once, got 'race' again. Leave it out"),
-        (PEOPLE, ["race", "sexx"], None, r"name a column of X, got 'sexx'. Did you mean 'sex'"),
         (PEOPLE, ["race", "sex"], ["f", "m"], r"which values .* when 2 columns .* got list\. Wr"),
         (PEOPLE, ["race", "sex"], 10, r"got int\. Write categories=\{'race': \.\.\.\}"),
-        (PEOPLE, ["race", "sex"], {"x": 3}, r"of sensitive columns, got 'x'.* are 'race', 'sex'"),
         (PEOPLE, ["race", "x"], {"race": ["a", "b"]}, r"the sensitive column 'race' with 'c'"),
         (
             MANY,
             ["zip", "name"],
             None,
-            r"at most 4,096 times, .* got 5,000: 1,000 of 'zip' × 5 of 'name'\. Flip fewer "
-            r"columns together, pool rare values first, .* categories=\{'zip': 10\}",
+            r"4,096 times, .* got 5,000: 1,000 of 'zip' × 5 of 'name'\. F",
         ),
+        (MANY, ["zip", "name"], None, r"pool rare values first, .* categories=\{'zip': 10\}"),
     ],
 )
 def test_bad_arguments(X, sensitive, categories, text):
