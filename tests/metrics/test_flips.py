@@ -214,7 +214,6 @@ def test_bad_scores(output, text):
 # Several columns: every combination of their values
 
 RACE, SEXES = {"a": 0.0, "b": 0.5, "c": 2.0}, {"f": 0.0, "m": 0.125}
-PAIRS = list(product(RACE, SEXES))
 
 
 def make_people(n=120):
@@ -234,42 +233,30 @@ def additive(table):
 
 
 @pytest.mark.parametrize("make", [lambda X: X, pl.from_pandas, pa.Table.from_pandas])
-def test_every_row_is_scored_under_every_combination(make):
+@pytest.mark.parametrize(
+    ("sensitive", "categories", "expected"),
+    [
+        (["race", "sex"], None, tuple(product("abc", "fm"))),
+        (("sex", "race"), None, tuple(product("fm", "abc"))),  # the caller's order
+        (["race", "sex"], {"race": ["c", "a", "b"], "sex": None}, tuple(product("cab", "fm"))),
+        (["sex"], None, ("f", "m")),  # a list of one column is that column
+        ("sex", {"sex": ["m", "f"]}, ("m", "f")),
+    ],
+)
+def test_every_row_is_scored_under_every_combination(make, sensitive, categories, expected):
     table = make_people()
+    names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
 
     def predict(X):
         return additive(X if isinstance(X, pd.DataFrame) else X.to_pandas())
 
-    flips = flip_scores(predict, make(table), ["race", "sex"])
-    assert flips.categories == tuple(PAIRS)
-    assert flips.groups == list(zip(table["race"], table["sex"], strict=True))
-    for j, (race, sex) in enumerate(PAIRS):
-        np.testing.assert_array_equal(flips.scores[:, j], table["x"] + RACE[race] + SEXES[sex])
+    flips = flip_scores(predict, make(table), sensitive, categories=categories)
+    assert flips.categories == expected
+    for j, values in enumerate(expected):
+        flipped = table.assign(**dict(zip(names, values, strict=True)))
+        np.testing.assert_array_equal(flips.scores[:, j], additive(flipped))
     np.testing.assert_array_equal(flips.factual, additive(table))
     assert flips.factual_scores is None  # every row's own combination is among them
-
-
-@pytest.mark.parametrize(
-    ("sensitive", "categories", "expected"),
-    [
-        (("sex", "race"), None, tuple(product("fm", "abc"))),  # the caller's order
-        (["sex"], None, ("f", "m")),  # a list of one column is that column
-        (["race", "sex"], {"race": ["c", "a", "b"], "sex": None}, tuple(product("cab", "fm"))),
-        ("sex", {"sex": ["m", "f"]}, ("m", "f")),
-    ],
-)
-def test_order_of_columns_and_values(sensitive, categories, expected):
-    table = make_people()
-    flips = flip_scores(additive, table, sensitive, categories=categories)
-    assert flips.categories == expected
-    np.testing.assert_array_equal(flips.factual, additive(table))
-
-
-def test_combinations_that_no_row_has_are_scored_and_named():
-    table = pd.DataFrame({"race": ["a", "b"], "sex": ["f", "m"], "x": [1.0, 1.0]})
-    flips = flip_scores(additive, table, ["race", "sex"])
-    with pytest.warns(UserWarning, match=r"2 of 4 .*: 'a, m \(n=0\)', 'b, f \(n=0\)'"):
-        average_individual_fairness(flips)
 
 
 def test_a_thousand_categories():
@@ -296,21 +283,25 @@ def curved(table):
     return 0.01 * (table["age"] - 45.0) ** 2 * table["x"]
 
 
-def test_ten_values_and_the_rows_as_they_are():
+@pytest.mark.parametrize(
+    ("categories", "n_values", "n_passes"), [(None, 10, 11), (60, 60, 60), ([30, 70], 2, 3)]
+)
+def test_values_and_the_rows_as_they_are(categories, n_values, n_passes):
     table, seen = make_people(), []
 
     def predict(X):
         seen.append(X)
         return curved(X)
 
-    flips = flip_scores(predict, table, "age")
-    assert (len(flips.categories), len(seen)) == (10, 11)
+    flips = flip_scores(predict, table, "age", categories=categories)
+    assert (len(flips.categories), len(seen)) == (n_values, n_passes)
     for j, age in enumerate(flips.categories):
         assert age in set(table["age"])
         np.testing.assert_array_equal(flips.scores[:, j], curved(table.assign(age=age)))
     np.testing.assert_array_equal(flips.factual, curved(table))
-    np.testing.assert_array_equal(flips.factual_scores, curved(table))
-    pd.testing.assert_frame_equal(seen[-1], table)
+    assert (flips.factual_scores is None) == (n_passes == n_values)
+    if n_passes > n_values:
+        pd.testing.assert_frame_equal(seen[-1], table)
 
 
 def test_a_rows_own_score_counts_among_those_compared():
@@ -327,10 +318,7 @@ def test_a_rows_own_score_counts_among_those_compared():
 
 NUMBERS = {
     "pandas integers": lambda ages: pd.DataFrame({"age": ages}),
-    "pandas floats": lambda ages: pd.DataFrame({"age": ages / 2}),
-    "pandas small integers": lambda ages: pd.DataFrame({"age": ages.astype(np.int8)}),
     "pandas nullable": lambda ages: pd.DataFrame({"age": pd.array(ages, dtype="Int64")}),
-    "polars": lambda ages: pl.DataFrame({"age": ages.astype(np.int16)}),
     "polars floats": lambda ages: pl.DataFrame({"age": (ages / 2).astype(np.float32)}),
     "pyarrow": lambda ages: pa.table({"age": pa.array(ages, type=pa.int8())}),
     "numpy": lambda ages: ages[:, None],
@@ -360,18 +348,6 @@ def test_numbers_of_a_categorical_dtype_are_names():
     assert len(flips.categories) == 30
     assert flips.factual_scores is None
     assert flip_scores(number, table, "zip", categories=2).categories == (7, 22)  # asked for
-
-
-@pytest.mark.parametrize(
-    ("categories", "expected", "has_own"),
-    [(60, tuple(range(20, 80)), True), ([30, 70], (30, 70), False)],
-)
-def test_values_of_ones_own(categories, expected, has_own):
-    table = make_people()
-    flips = flip_scores(curved, table, "age", categories=categories)
-    assert flips.categories == expected
-    assert (flips.factual_scores is None) == has_own
-    np.testing.assert_array_equal(flips.factual, curved(table))
 
 
 def test_a_measurement_and_a_category_with_missing_values():

@@ -7,8 +7,8 @@ one. Leaving its rows out would hide them, and people whose value is unknown are
 import math
 import warnings
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import fields
-from typing import Any, NamedTuple
+from dataclasses import asdict, fields
+from typing import Any, ClassVar, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -121,6 +121,11 @@ def check_same_length(**columns: Sized) -> None:
             f"All columns must have the same number of rows, got {found}. "
             "Take them from the same table."
         )
+
+
+def drop_uncounted(*columns: FloatArray) -> list[FloatArray]:
+    """Leave out the rows of weight 0; the weights are the last column."""
+    return [column[columns[-1] > 0] for column in columns]
 
 
 def check_option(name: str, value: object, options: Sequence[str]) -> None:
@@ -246,6 +251,21 @@ def rows_to_html(caption: str, rows: Sequence[Any], note: str = "") -> str:
     names = [field.name for row in rows[:1] for field in fields(row)]
     lines = ([cell(getattr(row, name)) for name in names] for row in rows)
     return html_table(caption, [name.replace("_", " ") for name in names], lines, note)
+
+
+class ResultTable:
+    """A table of results, whose rows are dataclasses: plain data, and a table in a notebook."""
+
+    rows: tuple[Any, ...]
+    _caption: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain data, ready for JSON but for nan."""
+        others = {name: value for name, value in vars(self).items() if name != "rows"}
+        return others | {"rows": [asdict(row) for row in self.rows]}
+
+    def _repr_html_(self) -> str:
+        return rows_to_html(self._caption, self.rows)
 
 
 def _to_list(values: Any, name: str) -> list[Any]:

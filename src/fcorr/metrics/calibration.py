@@ -1,7 +1,7 @@
 """Calibration: whether what was predicted is what came about, by group and by prediction."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +10,7 @@ from fcorr._core import RandomState, draw_seed
 from fcorr.metrics._checks import (
     Column,
     FloatArray,
+    ResultTable,
     Weights,
     as_classes,
     as_columns,
@@ -30,12 +31,8 @@ class ActualExpected:
 
     Attributes
     ----------
-    group : object
-        The group's label: None where it is missing, a tuple for several columns.
-    n : int
-        Its number of rows, without those of weight 0.
-    weight : float
-        Their total weight (exposure).
+    group, n, weight : object, int, float
+        Label, number of rows and total weight (exposure), as in `GroupRates`.
     actual, expected : float
         Totals of the observed and of the predicted amounts.
     ratio : float
@@ -55,19 +52,16 @@ class ActualExpected:
 
 
 @dataclass(frozen=True)
-class ActualExpectedTable:
+class ActualExpectedTable(ResultTable):
     """One line per group, sorted by label, and the confidence of their intervals."""
 
     rows: tuple[ActualExpected, ...]
     confidence: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table as plain data, ready for JSON but for nan."""
-        return {"confidence": self.confidence, "rows": [asdict(row) for row in self.rows]}
+    _caption = "Actual over expected by group"
 
     def _repr_html_(self) -> str:
         note = f"low and high hold the true ratio with {self.confidence:g} confidence."
-        return rows_to_html("Actual over expected by group", self.rows, note)
+        return rows_to_html(self._caption, self.rows, note)
 
 
 def actual_over_expected(
@@ -121,6 +115,8 @@ def actual_over_expected(
     >>> [(row.group, row.actual, row.expected, row.ratio) for row in table.rows]
     [('f', 1.0, 2.0, 0.5), ('m', 3.0, 2.0, 1.5)]
     """
+    from scipy.special import gammaincinv  # slow to import
+
     check_option("interval", interval, ("poisson", "bootstrap"))
     check_confidence(confidence)
     observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
@@ -141,7 +137,10 @@ def actual_over_expected(
         actual, expected = float(np.sum(w * y)), float(np.sum(w * mu))
         low = high = math.nan
         if expected > 0 and interval == "poisson":
-            low, high = (end / expected for end in _poisson_interval(actual, confidence))
+            # Garwood's interval for the mean of a Poisson number, from one count.
+            tail = (1 - confidence) / 2
+            low = float(gammaincinv(actual, tail)) / expected if actual > 0 else 0.0
+            high = float(gammaincinv(actual + 1, 1 - tail)) / expected
         elif expected > 0:
             options: Any = {"n_resamples": n_resamples, "confidence": confidence}
             drawn = bootstrap_interval(_ratio, y, mu, sample_weight=w, random_state=rng, **options)
@@ -174,11 +173,7 @@ def expected_calibration_error(
     Returns
     -------
     float
-        The error, in [0, 1].
-
-    See Also
-    --------
-    lift_table : The bins themselves, which drawn are a reliability diagram.
+        The error, in [0, 1]. The bins themselves, drawn, are a reliability diagram.
 
     Examples
     --------
@@ -200,12 +195,3 @@ def expected_calibration_error(
 def _ratio(y_true: FloatArray, y_pred: FloatArray, sample_weight: FloatArray) -> float:
     expected = np.sum(sample_weight * y_pred)
     return float(np.sum(sample_weight * y_true) / expected) if expected > 0 else math.nan
-
-
-def _poisson_interval(count: float, confidence: float) -> tuple[float, float]:
-    """Garwood's interval for the mean of a Poisson number, from one count."""
-    from scipy.special import gammaincinv
-
-    tail = (1 - confidence) / 2
-    low = float(gammaincinv(count, tail)) if count > 0 else 0.0
-    return low, float(gammaincinv(count + 1, 1 - tail))

@@ -14,7 +14,7 @@ beside actual, for policies in bins by what a model says of them. Both take ``cl
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,12 @@ from fcorr._core import InvalidInputError
 from fcorr.metrics._checks import (
     Column,
     FloatArray,
+    ResultTable,
     Weights,
     as_columns,
+    drop_uncounted,
     not_estimable,
     refuse_rows,
-    rows_to_html,
 )
 
 # ------------------------------------------------------------------------------ deviances
@@ -161,11 +162,8 @@ def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = Non
     -------
     LorenzCurve
         One point per distinct prediction, and the origin. Rows with equal predictions are joined by
-        a straight line, so that the order of the file cannot matter.
-
-    See Also
-    --------
-    gini_score : The index for N rows, ``N / (N − 1)`` times that of the curve.
+        a straight line, so that the order of the file cannot matter. `gini_score`, the index for N
+        rows, is ``N / (N − 1)`` times that of the curve.
 
     Examples
     --------
@@ -175,7 +173,9 @@ def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = Non
     >>> curve.gini
     0.375
     """
-    amount, prediction, weight = _counted(y_true, y_pred, sample_weight)
+    columns = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
+    # A row that does not count gets no point on the curve.
+    amount, prediction, weight = drop_uncounted(*columns)
     total = np.sum(weight * amount)
     if total <= 0:
         raise InvalidInputError(
@@ -202,7 +202,9 @@ def normalized_gini_score(
     >>> round(normalized_gini_score([0, 0, 50, 100], [1, 3, 2, 4]), 4)
     0.7143
     """
-    amount, prediction, weight = _counted(y_true, y_pred, sample_weight)
+    columns = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
+    # A row that does not count gets no point on the curve.
+    amount, prediction, weight = drop_uncounted(*columns)
     total = float(np.sum(weight * amount))
     best = _curve(amount, amount, weight).gini if total > 0 else 0.0
     if best <= 0:
@@ -211,14 +213,6 @@ def normalized_gini_score(
             f"positive sum, got {total:g} in {len(amount)} rows."
         )
     return _curve(amount, prediction, weight).gini / best
-
-
-def _counted(
-    y_true: Column, y_pred: Column, sample_weight: Weights
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    amount, prediction, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
-    counted = weight > 0  # a row that does not count gets no point on the curve
-    return amount[counted], prediction[counted], weight[counted]
 
 
 def _curve(amount: FloatArray, prediction: FloatArray, weight: FloatArray) -> LorenzCurve:
@@ -273,35 +267,19 @@ class DoubleLiftBin:
 
 
 @dataclass(frozen=True)
-class LiftTable:
+class LiftTable(ResultTable):
     """Bins of about equal weight, from the lowest predictions to the highest."""
 
     rows: tuple[LiftBin, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table as plain data, ready for JSON."""
-        return {"rows": [asdict(row) for row in self.rows]}
-
-    def _repr_html_(self) -> str:
-        return rows_to_html(
-            "Predicted and actual, from the lowest predictions to the highest", self.rows
-        )
+    _caption = "Predicted and actual, from the lowest predictions to the highest"
 
 
 @dataclass(frozen=True)
-class DoubleLiftTable:
+class DoubleLiftTable(ResultTable):
     """Bins of about equal weight, from where the model is far below the incumbent to far above."""
 
     rows: tuple[DoubleLiftBin, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table as plain data, ready for JSON."""
-        return {"rows": [asdict(row) for row in self.rows]}
-
-    def _repr_html_(self) -> str:
-        return rows_to_html(
-            "Two models and the actual, by the ratio of their predictions", self.rows
-        )
+    _caption = "Two models and the actual, by the ratio of their predictions"
 
 
 def lift_table(
@@ -376,9 +354,7 @@ def _bin_columns(
     """Put rows into bins by a key; give each bin's size, weight, range of the key, and means."""
     if not isinstance(n_bins, int | np.integer) or n_bins < 1:
         raise InvalidInputError(f"n_bins must be a positive integer, got {n_bins!r}. 10 is usual.")
-    counted = weight > 0
-    means_of = [column[counted] for column in means_of]
-    key, weight = key[counted], weight[counted]
+    *means_of, key, weight = drop_uncounted(*means_of, key, weight)
     # A block of equal keys goes where its middle lies on the scale of cumulated weight.
     levels, block = np.unique(key, return_inverse=True)
     block_weight = np.bincount(block, weights=weight)

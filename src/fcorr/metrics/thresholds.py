@@ -8,7 +8,14 @@ from typing import Any, Literal
 import numpy as np
 
 from fcorr._core import InvalidInputError
-from fcorr.metrics._checks import Column, FloatArray, Weights, as_classes, as_columns
+from fcorr.metrics._checks import (
+    Column,
+    FloatArray,
+    Weights,
+    as_classes,
+    as_columns,
+    drop_uncounted,
+)
 
 ThresholdRule = Literal["f1"] | Mapping[str, Any]
 """``"f1"``, ``{"fpr": 0.05}`` or ``{"cost": (c_fp, c_fn)}``."""
@@ -54,7 +61,7 @@ def choose_threshold(
     if not is_threshold_rule(rule):
         raise InvalidInputError(f"rule must be {RULES}, got {rule!r}.")
     columns = as_columns(sample_weight, y_true=as_classes(y_true), y_score=y_score)
-    thresholds, true_positive, false_positive = _counts(*columns)
+    thresholds, true_positive, false_positive = _counts(*drop_uncounted(*columns))
     n_positive, n_negative = true_positive[0], false_positive[0]
     if n_positive == 0 or n_negative == 0:
         raise InvalidInputError(
@@ -101,8 +108,6 @@ def _counts(
 
     The first threshold decides all rows positive, the last none.
     """
-    counted = weight > 0
-    truth, score, weight = truth[counted], score[counted], weight[counted]
     levels, block = np.unique(score, return_inverse=True)
     half_way = levels[:-1] + (levels[1:] - levels[:-1]) / 2
     # Between neighbouring floats there is no third one.
