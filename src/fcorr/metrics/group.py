@@ -41,10 +41,8 @@ class GroupRates:
     ----------
     group : object
         The group's label: None where it is missing, a tuple for several columns.
-    n : int
-        Its number of rows, without those of weight 0.
-    weight : float
-        Their total weight.
+    n, weight : int, float
+        Its number of rows, without those of weight 0, and their total weight.
     mean_prediction : float
         Mean prediction: the selection rate for decisions, the mean amount for regression.
     tpr, fpr : float
