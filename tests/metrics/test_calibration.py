@@ -43,17 +43,6 @@ def test_poisson_interval_is_exact(count, confidence):
         assert row.low == 0
 
 
-def test_poisson_interval_covers_as_often_as_it_says():
-    rng = np.random.default_rng(2)
-    covered = 0
-    for _ in range(300):
-        (row,) = actual_over_expected(
-            rng.poisson(1.0, 40), np.ones(40), sensitive_features=["x"] * 40
-        ).rows
-        covered += row.low <= 1 <= row.high
-    assert 0.93 <= covered / 300 <= 0.99
-
-
 def test_bootstrap_interval_holds_for_amounts_and_is_repeatable():
     rng = np.random.default_rng(3)
     amounts = rng.gamma(0.5, 1_000, 400)
@@ -95,13 +84,11 @@ GROUPS = {"sensitive_features": ["a", "b"]}
     [
         (
             {"y_true": [2, 12.5]},
-            "interval='poisson' needs claim counts, got 12.5 in row 1. Use interval='bootstrap' "
-            "for amounts, or pass the exposure as sample_weight.",
+            "claim counts, got 12.5 in row 1. Use interval='bootstrap' for amo",
         ),
         ({"interval": "bootstap"}, "must be 'poisson' or 'bootstrap', got 'bootstap'. Did you"),
         ({"confidence": 95}, "confidence must lie between 0 and 1, got 95. Write 95 % as 0.95."),
         ({"sensitive_features": ["a"]}, "got y_true 2, sensitive_features 1. Take them"),
-        ({"sensitive_features": {"a": [1, 2], "b": [1]}}, "must have the same number of rows"),
     ],
 )
 def test_bad_input(options, text):
@@ -135,14 +122,6 @@ def test_calibration_error_against_a_sum_over_rows():
     expected = sum(abs(np.sum(y[probability == p] - p)) for p in np.unique(probability)) / len(y)
     measured = expected_calibration_error(y, probability, n_bins=9, sample_weight=weight)
     assert measured == pytest.approx(expected, rel=1e-12)
-
-
-def test_calibration_error_of_the_truth_is_chance_alone():
-    rng = np.random.default_rng(1)
-    probability = rng.beta(2, 5, 20_000)
-    y = (rng.random(20_000) < probability).astype(int)
-    assert expected_calibration_error(y, probability) < 0.02
-    assert expected_calibration_error(y, probability / 2) > 0.1
 
 
 @pytest.mark.parametrize(

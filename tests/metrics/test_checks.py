@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcorr._core import InvalidInputError
-from fcorr.metrics._checks import describe_label, encode_groups, encode_labels
+from fcorr.metrics._checks import encode_groups, encode_labels
 
 NAN = float("nan")
 COLUMNS = {
@@ -85,11 +85,9 @@ LABEL = st.one_of(st.none(), st.integers(0, 2), st.sampled_from(["a", "b"]))
 
 @given(st.lists(st.tuples(LABEL, LABEL, LABEL), min_size=1, max_size=20))
 def test_several_columns_are_coded_by_their_combinations(rows):
-    columns = dict(enumerate(zip(*rows, strict=True)))
-    categories, codes = encode_groups(columns, "groups")
+    categories, codes = encode_groups(dict(enumerate(zip(*rows, strict=True))), "groups")
     assert [categories[code] for code in codes] == rows
-    assert set(categories) == set(rows)
-    assert len(categories) == len(set(rows))
+    assert sorted(categories, key=rows.index) == list(dict.fromkeys(rows))
 
 
 def test_groups_are_sorted_by_the_first_column_then_the_next():
@@ -113,7 +111,7 @@ def test_many_columns_do_not_overflow():
     [
         ({}, "groups must have a column, got none"),
         (pd.DataFrame(index=[0, 1]), "groups must have a column, got none"),
-        ({"a": [1, 2], "b": [1]}, r"columns of groups .* rows, got \{'a': 2, 'b': 1\}. Take them"),
+        ({"a": [1, 2], "b": [1]}, "same number of rows, got groups 'a' 2, groups 'b' 1. Take them"),
         ([], "groups must have rows"),
         ({"a": [1], "b": []}, "groups 'b' must have rows"),
         ({"a": np.ones((2, 2))}, r"groups 'a' must be one column .* got ndarray of shape \(2, 2\)"),
@@ -125,8 +123,3 @@ def test_many_columns_do_not_overflow():
 def test_bad_groups(groups, text):
     with pytest.raises(InvalidInputError, match=text):
         encode_groups(groups, "groups")
-
-
-def test_descriptions():
-    labels = (None, 3, ("a", 3, None))
-    assert [describe_label(label) for label in labels] == ["missing", "3", "a, 3, missing"]

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise, permutations, product
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -11,8 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import wasserstein_distance
-from sklearn.metrics import roc_auc_score, root_mean_squared_error
 
 from fcorr._core import InvalidInputError
 from fcorr.metrics import (
@@ -21,12 +19,9 @@ from fcorr.metrics import (
     auroc_gap,
     average_individual_fairness,
     decisions_flipped,
-    f1_gap,
     flip_changes,
     flip_scores,
-    group_rates,
     mae_gap,
-    rmse_gap,
 )
 from fcorr.metrics._checks import encode_labels, is_missing
 from fcorr.metrics.flips import choose_values, quantile_groups
@@ -166,39 +161,15 @@ def test_a_category_that_no_row_has_can_be_asked_for(column, new):
     assert flips.scores.tolist() == [[age + effect, age + 1, age + 2] for age in AGE]
 
 
-@pytest.mark.parametrize("position", [1, -1, np.int64(1)])
-def test_numpy_array(position):
-    X = np.array([[30.0, 1], [40, 0], [50, 0]])
-    before = X.copy()
-    seen = []
-
-    def predict(flipped):
-        seen.append(flipped)
-        return flipped.sum(axis=1)
-
-    flips = flip_scores(predict, X, position)
-    np.testing.assert_array_equal(X, before)
-    assert flips.scores.tolist() == [[30, 31], [40, 41], [50, 51]]
-    assert [flipped[:, 1].tolist() for flipped in seen] == [[0.0] * 3, [1.0] * 3]
+@pytest.mark.parametrize("sensitive", [[2, 0], (-1, np.int64(0))])
+def test_positions_in_an_array(sensitive):
+    X = np.array([[0, 7.0, 1], [1, 9.0, 0]])
+    flips = flip_scores(lambda X: X @ [1, 10, 100], X, sensitive)
+    assert flips.categories == ((0, 0), (0, 1), (1, 0), (1, 1))
+    assert flips.original.tolist() == [2, 1]
+    assert flips.scores.tolist() == [[70, 71, 170, 171], [90, 91, 190, 191]]
     text = np.array([["m", "a"], ["f", "a"]])
     assert flip_scores(lambda X: X[:, 0] == "m", text, 0).scores.tolist() == [[0, 1], [0, 1]]
-
-
-def test_the_footnote_of_the_paper():
-    # 40 men and 60 women make four partitions of 40, 40, 60 and 60, in all 200 rows.
-    table = pd.DataFrame({"gender": ["male"] * 40 + ["female"] * 60, "row": np.arange(100.0)})
-    flips = flip_scores(
-        lambda flipped: flipped["row"] + 1000 * (flipped["gender"] == "female"),
-        table,
-        "gender",
-        categories=["male", "female"],
-    )
-    men, women = flips.take(flips.original == 0), flips.take(flips.original == 1)
-    assert (len(men), len(women), flips.scores.size) == (40, 60, 200)
-    np.testing.assert_array_equal(men.scores[:, 0], np.arange(40))  # the men as they are
-    np.testing.assert_array_equal(men.scores[:, 1], 1000 + np.arange(40))  # counterfactual women
-    np.testing.assert_array_equal(women.scores[:, 0], np.arange(40, 100))  # counterfactual men
-    np.testing.assert_array_equal(women.scores[:, 1], 1000 + np.arange(40, 100))  # as they are
 
 
 @pytest.mark.parametrize(
@@ -243,7 +214,6 @@ def test_bad_scores(output, text):
 # Several columns: every combination of their values
 
 RACE, SEXES = {"a": 0.0, "b": 0.5, "c": 2.0}, {"f": 0.0, "m": 0.125}
-PAIRS = list(product(RACE, SEXES))
 
 
 def make_people(n=120):
@@ -262,78 +232,31 @@ def additive(table):
     return table["x"] + table["race"].map(RACE) + table["sex"].map(SEXES)
 
 
-def interacting(table):
-    """Neither column alone tells the score: their combination does."""
-    odd = (table["race"] == "a") ^ (table["sex"] == "f")
-    return 0.25 * table["x"] * (1 + odd) - 0.1 * (table["race"] == "c")
-
-
 @pytest.mark.parametrize("make", [lambda X: X, pl.from_pandas, pa.Table.from_pandas])
-def test_every_row_is_scored_under_every_combination(make):
+@pytest.mark.parametrize(
+    ("sensitive", "categories", "expected"),
+    [
+        (["race", "sex"], None, tuple(product("abc", "fm"))),
+        (("sex", "race"), None, tuple(product("fm", "abc"))),  # the caller's order
+        (["race", "sex"], {"race": ["c", "a", "b"], "sex": None}, tuple(product("cab", "fm"))),
+        (["sex"], None, ("f", "m")),  # a list of one column is that column
+        ("sex", {"sex": ["m", "f"]}, ("m", "f")),
+    ],
+)
+def test_every_row_is_scored_under_every_combination(make, sensitive, categories, expected):
     table = make_people()
+    names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
 
     def predict(X):
         return additive(X if isinstance(X, pd.DataFrame) else X.to_pandas())
 
-    flips = flip_scores(predict, make(table), ["race", "sex"])
-    assert flips.categories == tuple(PAIRS)
-    assert flips.groups == list(zip(table["race"], table["sex"], strict=True))
-    for j, (race, sex) in enumerate(PAIRS):
-        np.testing.assert_array_equal(flips.scores[:, j], table["x"] + RACE[race] + SEXES[sex])
+    flips = flip_scores(predict, make(table), sensitive, categories=categories)
+    assert flips.categories == expected
+    for j, values in enumerate(expected):
+        flipped = table.assign(**dict(zip(names, values, strict=True)))
+        np.testing.assert_array_equal(flips.scores[:, j], additive(flipped))
     np.testing.assert_array_equal(flips.factual, additive(table))
     assert flips.factual_scores is None  # every row's own combination is among them
-
-
-def test_combinations_in_an_array():
-    X = np.array([[0, 7.0, 1], [1, 9.0, 0]])
-    flips = flip_scores(lambda X: X @ [1, 10, 100], X, [2, 0])
-    assert flips.categories == ((0, 0), (0, 1), (1, 0), (1, 1))
-    assert flips.original.tolist() == [2, 1]
-    assert flips.scores.tolist() == [[70, 71, 170, 171], [90, 91, 190, 191]]
-
-
-@pytest.mark.parametrize(
-    ("sensitive", "categories", "expected"),
-    [
-        (("sex", "race"), None, tuple(product("fm", "abc"))),  # the caller's order
-        (["sex"], None, ("f", "m")),  # a list of one column is that column
-        (["race", "sex"], {"race": ["c", "a", "b"], "sex": None}, tuple(product("cab", "fm"))),
-        ("sex", {"sex": ["m", "f"]}, ("m", "f")),
-    ],
-)
-def test_order_of_columns_and_values(sensitive, categories, expected):
-    table = make_people()
-    flips = flip_scores(additive, table, sensitive, categories=categories)
-    assert flips.categories == expected
-    np.testing.assert_array_equal(flips.factual, additive(table))
-
-
-def test_metrics_of_combinations_agree_with_loops_over_tables():
-    table = make_people()
-    y = np.random.default_rng(2).integers(0, 2, len(table))
-    flips = flip_scores(interacting, table, ["race", "sex"])
-    w1 = auroc = 0.0
-    for race, sex in PAIRS:
-        rows = (table["race"] == race) & (table["sex"] == sex)
-        scores = [interacting(table[rows].assign(race=r, sex=s)).to_numpy() for r, s in PAIRS]
-        areas = [roc_auc_score(y[rows], score) for score in scores]
-        w1 += sum(wasserstein_distance(a, b) for a, b in permutations(scores, 2))
-        auroc += sum(abs(a - b) for a, b in permutations(areas, 2))
-    n_pairs = len(PAIRS) * (len(PAIRS) - 1)
-    assert average_individual_fairness(flips) == pytest.approx(w1 / n_pairs)
-    assert auroc_gap(y, flips) == pytest.approx(auroc / n_pairs)
-
-    everything = np.array([interacting(table.assign(race=r, sex=s)) for r, s in PAIRS])
-    assert flip_changes(flips)["max"] == np.ptp(everything, axis=0).max()
-    decided = everything >= 0.3
-    assert decisions_flipped(flips, 0.3) == np.mean(decided.any(axis=0) & ~decided.all(axis=0))
-
-
-def test_combinations_that_no_row_has_are_scored_and_named():
-    table = pd.DataFrame({"race": ["a", "b"], "sex": ["f", "m"], "x": [1.0, 1.0]})
-    flips = flip_scores(additive, table, ["race", "sex"])
-    with pytest.warns(UserWarning, match=r"2 of 4 .*: 'a, m \(n=0\)', 'b, f \(n=0\)'"):
-        average_individual_fairness(flips)
 
 
 def test_a_thousand_categories():
@@ -342,33 +265,15 @@ def test_a_thousand_categories():
     zips = [f"{i % n_categories:04}" for i in range(n)]
     table = pd.DataFrame({"zip": zips, "x": rng.integers(0, 2**20, n) / 2**10})
     effect = rng.permutation(n_categories) / 4
-
-    def predict(X):
-        return X["x"].to_numpy() + effect[X["zip"].astype(int)]
-
-    flips = flip_scores(predict, table, "zip")
-    np.testing.assert_array_equal(flips.factual, predict(table))
+    flips = flip_scores(lambda X: X["x"] + effect[X["zip"].astype(int)], table, "zip")
     np.testing.assert_array_equal(flips.scores, table["x"].to_numpy()[:, None] + effect)
     # The mean difference of 0, 1 … C−1 is (C + 1)/3; all C original categories count.
     expected = (n_categories + 1) / 3 / 4
     assert average_individual_fairness(flips, normalize="mean") == pytest.approx(expected)
-    assert flip_changes(flips)["q50"] == (n_categories - 1) / 4
-    below = np.full(n, -1e4)
-    assert mae_gap(below, flips, normalize="mean") == pytest.approx(expected)
-    assert rmse_gap(below, flips, normalize="mean") > 0.9 * expected
+    assert mae_gap(np.full(n, -1e4), flips, normalize="mean") == pytest.approx(expected)
     y = np.arange(n) // n_categories % 2  # both classes in every category
     # Rows of a category all move by the same amount, so that their ranks do not.
     assert auroc_gap(y, flips) == auprc_gap(y, flips) == 0.0
-    assert f1_gap(y, flips, threshold=500.0, normalize="mean") > 0
-    assert decisions_flipped(flips, 500.0) > 0
-
-
-def test_a_thousand_combinations():
-    X = np.random.default_rng(0).integers(0, 10, (2000, 4)).astype(float)
-    flips = flip_scores(lambda X: X @ [1, 10, 100, 0.5], X, [0, 1, 2])
-    effects = np.array([a + 10 * b + 100 * c for a, b, c in flips.categories])
-    assert len(effects) == 1000
-    np.testing.assert_array_equal(flips.scores, 0.5 * X[:, 3:] + effects)
 
 
 # Measurements: many numbers, flipped to a few values that stand for groups
@@ -378,21 +283,25 @@ def curved(table):
     return 0.01 * (table["age"] - 45.0) ** 2 * table["x"]
 
 
-def test_ten_values_and_the_rows_as_they_are():
+@pytest.mark.parametrize(
+    ("categories", "n_values", "n_passes"), [(None, 10, 11), (60, 60, 60), ([30, 70], 2, 3)]
+)
+def test_values_and_the_rows_as_they_are(categories, n_values, n_passes):
     table, seen = make_people(), []
 
     def predict(X):
         seen.append(X)
         return curved(X)
 
-    flips = flip_scores(predict, table, "age")
-    assert (len(flips.categories), len(seen)) == (10, 11)
+    flips = flip_scores(predict, table, "age", categories=categories)
+    assert (len(flips.categories), len(seen)) == (n_values, n_passes)
     for j, age in enumerate(flips.categories):
         assert age in set(table["age"])
         np.testing.assert_array_equal(flips.scores[:, j], curved(table.assign(age=age)))
     np.testing.assert_array_equal(flips.factual, curved(table))
-    np.testing.assert_array_equal(flips.factual_scores, curved(table))
-    pd.testing.assert_frame_equal(seen[-1], table)
+    assert (flips.factual_scores is None) == (n_passes == n_values)
+    if n_passes > n_values:
+        pd.testing.assert_frame_equal(seen[-1], table)
 
 
 def test_a_rows_own_score_counts_among_those_compared():
@@ -407,31 +316,9 @@ def test_a_rows_own_score_counts_among_those_compared():
     assert average_individual_fairness(flips) == 0.0  # it compares the partitions by group alone
 
 
-def test_metrics_of_a_measurement_agree_with_loops_over_tables():
-    table = make_people(240)  # four rows of each age, fifteen ages in each quarter
-    y = np.random.default_rng(1).random(len(table))
-    flips = flip_scores(curved, table, "age", categories=4)
-    w1 = rmse = 0.0
-    edges = np.quantile(table["age"], [0.25, 0.5, 0.75])
-    for group in range(4):
-        rows = np.digitize(table["age"], edges, right=True) == group
-        np.testing.assert_array_equal(rows, flips.original == group)
-        scores = [curved(table[rows].assign(age=age)) for age in flips.categories]
-        errors = [root_mean_squared_error(y[rows], score) for score in scores]
-        w1 += sum(wasserstein_distance(a, b) for a, b in permutations(scores, 2))
-        rmse += sum(abs(a - b) for a, b in permutations(errors, 2))
-    assert average_individual_fairness(flips) == pytest.approx(w1 / 12)
-    assert rmse_gap(y, flips) == pytest.approx(rmse / 12)
-    lines = group_rates(None, flips.factual, sensitive_features=flips.groups)
-    assert [line.group for line in lines] == list(flips.categories)
-
-
 NUMBERS = {
     "pandas integers": lambda ages: pd.DataFrame({"age": ages}),
-    "pandas floats": lambda ages: pd.DataFrame({"age": ages / 2}),
-    "pandas small integers": lambda ages: pd.DataFrame({"age": ages.astype(np.int8)}),
     "pandas nullable": lambda ages: pd.DataFrame({"age": pd.array(ages, dtype="Int64")}),
-    "polars": lambda ages: pl.DataFrame({"age": ages.astype(np.int16)}),
     "polars floats": lambda ages: pl.DataFrame({"age": (ages / 2).astype(np.float32)}),
     "pyarrow": lambda ages: pa.table({"age": pa.array(ages, type=pa.int8())}),
     "numpy": lambda ages: ages[:, None],
@@ -453,21 +340,14 @@ def test_values_are_numbers_that_the_column_can_hold(make):
 
 def test_numbers_of_a_categorical_dtype_are_names():
     table = pd.DataFrame({"zip": pd.Series(np.arange(30), dtype="category")})
-    flips = flip_scores(lambda X: X["zip"].astype(int), table, "zip")
+
+    def number(X):
+        return X["zip"].astype(int)
+
+    flips = flip_scores(number, table, "zip")
     assert len(flips.categories) == 30
     assert flips.factual_scores is None
-
-
-@pytest.mark.parametrize(
-    ("categories", "expected", "has_own"),
-    [(60, tuple(range(20, 80)), True), ([30, 70], (30, 70), False)],
-)
-def test_values_of_ones_own(categories, expected, has_own):
-    table = make_people()
-    flips = flip_scores(curved, table, "age", categories=categories)
-    assert flips.categories == expected
-    assert (flips.factual_scores is None) == has_own
-    np.testing.assert_array_equal(flips.factual, curved(table))
+    assert flip_scores(number, table, "zip", categories=2).categories == (7, 22)  # asked for
 
 
 def test_a_measurement_and_a_category_with_missing_values():
@@ -491,8 +371,8 @@ def test_a_measurement_and_a_category_with_missing_values():
 # Which values
 
 
-def choose(column, wanted=None, *, is_categorical=False):
-    return choose_values(encode_labels(column, "age"), wanted, "age", is_categorical=is_categorical)
+def choose(column, wanted=None):
+    return choose_values(encode_labels(column, "age"), wanted, "age", is_categorical=False)
 
 
 COUNTS_AND_GROUPS = st.integers(2, 12).flatmap(
@@ -535,25 +415,15 @@ def test_distinct_numbers_are_divided_evenly(n):
     assert sizes.max() - sizes.min() <= 1
 
 
-@pytest.mark.parametrize("place", [0, 10, 20])
-def test_a_value_that_most_rows_have_takes_one_group(place):
-    counts = np.ones(21, dtype=int)
-    counts[place] = 10_000
-    sizes = np.bincount(quantile_groups(counts, 5))
-    assert sizes.min() >= 1
-    assert sizes.max() <= 6  # the other twenty numbers share about four groups
-
-
 @pytest.mark.parametrize(
     "column",
     [np.random.default_rng(0).gamma(2, 10, 501), np.array([1] * 9 + [2] + list(range(100, 190)))],
 )
 def test_values_are_the_medians_of_the_rows_of_their_groups(column):
     chosen = choose(column)
-    assert len(chosen.values) == 10
-    assert not chosen.has_own
+    assert len(chosen.categories) == 10
     groups = [column[chosen.codes == group] for group in range(10)]
-    for rows, value in zip(groups, chosen.values, strict=True):
+    for rows, value in zip(groups, chosen.categories, strict=True):
         assert value == np.quantile(rows, 0.5, method="inverted_cdf")
     # groups are intervals: each number lies below all numbers of the next group
     assert all(below.max() < above.min() for below, above in pairwise(groups))
@@ -563,34 +433,28 @@ TO_30 = list(range(30))
 
 
 @pytest.mark.parametrize(
-    ("column", "wanted", "values", "has_own"),
+    ("column", "wanted", "values"),
     [
-        (range(20), None, range(20), True),  # few numbers are taken one by one
-        ([*range(20), None], None, [*range(20), None], True),
-        (["f", None, "f"], None, ["f", None], True),
-        (map(str, TO_30), None, sorted(map(str, TO_30)), True),
-        (range(100), 4, [12, 37, 62, 87], False),
-        (range(100), np.int64(2), [24, 74], False),
-        ([3, 1, 2], 4, [1, 2, 3], True),
-        ([3, 1, 2], 2, [1, 2], False),
-        (TO_30, reversed(TO_30), reversed(TO_30), True),  # a list of all values is no grid
-        (TO_30, [10, 0, 5.5], [10, 0, 5.5], False),
+        (range(20), None, range(20)),  # few numbers are taken one by one
+        ([*range(20), None], None, [*range(20), None]),
+        (["f", None, "f"], None, ["f", None]),
+        (map(str, TO_30), None, sorted(map(str, TO_30))),
+        (range(100), 4, [12, 37, 62, 87]),
+        ([*range(100), None, None], 4, [12, 37, 62, 87, None]),
+        (map(Decimal, range(100)), 4, map(Decimal, [12, 37, 62, 87])),
+        (range(100), np.int64(2), [24, 74]),
+        ([3, 1, 2], 4, [1, 2, 3]),
+        ([3, 1, 2], 2, [1, 2]),
+        (TO_30, reversed(TO_30), reversed(TO_30)),
+        (TO_30, [10, 0, 5.5], [10, 0, 5.5]),
     ],
 )
-def test_choice_of_values(column, wanted, values, has_own):
-    chosen = choose(list(column), wanted)
-    assert (chosen.values, chosen.has_own) == (tuple(values), has_own)
-
-
-def test_choice_of_values_by_type_of_column():
-    assert len(choose(range(50), is_categorical=True).values) == 50
-    assert choose(range(30), 2, is_categorical=True).values == (7, 22)  # asked for
-    assert len(choose(range(21)).values) == 10
-    decimals = choose([Decimal(i) / 10 for i in range(100)]).values
-    assert (len(decimals), type(decimals[0])) == (10, Decimal)
-    with_missing = choose([*range(21), None, None])
-    assert with_missing.values == (*choose(list(range(21))).values, None)
-    assert with_missing.codes[-2:].tolist() == [10, 10]
+def test_choice_of_values(column, wanted, values):
+    column, values = list(column), list(values)
+    chosen = choose(column, wanted)
+    assert list(map(repr, chosen.categories)) == list(map(repr, values))
+    if None in column:
+        assert chosen.codes[column.index(None)] == len(values) - 1
 
 
 def test_rows_go_to_the_nearest_of_listed_numbers_the_lower_of_two():
@@ -599,7 +463,7 @@ def test_rows_go_to_the_nearest_of_listed_numbers_the_lower_of_two():
     assert choose(column, values).codes.tolist() == expected
     assert choose(range(21), [0, 10, 20]).codes.tolist() == [0] * 6 + [1] * 10 + [2] * 5
     chosen = choose([*TO_30, None], [NAN, 5, 25])
-    assert chosen.values == (None, 5, 25)
+    assert chosen.categories == (None, 5, 25)
     assert chosen.codes.tolist() == [1] * 16 + [2] * 14 + [0]
 
 
@@ -607,17 +471,13 @@ def test_rows_go_to_the_nearest_of_listed_numbers_the_lower_of_two():
     ("column", "wanted", "text"),
     [
         ([1, 2, 3], [1, 2], r"include every value that occurs, got rows of age with 3. Add"),
-        ([1, 2, None], [1], r"occurs, got rows of age with 2, None\. Add"),
         ([*TO_30, None], [5, 25], r"occurs, got rows of age with None\. Add"),
         (TO_30, ["a", "b"], r"include every value that occurs, got rows of age with 0"),
-        (TO_30, [None], r"include every value that occurs"),
         (TO_30, [3], r"two categories or more, age has 1: 3"),
         (TO_30, [3, 3], r"categories must differ, got 3, 3"),
         (TO_30, 1, r"2 or more when it is a number of values, got 1 for age. 10 is"),
-        (TO_30, True, r"2 or more when it is a number of values, got 1"),
         (["f", "m"], 2, r"must list the values .* got 2 for age. Leave it out .*: 'f', 'm'\."),
         ([True, False], 2, r"must list the values of a column that does not hold numbers"),
-        ([None, None], 2, r"must list the values of a column that does not hold numbers"),
         (["f", "m"], "fm", r"list of values or, for numbers, how many of them, got 'fm' for age"),
         (["f", "m"], 2.5, r"list of values or, for numbers, how many of them, got 2.5 for age"),
     ],
@@ -650,9 +510,6 @@ PANDAS, CATEGORICAL, ENUM, POLARS, PYARROW = (
         (pl.LazyFrame({"sex": SEX}), "sex", None, r"in memory .* got LazyFrame. Collect"),
         (PANDAS[:0], "sex", None, r"the sensitive column 'sex' must have rows, got none"),
         (PANDAS[:1], "sex", None, r"two categories or more, .* 'sex' has 1: 'm'\. Pass categ"),
-        (PANDAS[:1], ["age", "sex"], {"age": [30, 31]}, r"or more, .* 'sex' has 1: 'm'"),
-        (PANDAS, "sex", ["f", "x"], r"every value that occurs, got rows of .* with 'm'. Add"),
-        (PANDAS, "sex", ["f", "m", "f"], r"categories must differ, got 'f', 'm', 'f'"),
         (CATEGORICAL, "sex", ["f", "m", "q"], r"'sex' can hold, got 'q'"),
         (ENUM, "sex", ["f", "m", "q"], r"'sex' can hold, got 'q'"),
         (PANDAS, "age", [*AGE, 60.5], r"'age' can hold, got 60.5 for Int64"),
@@ -662,26 +519,23 @@ PANDAS, CATEGORICAL, ENUM, POLARS, PYARROW = (
         (PYARROW, "age", [*AGE, "old"], r"'age' can hold, got 'old'"),
         (PEOPLE, "age", [30.5, 70], r"'age' can hold, got 30\.5 for Int64"),
         (INTEGERS, 0, [0, 1, 2.5], r"column 0 can hold, got 2.5 for int64"),
-        (INTEGERS, 0, [0, 1, "a"], r"column 0 can hold, got 'a'"),
         (INTEGERS, 0, [0, 1, None], r"column 0 can hold, got None for int64"),
         (TEXT, 0, ["f", "m", "none"], r"column 0 can hold, got 'none' for <U1"),
         (TEXT, 0, ["f", "m", None], r"column 0 can hold, got None for <U1"),
         (INTEGERS == 1, 0, [False, True, None], r"can hold, got None for bool"),
-        (PANDAS, "sex", {"sexx": ["f"]}, r"of sensitive columns, got 'sexx'. Did you mean 'sex'"),
+        (PANDAS, "sex", {"sexx": ["f"]}, r"of sensitive columns, got 'sexx'. Did .* are 'sex'\."),
         (PEOPLE, [], None, r"sensitive must name a column, got none"),
         (PEOPLE, ["race", "race"], None, r"name each column once, got 'race' again. Leave it out"),
-        (PEOPLE, ["race", "sexx"], None, r"name a column of X, got 'sexx'. Did you mean 'sex'"),
         (PEOPLE, ["race", "sex"], ["f", "m"], r"which values .* when 2 columns .* got list\. Wr"),
         (PEOPLE, ["race", "sex"], 10, r"got int\. Write categories=\{'race': \.\.\.\}"),
-        (PEOPLE, ["race", "sex"], {"x": 3}, r"of sensitive columns, got 'x'.* are 'race', 'sex'"),
         (PEOPLE, ["race", "x"], {"race": ["a", "b"]}, r"the sensitive column 'race' with 'c'"),
         (
             MANY,
             ["zip", "name"],
             None,
-            r"at most 4,096 times, .* got 5,000: 1,000 of 'zip' × 5 of 'name'\. Flip fewer "
-            r"columns together, pool rare values first, .* categories=\{'zip': 10\}",
+            r"4,096 times, .* got 5,000: 1,000 of 'zip' × 5 of 'name'\. F",
         ),
+        (MANY, ["zip", "name"], None, r"pool rare values first, .* categories=\{'zip': 10\}"),
     ],
 )
 def test_bad_arguments(X, sensitive, categories, text):

@@ -33,18 +33,6 @@ def test_agrees_with_fairlearn(metric, seed, weighted):
     assert values[2] >= max(values)  # an intersection can only show more than the columns do
 
 
-def test_parity_of_amounts_is_the_difference_of_weighted_means():
-    value = demographic_parity_difference(
-        None, [100, 300, 50], sensitive_features=["f", "f", "m"], sample_weight=[3, 1, 1]
-    )
-    assert value == 150 - 50
-
-
-def test_parity_ignores_the_truth():
-    groups = ["f", "m"]
-    assert demographic_parity_difference("anything", [1, 0], sensitive_features=groups) == 1.0
-
-
 def test_rates_by_hand():
     groups = {"sex": ["m", "f", "m", "m", None], "race": ["a", "b", "a", "b", "b"]}
     table = group_rates([1, 1, 0, 1, 0], [1, 0, 1, 0, 0], sensitive_features=groups)
@@ -79,29 +67,21 @@ def test_rates_of_what_is_no_decision_are_nan(y_true, y_pred):
         assert np.isfinite(line.mean_prediction)
 
 
-def test_rows_without_a_group_are_a_group():
-    groups = pd.Series(["f", None, None])
-    known, missing = group_rates([1, 1, 0], [1, 0, 1], sensitive_features=groups)
-    assert (known.group, missing.group) == ("f", None)
-    assert (missing.n, missing.mean_prediction, missing.tpr, missing.fpr) == (2, 0.5, 0.0, 1.0)
-    assert demographic_parity_difference(None, [1, 0, 1], sensitive_features=groups) == 0.5
-
-
 @pytest.mark.parametrize(
-    ("groups", "n_groups", "named"),
+    ("groups", "named"),
     [
-        (["a", "a", "b", "b", "c", "c"], 3, "c (n=2)"),
-        (["a", "a", "b", "b", None, None], 3, "missing (n=2)"),
-        ({"sex": list("ffmmmm"), "race": [*"aabb", None, None]}, 3, "m, missing (n=2)"),
+        (["a", "a", "b", "b", "c", "c"], "c (n=2)"),
+        (["a", "a", "b", "b", None, None], "missing (n=2)"),
+        ({"sex": list("ffmmmm"), "race": [*"aabb", None, None]}, "m, missing (n=2)"),
     ],
 )
-def test_a_group_without_positives_is_left_out_by_name_and_count(groups, n_groups, named):
+def test_a_group_without_positives_is_left_out_by_name_and_count(groups, named):
     y_true, y_pred = [1, 1, 1, 0, 0, 0], [1, 1, 0, 1, 1, 0]
     with pytest.warns(NotEstimableWarning) as caught:
         value = equal_opportunity_difference(y_true, y_pred, sensitive_features=groups)
     assert value == 1.0
     assert [str(warning.message) for warning in caught] == [
-        f"equal_opportunity_difference is not estimable for 1 of {n_groups} groups, which have no "
+        f"equal_opportunity_difference is not estimable for 1 of 3 groups, which have no "
         f"positives and are left out: '{named}'."
     ]
     assert caught[0].filename == __file__
@@ -111,7 +91,8 @@ def test_a_group_without_weight_is_left_out():
     arguments = {"sensitive_features": ["a", "b", "c"], "sample_weight": [1, 2, 0]}
     text = r"1 of 3 groups, which have no rows .*'c \(n=0\)'"
     with pytest.warns(NotEstimableWarning, match=text):
-        assert demographic_parity_difference(None, [1, 0, 9], **arguments) == 1.0
+        # parity ignores the truth
+        assert demographic_parity_difference("anything", [1, 0, 9], **arguments) == 1.0
     last = group_rates(None, [1, 0, 9], **arguments)[-1]
     assert (last.n, last.weight) == (0, 0.0)
     assert np.isnan(last.mean_prediction)
@@ -134,15 +115,6 @@ def test_half_of_the_odds_is_not_the_odds():
     assert np.isnan(value)
 
 
-def test_intersections_can_hide_from_each_column():
-    # Both sexes and both races are selected half of the time; two of the four groups never are.
-    groups = {"sex": ["f", "f", "m", "m"], "race": ["a", "b", "a", "b"]}
-    decisions = [1, 0, 0, 1]
-    for column in groups.values():
-        assert demographic_parity_difference(None, decisions, sensitive_features=column) == 0.0
-    assert demographic_parity_difference(None, decisions, sensitive_features=groups) == 1.0
-
-
 @pytest.mark.parametrize("groups", [["f"], pd.DataFrame({"a": [1], "b": [1]})])
 def test_as_many_labels_as_predictions(groups):
     text = "same number of rows, got y_pred 2, sensitive_features 1"
@@ -154,12 +126,7 @@ def test_as_many_labels_as_predictions(groups):
 @pytest.mark.parametrize(
     ("y_true", "y_pred", "text"),
     [
-        (
-            [0, 1],
-            [0.2, 0.8],
-            r"y_pred must hold 0 and 1 only, got 0.2 in row 0. Threshold scores first: "
-            r"y_pred = \(scores >= 0.5\)",
-        ),
+        ([0, 1], [0.2, 0.8], "y_pred must hold 0 and 1 only, got 0.2 in row 0. Threshold scores f"),
         ([0, 5], [0, 1], "y_true must hold 0 and 1 only, got 5"),
     ],
 )

@@ -47,13 +47,6 @@ def test_gini_with_unit_weights_is_the_formula_to_the_last_bit():
     assert gini_score(y, np.arange(5), sample_weight=np.ones(5)) == gini_by_the_formula(y)
 
 
-def test_a_perfect_ranking_has_the_highest_gini():
-    y = [0, 1, 2, 50]
-    values = [gini_score(y, order) for order in permutations(range(4))]
-    assert gini_score(y, y) == max(values) > 0
-    assert gini_score(y, np.negative(y)) == min(values) < 0
-
-
 def test_rates_agree_with_the_confusion_matrix():
     rng = np.random.default_rng(0)
     y_true, y_pred, weight = rng.integers(0, 2, 50), rng.integers(0, 2, 50), rng.random(50)
@@ -64,9 +57,9 @@ def test_rates_agree_with_the_confusion_matrix():
     assert (fpr, fnr) == (pytest.approx(fp / (fp + tn)), pytest.approx(fn / (fn + tp)))
 
 
-@pytest.mark.parametrize(("prediction", "error"), [(110, 0.1), (90, -0.1), (100, 0.0)])
-def test_percentage_error_is_signed(prediction, error):
-    assert percentage_error([100, 100], [prediction, prediction]) == pytest.approx(error)
+def test_percentage_error_is_signed():
+    errors = [percentage_error([100, 100], [level, level]) for level in (110, 90, 100)]
+    assert errors == pytest.approx([0.1, -0.1, 0.0])
 
 
 RE_EXPORTED = set(metrics.__all__) & set(sklearn.metrics.__all__)
@@ -114,17 +107,12 @@ def test_bad_input(metric, y_true, y_pred, weight, text):
         metric(y_true, y_pred, sample_weight=weight)
 
 
-@pytest.mark.parametrize("metric", [false_negative_rate, false_positive_rate])
-@pytest.mark.parametrize(
-    ("y_true", "y_pred", "text"),
-    [
-        ([0, 1], [0, 0.7], r"0 and 1 only, got 0.7 in row 1. Threshold scores"),
-        ([0, 2], [0, 1], r"0 and 1 only, got 2 in row 1. Code the classes"),
-    ],
-)
-def test_rates_ask_for_decisions(metric, y_true, y_pred, text):
-    with pytest.raises(InvalidInputError, match=text):
-        metric(y_true, y_pred)
+@pytest.mark.parametrize("rate", [false_negative_rate, false_positive_rate])
+def test_rates_ask_for_decisions(rate):
+    with pytest.raises(InvalidInputError, match=r"only, got 0.7 in row 1. Threshold scores"):
+        rate([0, 1], [0, 0.7])
+    with pytest.raises(InvalidInputError, match=r"only, got 2 in row 1. Code the classes"):
+        rate([0, 2], [0, 1])
 
 
 # Many columns of scores at once

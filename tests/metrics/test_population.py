@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from fcorr.metrics import FlippedScores, PopulationBound, population_bound
+from fcorr.metrics import population_bound
 
 
 def test_share_is_the_limit_of_clopper_and_pearson():
@@ -62,21 +62,11 @@ def test_statements_hold_as_often_as_they_promise(draw):
 
 def test_epsilon_zero_asks_for_any_change_at_all():
     tiny = np.r_[np.zeros(97), np.full(3, 5e-324)]
-    bound = population_bound(tiny, epsilon=0)
-    assert isinstance(bound, PopulationBound)
-    assert bound.n_above == 3
-    assert bound.alpha == pytest.approx(beta.ppf(0.95, 4, 97))
-    assert str(bound) == (
+    assert str(population_bound(tiny, epsilon=0)) == (
         "With 0.95 confidence at most 7.57 % of the population would see any change "
         "(3 of 100 sampled rows do)."
     )
     assert "would see a change above 0.1 (0 of" in str(population_bound(tiny, epsilon=0.1))
-
-
-def test_changes_of_flips_are_what_it_takes():
-    flips = FlippedScores((1, 2), [0, 1] * 50, [[0, 0]] * 99 + [[0, 0.5]], [0.25] + [0] * 99)
-    bounds = [population_bound(flips.changes, epsilon=epsilon) for epsilon in (0, 0.25, 0.5)]
-    assert [bound.n_above for bound in bounds] == [2, 1, 0]
 
 
 @pytest.mark.parametrize(

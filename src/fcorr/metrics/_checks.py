@@ -6,9 +6,9 @@ one. Leaving its rows out would hide them, and people whose value is unknown are
 
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import asdict, fields
+from typing import Any, ClassVar, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -54,40 +54,33 @@ def as_floats(values: Any, name: str) -> FloatArray:
     return column
 
 
-def is_binary(column: FloatArray) -> bool:
-    """Tell whether a column holds zeros and ones only."""
-    return bool(((column == 0) | (column == 1)).all())
+def as_columns(sample_weight: Any, **columns: Any) -> list[FloatArray]:
+    """Return columns of finite floats, and the rows' weights, all of one length."""
+    floats = {name: as_floats(values, name) for name, values in columns.items()}
+    check_same_length(**floats)
+    n_rows = len(next(iter(floats.values())))
+    return [*floats.values(), as_weights(sample_weight, n_rows)]
 
 
 def as_classes(y_true: Any) -> FloatArray:
     """Return the true classes as zeros and ones, or say how to get them."""
+    truth = as_floats(y_true, "y_true")
     way_out = "Code the classes first: y_true = (labels == positive_class).astype(int)."
-    return _as_binary(y_true, "y_true", way_out)
+    refuse_rows(~is_binary(truth), truth, "y_true must hold 0 and 1 only", way_out)
+    return truth
 
 
-def as_decisions(y_true: Any, y_pred: Any) -> tuple[FloatArray, FloatArray]:
-    """Return true classes and decisions as zeros and ones, of one length."""
-    truth = as_classes(y_true)
-    way_out = "Threshold scores first: y_pred = (scores >= 0.5).astype(int)."
-    decision = _as_binary(y_pred, "y_pred", way_out)
-    check_same_length(y_true=len(truth), y_pred=len(decision))
-    return truth, decision
+def as_decisions(y_true: Any, y_pred: Any, sample_weight: Any) -> list[FloatArray]:
+    """Return true classes and decisions as zeros and ones, and weights, of one length."""
+    columns = as_columns(sample_weight, y_true=as_classes(y_true), y_pred=y_pred)
+    decision, way_out = columns[1], "Threshold scores first: y_pred = (scores >= 0.5).astype(int)."
+    refuse_rows(~is_binary(decision), decision, "y_pred must hold 0 and 1 only", way_out)
+    return columns
 
 
-def _as_binary(values: Any, name: str, way_out: str) -> FloatArray:
-    column = as_floats(values, name)
-    wrong = (column != 0) & (column != 1)
-    refuse_rows(wrong, column, f"{name} must hold 0 and 1 only", way_out)
-    return column
-
-
-def as_amounts(
-    y_true: Any, y_pred: Any, sample_weight: Any
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return observed amounts, predicted ones and weights, of one length."""
-    amount, prediction = as_floats(y_true, "y_true"), as_floats(y_pred, "y_pred")
-    check_same_length(y_true=len(amount), y_pred=len(prediction))
-    return amount, prediction, as_weights(sample_weight, len(amount))
+def is_binary(column: FloatArray) -> npt.NDArray[np.bool_]:
+    """Tell which rows hold 0 or 1."""
+    return (column == 0) | (column == 1)
 
 
 def as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
@@ -119,14 +112,20 @@ def refuse_rows(
         raise InvalidInputError(f"{rule}, got {column[row]:g} in row {row}. {way_out}")
 
 
-def check_same_length(**lengths: int) -> None:
+def check_same_length(**columns: Sized) -> None:
     """Refuse columns of different lengths."""
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+    lengths = [len(column) for column in columns.values()]
+    if len(set(lengths)) > 1:
+        found = ", ".join(f"{name} {length}" for name, length in zip(columns, lengths, strict=True))
         raise InvalidInputError(
             f"All columns must have the same number of rows, got {found}. "
             "Take them from the same table."
         )
+
+
+def drop_uncounted(*columns: FloatArray) -> list[FloatArray]:
+    """Leave out the rows of weight 0; the weights are the last column."""
+    return [column[columns[-1] > 0] for column in columns]
 
 
 def check_option(name: str, value: object, options: Sequence[str]) -> None:
@@ -170,13 +169,7 @@ class Labels(NamedTuple):
 
 
 def encode_labels(values: Any, name: str) -> Labels:
-    """Code one column of labels, whatever holds it.
-
-    Examples
-    --------
-    >>> encode_labels(["m", None, "f", float("nan")], "sex")
-    Labels(categories=('f', 'm', None), codes=array([1, 2, 0, 2]))
-    """
+    """Code one column of labels, whatever holds it."""
     labels = _to_list(values, name)
     _check_has_rows(labels, name)
     try:
@@ -188,9 +181,15 @@ def encode_labels(values: Any, name: str) -> Labels:
             "Pass several columns as a table or as {'sex': ..., 'age': ...}."
         ) from error
     codes = np.fromiter((position[label] for label in labels), dtype=np.intp, count=len(labels))
-    # Many missing values may differ from each other, as NaN do: they become one.
+    # Many missing values may differ from each other, as NaN do: they become one, the last.
     distinct = [None if is_missing(label) else label for label in position]
-    order = _sort_labels(dict.fromkeys(distinct))
+    known = [label for label in dict.fromkeys(distinct) if label is not None]
+    try:
+        order = sorted(known)
+    except TypeError:  # labels that Python cannot compare (1 and "a")
+        order = sorted(known, key=lambda label: (type(label).__name__, str(label)))
+    if None in distinct:
+        order.append(None)
     rank = {label: code for code, label in enumerate(order)}
     recode = np.array([rank[label] for label in distinct], dtype=np.intp)
     return Labels(tuple(order), recode[codes])
@@ -200,11 +199,6 @@ def encode_groups(values: Any, name: str) -> Labels:
     """Code each row's group: its label in one column, or its labels in several, as a tuple.
 
     Only combinations that occur are groups. They are sorted by the first column, then the next.
-
-    Examples
-    --------
-    >>> encode_groups({"sex": ["m", "f", "m"], "race": ["a", "b", "a"]}, "groups")
-    Labels(categories=(('f', 'b'), ('m', 'a')), codes=array([1, 0, 1]))
     """
     table = nw.from_native(values, eager_only=True, pass_through=True)
     columns: dict[Any, Any]
@@ -218,15 +212,11 @@ def encode_groups(values: Any, name: str) -> Labels:
         return encode_labels(values, name)
     if not columns:
         raise InvalidInputError(f"{name} must have a column, got none. Pass at least one.")
-    encoded = [encode_labels(column, f"{name} {key!r}") for key, column in columns.items()]
+    names = [f"{name} {key!r}" for key in columns]
+    encoded = list(map(encode_labels, columns.values(), names))
     if len(encoded) == 1:
         return encoded[0]
-    lengths = {key: len(labels.codes) for key, labels in zip(columns, encoded, strict=True)}
-    if len(set(lengths.values())) > 1:
-        raise InvalidInputError(
-            f"The columns of {name} must have the same number of rows, got {lengths}. "
-            "Take them from the same table."
-        )
+    check_same_length(**dict(zip(names, (labels.codes for labels in encoded), strict=True)))
     codes = encoded[0].codes
     for labels in encoded[1:]:
         # Renumbered after each column, so that the numbers of many columns stay small.
@@ -263,14 +253,19 @@ def rows_to_html(caption: str, rows: Sequence[Any], note: str = "") -> str:
     return html_table(caption, [name.replace("_", " ") for name in names], lines, note)
 
 
-def _sort_labels(labels: Collection[Any]) -> list[Any]:
-    """Sort labels, None last; those that Python cannot compare (1 and "a") by type, then text."""
-    known = [label for label in labels if label is not None]
-    missing = [None] if None in labels else []
-    try:
-        return sorted(known) + missing
-    except TypeError:
-        return sorted(known, key=lambda label: (type(label).__name__, str(label))) + missing
+class ResultTable:
+    """A table of results, whose rows are dataclasses: plain data, and a table in a notebook."""
+
+    rows: tuple[Any, ...]
+    _caption: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain data, ready for JSON but for nan."""
+        others = {name: value for name, value in vars(self).items() if name != "rows"}
+        return others | {"rows": [asdict(row) for row in self.rows]}
+
+    def _repr_html_(self) -> str:
+        return rows_to_html(self._caption, self.rows)
 
 
 def _to_list(values: Any, name: str) -> list[Any]:

@@ -1,7 +1,7 @@
 """Calibration: whether what was predicted is what came about, by group and by prediction."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -10,9 +10,10 @@ from fcorr._core import RandomState, draw_seed
 from fcorr.metrics._checks import (
     Column,
     FloatArray,
+    ResultTable,
     Weights,
-    as_amounts,
     as_classes,
+    as_columns,
     check_confidence,
     check_option,
     check_same_length,
@@ -30,12 +31,8 @@ class ActualExpected:
 
     Attributes
     ----------
-    group : object
-        The group's label: None where it is missing, a tuple for several columns.
-    n : int
-        Its number of rows, without those of weight 0.
-    weight : float
-        Their total weight (exposure).
+    group, n, weight : object, int, float
+        Label, number of rows and total weight (exposure), as in `GroupRates`.
     actual, expected : float
         Totals of the observed and of the predicted amounts.
     ratio : float
@@ -55,19 +52,16 @@ class ActualExpected:
 
 
 @dataclass(frozen=True)
-class ActualExpectedTable:
+class ActualExpectedTable(ResultTable):
     """One line per group, sorted by label, and the confidence of their intervals."""
 
     rows: tuple[ActualExpected, ...]
     confidence: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table as plain data, ready for JSON but for nan."""
-        return {"confidence": self.confidence, "rows": [asdict(row) for row in self.rows]}
+    _caption = "Actual over expected by group"
 
     def _repr_html_(self) -> str:
         note = f"low and high hold the true ratio with {self.confidence:g} confidence."
-        return rows_to_html("Actual over expected by group", self.rows, note)
+        return rows_to_html(self._caption, self.rows, note)
 
 
 def actual_over_expected(
@@ -113,11 +107,6 @@ def actual_over_expected(
     ActualExpectedTable
         Totals, ratio and interval for each group; nan where the expected total is not positive.
 
-    Raises
-    ------
-    InvalidInputError
-        Among others, amounts that are no counts with ``interval="poisson"``.
-
     Examples
     --------
     >>> table = actual_over_expected(
@@ -126,13 +115,19 @@ def actual_over_expected(
     >>> [(row.group, row.actual, row.expected, row.ratio) for row in table.rows]
     [('f', 1.0, 2.0, 0.5), ('m', 3.0, 2.0, 1.5)]
     """
+    from scipy.special import gammaincinv  # slow to import
+
     check_option("interval", interval, ("poisson", "bootstrap"))
     check_confidence(confidence)
-    observed, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
+    observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     groups, codes = encode_groups(sensitive_features, "sensitive_features")
-    check_same_length(y_true=len(observed), sensitive_features=len(codes))
-    if interval == "poisson":
-        _check_counts(observed, weight)
+    check_same_length(y_true=observed, sensitive_features=codes)
+    if interval == "poisson":  # not for amounts: whole numbers of claims, or per exposure
+        claims = np.array([observed, weight * observed])
+        is_count = (claims >= 0) & (np.abs(claims - np.rint(claims)) < 1e-6)
+        way_out = "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
+        rule = "interval='poisson' needs claim counts"
+        refuse_rows(~is_count.any(axis=0), observed, rule, way_out)
     rng = np.random.default_rng(draw_seed(random_state))
 
     rows = []
@@ -142,7 +137,10 @@ def actual_over_expected(
         actual, expected = float(np.sum(w * y)), float(np.sum(w * mu))
         low = high = math.nan
         if expected > 0 and interval == "poisson":
-            low, high = (end / expected for end in _poisson_interval(actual, confidence))
+            # Garwood's interval for the mean of a Poisson number, from one count.
+            tail = (1 - confidence) / 2
+            low = float(gammaincinv(actual, tail)) / expected if actual > 0 else 0.0
+            high = float(gammaincinv(actual + 1, 1 - tail)) / expected
         elif expected > 0:
             options: Any = {"n_resamples": n_resamples, "confidence": confidence}
             drawn = bootstrap_interval(_ratio, y, mu, sample_weight=w, random_state=rng, **options)
@@ -175,11 +173,7 @@ def expected_calibration_error(
     Returns
     -------
     float
-        The error, in [0, 1].
-
-    See Also
-    --------
-    lift_table : The bins themselves, which drawn are a reliability diagram.
+        The error, in [0, 1]. The bins themselves, drawn, are a reliability diagram.
 
     Examples
     --------
@@ -188,7 +182,7 @@ def expected_calibration_error(
     >>> expected_calibration_error([0, 0, 1, 1], [0.25, 0.25, 0.5, 0.5], n_bins=2)
     0.375
     """
-    truth, probability, weight = as_amounts(as_classes(y_true), y_prob, sample_weight)
+    truth, probability, weight = as_columns(sample_weight, y_true=as_classes(y_true), y_prob=y_prob)
     is_wrong = (probability < 0) | (probability > 1)
     rule = "y_prob must hold probabilities in [0, 1]"
     way_out = "Pass predict_proba(X)[:, 1], not a score on another scale."
@@ -201,21 +195,3 @@ def expected_calibration_error(
 def _ratio(y_true: FloatArray, y_pred: FloatArray, sample_weight: FloatArray) -> float:
     expected = np.sum(sample_weight * y_pred)
     return float(np.sum(sample_weight * y_true) / expected) if expected > 0 else math.nan
-
-
-def _poisson_interval(count: float, confidence: float) -> tuple[float, float]:
-    """Garwood's interval for the mean of a Poisson number, from one count."""
-    from scipy.special import gammaincinv
-
-    tail = (1 - confidence) / 2
-    low = float(gammaincinv(count, tail)) if count > 0 else 0.0
-    return low, float(gammaincinv(count + 1, 1 - tail))
-
-
-def _check_counts(observed: FloatArray, weight: FloatArray) -> None:
-    """Refuse amounts: neither they nor they times the exposure are whole numbers of claims."""
-    is_count = np.zeros(len(observed), dtype=bool)
-    for claims in (observed, weight * observed):
-        is_count |= (claims >= 0) & (np.abs(claims - np.rint(claims)) < 1e-6)
-    way_out = "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
-    refuse_rows(~is_count, observed, "interval='poisson' needs claim counts", way_out)

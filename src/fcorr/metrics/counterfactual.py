@@ -74,12 +74,12 @@ def average_individual_fairness(
     >>> round(average_individual_fairness(flips, normalize="mean"), 6)
     0.3
     """
-    weight = _weights_of(flips, sample_weight)
 
-    def distances(rows: IntArray) -> float:
-        return sum_of_distances(_scores_by_category(flips, rows), weight[rows])
+    def distances(rows: IntArray, scores_CN: FloatArray, weight: FloatArray) -> float:
+        return sum_of_distances(scores_CN, weight)
 
-    return _sum_over_originals("average_individual_fairness", flips, weight, normalize, distances)
+    name = "average_individual_fairness"
+    return _sum_over_originals(name, distances, flips, sample_weight, normalize)
 
 
 def f1_gap(
@@ -113,8 +113,10 @@ def f1_gap(
     Examples
     --------
     >>> flips = FlippedScores(("f", "m"), [0, 0, 1, 1], [[9, 1], [2, 2], [8, 8], [3, 3]])
-    >>> f1_gap([1, 0, 1, 0], flips, threshold=5)
-    1.0
+    >>> f1_gap([1, 0, 1, 0], flips, threshold=5), auroc_gap([1, 0, 1, 0], flips)
+    (1.0, 1.0)
+    >>> auprc_gap([1, 0, 1, 0], flips), mae_gap([9, 2, 8, 3], flips)
+    (0.5, 4.0)
     """
     _check_threshold(threshold)
 
@@ -125,7 +127,7 @@ def f1_gap(
         f1: FloatArray = 2 * np.sum(weight * truth * decided_CN, axis=1) / (positive + selected)
         return f1
 
-    return _gap("f1_gap", f1, as_classes(y_true), flips, sample_weight, normalize)
+    return _gap("f1_gap", f1, y_true, flips, sample_weight, normalize)
 
 
 def auroc_gap(
@@ -137,30 +139,10 @@ def auroc_gap(
 ) -> float:
     """How far a flip moves the area under the ROC curve.
 
-    ``1/(C(C−1)) Σ_{s_i} Σ_{s_j≠s_k} |AUROC_{s_i→s_j} − AUROC_{s_i→s_k}|``. 0 means that scores rank
-    equally well under every category; lower is better.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        The classes, 0 or 1.
-    flips, normalize, sample_weight
-        As in `average_individual_fairness`.
-
-    Returns
-    -------
-    float
-        The gap. Categories without rows or with one class only are left out with a
-        `NotEstimableWarning`; nan when none remains.
-
-    Examples
-    --------
-    >>> flips = FlippedScores(("f", "m"), [0, 0, 1, 1], [[9, 1], [2, 2], [8, 8], [3, 3]])
-    >>> auroc_gap([1, 0, 1, 0], flips)
-    1.0
+    0 means that scores rank equally well under every category; lower is better. Parameters and
+    left-out categories as in :func:`f1_gap`, without a threshold.
     """
-    classes = as_classes(y_true)
-    return _gap("auroc_gap", areas_under_roc, classes, flips, sample_weight, normalize)
+    return _gap("auroc_gap", areas_under_roc, y_true, flips, sample_weight, normalize)
 
 
 def auprc_gap(
@@ -172,31 +154,11 @@ def auprc_gap(
 ) -> float:
     """How far a flip moves the area under the precision-recall curve.
 
-    ``1/(C(C−1)) Σ_{s_i} Σ_{s_j≠s_k} |AUPRC_{s_i→s_j} − AUPRC_{s_i→s_k}|``, AUPRC as scikit-learn's
-    average precision. 0 means that positives are found equally well under every category; lower is
-    better.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        The classes, 0 or 1.
-    flips, normalize, sample_weight
-        As in `average_individual_fairness`.
-
-    Returns
-    -------
-    float
-        The gap. Categories without rows or with one class only are left out with a
-        `NotEstimableWarning`; nan when none remains.
-
-    Examples
-    --------
-    >>> flips = FlippedScores(("f", "m"), [0, 0, 1, 1], [[9, 1], [2, 2], [8, 8], [3, 3]])
-    >>> auprc_gap([1, 0, 1, 0], flips)
-    0.5
+    The area is scikit-learn's average precision. 0 means that positives are found equally well
+    under every category; lower is better. Parameters and left-out categories as in :func:`f1_gap`,
+    without a threshold.
     """
-    classes = as_classes(y_true)
-    return _gap("auprc_gap", average_precisions, classes, flips, sample_weight, normalize)
+    return _gap("auprc_gap", average_precisions, y_true, flips, sample_weight, normalize)
 
 
 def rmse_gap(
@@ -206,35 +168,17 @@ def rmse_gap(
     normalize: Normalize = "paper",
     sample_weight: Weights = None,
 ) -> float:
-    """How far a flip moves the root mean squared error.
+    """How far a flip moves the root mean squared error, in the units of the target.
 
-    ``1/(C(C−1)) Σ_{s_i} Σ_{s_j≠s_k} |RMSE_{s_i→s_j} − RMSE_{s_i→s_k}|``, in the units of the
-    target. 0 means that predictions are equally exact under every category; lower is better.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        The observed amounts.
-    flips, normalize, sample_weight
-        As in `average_individual_fairness`.
-
-    Returns
-    -------
-    float
-        The gap. Categories that no row has are left out with a `NotEstimableWarning`.
-
-    Examples
-    --------
-    >>> flips = FlippedScores(("f", "m"), [0, 1], [[1.0, 4.0], [2.0, 2.0]])
-    >>> rmse_gap([1.0, 2.0], flips)
-    3.0
+    0 means that predictions are equally exact under every category; lower is better. Parameters as
+    in :func:`f1_gap`, without a threshold; `y_true` are the observed amounts, and only categories
+    that no row has are left out.
     """
 
     def rmse(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
         return np.sqrt(np.average((scores_CN - truth) ** 2, axis=1, weights=weight))
 
-    amounts = as_floats(y_true, "y_true")
-    return _gap("rmse_gap", rmse, amounts, flips, sample_weight, normalize, classes=False)
+    return _gap("rmse_gap", rmse, y_true, flips, sample_weight, normalize, of_classes=False)
 
 
 def mae_gap(
@@ -244,50 +188,25 @@ def mae_gap(
     normalize: Normalize = "paper",
     sample_weight: Weights = None,
 ) -> float:
-    """How far a flip moves the mean absolute error.
+    """How far a flip moves the mean absolute error, in the units of the target.
 
-    ``1/(C(C−1)) Σ_{s_i} Σ_{s_j≠s_k} |MAE_{s_i→s_j} − MAE_{s_i→s_k}|``, in the units of the target.
-    0 means that predictions are equally exact under every category; lower is better.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        The observed amounts.
-    flips, normalize, sample_weight
-        As in `average_individual_fairness`.
-
-    Returns
-    -------
-    float
-        The gap. Categories that no row has are left out with a `NotEstimableWarning`.
-
-    Examples
-    --------
-    >>> flips = FlippedScores(("f", "m"), [0, 1], [[1.0, 4.0], [2.0, 2.0]])
-    >>> mae_gap([1.0, 2.0], flips)
-    3.0
+    0 means that predictions are equally exact under every category; lower is better. Parameters and
+    left-out categories as in :func:`rmse_gap`.
     """
 
     def mae(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
         mean: FloatArray = np.average(np.abs(scores_CN - truth), axis=1, weights=weight)
         return mean
 
-    amounts = as_floats(y_true, "y_true")
-    return _gap("mae_gap", mae, amounts, flips, sample_weight, normalize, classes=False)
+    return _gap("mae_gap", mae, y_true, flips, sample_weight, normalize, of_classes=False)
 
 
 def flip_changes(flips: FlippedScores, *, sample_weight: Weights = None) -> dict[str, float]:
     """Summarise each row's largest change of score, ``max_{s,s'} |f(x,s) − f(x,s')|``.
 
     0 means that no flip changes the row's score; lower is better. A row's real score counts among
-    those compared also where its own value is not among the categories.
-
-    Parameters
-    ----------
-    flips : FlippedScores
-        The scores under all categories.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+    those compared also where its own value is not among the categories. Parameters as in
+    :func:`average_individual_fairness`.
 
     Returns
     -------
@@ -317,25 +236,11 @@ def flip_changes(flips: FlippedScores, *, sample_weight: Weights = None) -> dict
 def decisions_flipped(
     flips: FlippedScores, threshold: float = 0.5, *, sample_weight: Weights = None
 ) -> float:
-    """Share of the rows whose decision differs between some two categories.
+    """Share of the rows whose decision, ``score >= threshold``, differs between two categories.
 
-    A decision is ``score >= threshold``. 0 means that no decision depends on the sensitive column;
-    lower is better. The real decision counts among those compared also where a row's own value is
-    not among the categories.
-
-    Parameters
-    ----------
-    flips : FlippedScores
-        The scores under all categories.
-    threshold : float
-        The score from which on a decision is positive.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
-
-    Returns
-    -------
-    float
-        The share, in [0, 1].
+    In [0, 1]; 0 means that no decision depends on the sensitive column; lower is better. Parameters
+    as in :func:`f1_gap`. The real decision counts among those compared also where a row's own value
+    is not among the categories.
 
     Examples
     --------
@@ -355,52 +260,52 @@ def decisions_flipped(
 def _gap(
     name: str,
     metric: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
-    truth: FloatArray,
+    y_true: Column,
     flips: FlippedScores,
     sample_weight: Weights,
     normalize: Normalize,
     *,
-    classes: bool = True,
+    of_classes: bool = True,
 ) -> float:
     """Sum ``|metric_{s_j} − metric_{s_k}|`` over pairs, within each original category.
 
     The metric takes truth (n,), scores under some categories (c, n) and weights (n,), and gives a
     number for each of them (c,).
     """
-    weight = _weights_of(flips, sample_weight)
-    check_same_length(y_true=len(truth), flips=len(flips))
+    truth = as_classes(y_true) if of_classes else as_floats(y_true, "y_true")
+    check_same_length(y_true=truth, flips=flips)
 
-    def differences(rows: IntArray) -> float:
-        scores_CN = _scores_by_category(flips, rows)
+    def differences(rows: IntArray, scores_CN: FloatArray, weight: FloatArray) -> float:
         n_at_once = max(1, BLOCK_SIZE // len(rows))
         values = [
-            metric(truth[rows], scores_CN[start : start + n_at_once], weight[rows])
+            metric(truth[rows], scores_CN[start : start + n_at_once], weight)
             for start in range(0, len(scores_CN), n_at_once)
         ]
         return float(sum_over_pairs(np.concatenate(values)[None, :])[0])
 
-    needed = truth if classes else None
+    classes = truth if of_classes else None
     return _sum_over_originals(
-        name, flips, weight, normalize, differences, classes=needed, stacklevel=4
+        name, differences, flips, sample_weight, normalize, classes=classes, stacklevel=4
     )
 
 
 def _sum_over_originals(
     name: str,
+    pair_sum: Callable[[IntArray, FloatArray, FloatArray], float],
     flips: FlippedScores,
-    weight: FloatArray,
+    sample_weight: Weights,
     normalize: Normalize,
-    pair_sum: Callable[[IntArray], float],
     *,
     classes: FloatArray | None = None,
     stacklevel: int = 3,
 ) -> float:
-    """``1/(C(C−1)) Σ_{s_i} pair_sum(rows of s_i)``, over the s_i for which it is estimable.
+    """``1/(C(C−1)) Σ_{s_i} pair_sum(rows of s_i, their scores, their weights)``.
 
     A category needs rows of positive weight and, where `classes` are given, both classes among
     them. The others are left out with a warning; nan when none remains.
     """
     check_option("normalize", normalize, ("paper", "mean"))
+    weight = _weights_of(flips, sample_weight)
     # Sorted once, not searched once per category.
     counted = np.flatnonzero(weight > 0)
     by_original = counted[np.argsort(flips.original[counted], kind="stable")]
@@ -409,7 +314,9 @@ def _sum_over_originals(
     sums, left_out = [], []
     for category, rows in zip(flips.categories, np.split(by_original, ends), strict=True):
         if len(rows) and (classes is None or np.ptp(classes[rows])):
-            sums.append(pair_sum(rows))
+            # Of shape (C, n): the samples that are compared lie in one piece.
+            scores_CN = np.ascontiguousarray(flips.scores[rows].T)
+            sums.append(pair_sum(rows, scores_CN, weight[rows]))
         else:
             left_out.append(f"{describe_label(category)} (n={len(rows)})")
     if left_out:
@@ -424,11 +331,6 @@ def _sum_over_originals(
         return math.nan
     total = sum(sums) / (n_categories * (n_categories - 1))
     return total if normalize == "paper" else total / len(sums)
-
-
-def _scores_by_category(flips: FlippedScores, rows: IntArray) -> FloatArray:
-    """Scores of some rows, of shape (C, n): the samples that are compared lie in one piece."""
-    return np.ascontiguousarray(flips.scores[rows].T)
 
 
 def _weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -199,12 +199,7 @@ def flip_scores(
     FlippedScores
         The scores, from as many calls of `predict` as there are categories, and one more where
         the categories need not hold a row's own value. For several columns ``categories`` are
-        tuples.
-
-    Raises
-    ------
-    InvalidInputError
-        Among others, more than 4,096 combinations.
+        tuples, 4,096 at most.
 
     Examples
     --------
@@ -221,17 +216,12 @@ def flip_scores(
     names = list(sensitive) if isinstance(sensitive, list | tuple) else [sensitive]
     if not names:
         raise InvalidInputError("sensitive must name a column, got none. Name at least one.")
-    table = _open_array(X, names) if isinstance(X, np.ndarray) else _open_frame(X, names)
-    chosen = [
-        choose_values(
-            column.labels,
-            wanted,
-            f"the sensitive column {column.name!r}",
-            is_categorical=column.is_categorical,
-        )
-        for column, wanted in zip(table.columns, _by_column(categories, names), strict=True)
-    ]
-    sizes = [len(column.values) for column in chosen]
+    table, columns, are_categorical = _open(X, names)
+    what = [f"the sensitive column {name!r}" for name in names]
+    own = list(map(encode_labels, columns, what))
+    wanted = _by_column(categories, names)
+    chosen = list(map(choose_values, own, wanted, what, are_categorical))
+    sizes = [len(values) for values, _ in chosen]
     if math.prod(sizes) > MAX_PASSES:
         found = " × ".join(f"{size:,} of {name!r}" for name, size in zip(names, sizes, strict=True))
         widest = names[int(np.argmax(sizes))]
@@ -241,16 +231,32 @@ def flip_scores(
             f"values first, or take fewer of a column of numbers: categories={{{widest!r}: 10}}."
         )
 
-    combinations = list(product(*(column.values for column in chosen)))
-    original = np.ravel_multi_index([column.codes for column in chosen], sizes)
-    scores = np.empty((len(original), len(combinations)))
-    for j, values in enumerate(combinations):
-        scores[:, j] = _as_scores(predict(table.with_values(values)), len(original))
-    factual = None
-    if not all(column.has_own for column in chosen):
-        factual = _as_scores(predict(table.as_it_is()), len(original))
-    labels = combinations if len(names) > 1 else [value for (value,) in combinations]
-    return FlippedScores(tuple(labels), original, scores, factual)
+    def score(columns: Iterable[Any]) -> FloatArray:
+        if isinstance(table, nw.DataFrame):
+            return _as_scores(predict(table.with_columns(*columns).to_native()), n_rows)
+        flipped = table.copy()  # a fresh one for each pass: predict may keep what it was given
+        for position, column in zip(names, columns, strict=True):
+            flipped[:, position] = column
+        return _as_scores(predict(flipped), n_rows)
+
+    n_rows = len(columns[0])
+    cells = [
+        _cells(column, labels, values, name)
+        for column, labels, (values, _), name in zip(columns, own, chosen, names, strict=True)
+    ]
+    every_row = np.zeros(n_rows, dtype=np.intp)
+    combinations = list(product(*(values for values, _ in chosen)))
+    scores = np.empty((n_rows, len(combinations)))
+    for j, combination in enumerate(product(*cells)):
+        scores[:, j] = score(cell[every_row] for cell in combination)
+    has_own = all(
+        set(labels.categories) <= set(values)
+        for labels, (values, _) in zip(own, chosen, strict=True)
+    )
+    factual = None if has_own else score(columns)
+    original = np.ravel_multi_index([codes for _, codes in chosen], sizes)
+    values = combinations if len(names) > 1 else [value for (value,) in combinations]
+    return FlippedScores(tuple(values), original, scores, factual)
 
 
 def _by_column(categories: Any, names: Sequence[Any]) -> list[Values | None]:
@@ -289,158 +295,104 @@ def _as_scores(output: Any, n_rows: int) -> FloatArray:
 # ------------------------------------------------------------------------------ tables
 
 
-class _SensitiveColumn(NamedTuple):
-    """A column to flip, and whether its dtype says that its values are categories."""
-
-    name: Any
-    labels: Labels
-    is_categorical: bool
-    row_with: dict[Any, int]
-    """A row for each value that occurs, whose cell is the value in the column's own writing: of
-    several ways to write a missing one (None, NaN, pandas.NA) the model knows the table's."""
-
-
-class _FlipTable(NamedTuple):
-    """A table in the caller's library, as it is or with each sensitive column set to one value."""
-
-    columns: list[_SensitiveColumn]
-    as_it_is: Callable[[], Any]
-    with_values: Callable[[Sequence[Any]], Any]
-
-
-def _open_array(X: npt.NDArray[Any], positions: Sequence[Any]) -> _FlipTable:
-    if X.ndim != 2:
-        raise InvalidInputError(
-            f"X must have rows and columns, got an array of shape {X.shape}. "
-            "Pass a two-dimensional array or a table."
-        )
-    for position in positions:
-        is_position = isinstance(position, int | np.integer) and not isinstance(position, bool)
-        if not is_position or not -X.shape[1] <= position < X.shape[1]:
+def _open(X: Any, names: Sequence[Any]) -> tuple[Any, list[Any], list[bool]]:
+    """Return the table, its sensitive columns, and whether their dtypes say that they are names."""
+    if isinstance(X, np.ndarray):
+        if X.ndim != 2:
             raise InvalidInputError(
-                "sensitive must be the position of a column when X is a numpy array, got "
-                f"{position!r} for {X.shape[1]} columns. Pass an integer, or a table with names."
+                f"X must have rows and columns, got an array of shape {X.shape}. "
+                "Pass a two-dimensional array or a table."
             )
-    _check_repetition([position % X.shape[1] for position in positions])
-    columns = [_read_column(position, X[:, position]) for position in positions]
-
-    def with_values(values: Sequence[Any]) -> Any:
-        flipped = X.copy()  # a fresh one for each pass: predict may keep what it was given
-        for column, value in zip(columns, values, strict=True):
-            if value in column.row_with:
-                flipped[:, column.name] = X[column.row_with[value], column.name]
-                continue
-            try:
-                flipped[:, column.name] = value  # numpy writes None as NaN among floats
-            except (TypeError, ValueError, OverflowError) as error:
-                raise _misfit(value, column.name, X.dtype) from error
-            if not _is_same(flipped[0, column.name], value):  # cut off or rounded by the dtype
-                raise _misfit(value, column.name, X.dtype)
-        return flipped
-
-    return _FlipTable(columns, X.copy, with_values)
-
-
-def _open_frame(X: Any, names: Sequence[Any]) -> _FlipTable:
-    try:
-        table = nw.from_native(X, eager_only=True)
-    except TypeError as error:
-        raise InvalidInputError(
-            "X must be a pandas, polars or pyarrow table in memory or a numpy array, got "
-            f"{type(X).__name__}. Collect or convert it first."
-        ) from error
-    for name in names:
-        if name not in table.columns:
+        table, n_columns = X, X.shape[1]
+        for name in names:
+            is_position = isinstance(name, int | np.integer) and not isinstance(name, bool)
+            if not is_position or not -n_columns <= name < n_columns:
+                raise InvalidInputError(
+                    "sensitive must be the position of a column when X is a numpy array, got "
+                    f"{name!r} for {n_columns} columns. Pass an integer, or a table with names."
+                )
+        names = [name % n_columns for name in names]
+        columns, dtypes = [X[:, name] for name in names], [None] * len(names)
+    else:
+        try:
+            table = nw.from_native(X, eager_only=True)
+        except TypeError as error:
             raise InvalidInputError(
-                f"sensitive must name a column of X, got {name!r}."
-                f"{near_match(name, table.columns)} X has {enumerate_some(table.columns)}."
-            )
-    _check_repetition(names)
-    native = [table.get_column(name) for name in names]
-    columns = [
-        _read_column(name, series.to_native(), series.dtype in (nw.Categorical, nw.Enum))
-        for name, series in zip(names, native, strict=True)
-    ]
-
-    def with_values(values: Sequence[Any]) -> Any:
-        filled = []
-        for column, series, value in zip(columns, native, values, strict=True):
-            row = column.row_with.get(value)
-            cell = series if row is not None else _one_cell(series, value)
-            filled.append(cell[np.full(len(series), row or 0)])
-        return table.with_columns(*filled).to_native()
-
-    return _FlipTable(columns, lambda: table.with_columns(*native).to_native(), with_values)
-
-
-def _read_column(name: Any, column: Any, is_categorical: bool = False) -> _SensitiveColumn:
-    labels = encode_labels(column, f"the sensitive column {name!r}")
-    rows = np.unique(labels.codes, return_index=True)[1]
-    row_with = dict(zip(labels.categories, rows.tolist(), strict=True))
-    return _SensitiveColumn(name, labels, is_categorical, row_with)
-
-
-def _check_repetition(columns: Sequence[Any]) -> None:
-    repeated = [column for i, column in enumerate(columns) if column in columns[:i]]
+                "X must be a pandas, polars or pyarrow table in memory or a numpy array, got "
+                f"{type(X).__name__}. Collect or convert it first."
+            ) from error
+        for name in names:
+            if name not in table.columns:
+                raise InvalidInputError(
+                    f"sensitive must name a column of X, got {name!r}."
+                    f"{near_match(name, table.columns)} X has {enumerate_some(table.columns)}."
+                )
+        columns = [table.get_column(name) for name in names]
+        dtypes = [column.dtype for column in columns]
+    repeated = [name for i, name in enumerate(names) if name in names[:i]]
     if repeated:
         raise InvalidInputError(
             f"sensitive must name each column once, got {repeated[0]!r} again. Leave it out."
         )
+    return table, columns, [dtype in (nw.Categorical, nw.Enum) for dtype in dtypes]
 
 
-def _one_cell(column: nw.Series[Any], value: Any) -> nw.Series[Any]:
+def _cells(column: Any, labels: Labels, values: Iterable[Any], name: Any) -> list[Any]:
+    """Make a column of one row for each value, in the column's own type.
+
+    A value that occurs is taken from its row: of several ways to write a missing one (None, NaN,
+    pandas.NA) the model knows the table's.
+    """
+    rows = np.unique(labels.codes, return_index=True)[1]
+    row_with = dict(zip(labels.categories, rows.tolist(), strict=True))
+    return [
+        column[[row_with[value]]] if value in row_with else _new_cell(column, value, name)
+        for value in values
+    ]
+
+
+def _new_cell(column: Any, value: Any, name: Any) -> Any:
     """Make a column of one value that the given column does not hold.
 
     The native dtype says more than narwhals' (a pandas categorical lists its categories, by whose
     codes a model may go), so the cell is made natively.
     """
-    native, name = column.to_native(), column.name
+    native, reason = nw.to_native(column, pass_through=True), None
     try:
         with warnings.catch_warnings():
             # pandas warns that the value is no category and makes it missing: seen below
             warnings.simplefilter("ignore")
-            if column.implementation.is_pyarrow():
-                import pyarrow as pa
-
-                cell = pa.chunked_array([pa.array([value], type=native.type)])
-            elif column.implementation.is_polars():
-                cell = type(native)(name, [value], dtype=native.dtype)
+            if isinstance(column, np.ndarray):
+                cell = np.array([value], dtype=native.dtype)  # None is NaN among floats
+                found = cell[0]
             else:
-                cell = type(native)([value], name=name, dtype=native.dtype)
+                if column.implementation.is_pyarrow():
+                    import pyarrow as pa
+
+                    made = pa.chunked_array([pa.array([value], type=native.type)])
+                else:  # pandas and polars
+                    made = type(native)([value], dtype=native.dtype)
+                cell = nw.from_native(made, series_only=True).alias(name)
+                found = cell.to_list()[0]
+        # A dtype may cut off or round what it cannot hold.
+        if is_missing(found) if value is None else found == value:
+            return cell
     except Exception as error:  # each library raises its own
-        raise _misfit(value, name, column.dtype) from error
-    series: nw.Series[Any] = nw.from_native(cell, series_only=True).alias(name)
-    if not _is_same(series.to_list()[0], value):
-        raise _misfit(value, name, column.dtype)
-    return series
-
-
-def _is_same(found: Any, value: Any) -> bool:
-    return is_missing(found) if value is None else bool(found == value)
-
-
-def _misfit(value: Any, sensitive: Any, dtype: Any) -> InvalidInputError:
-    return InvalidInputError(
-        f"categories must be values that the sensitive column {sensitive!r} can hold, got "
-        f"{value!r} for {dtype}. Use a value of its type, or convert the column first."
-    )
+        reason = error
+    raise InvalidInputError(
+        f"categories must be values that the sensitive column {name!r} can hold, got "
+        f"{value!r} for {column.dtype}. Use a value of its type, or convert the column first."
+    ) from reason
 
 
 # ------------------------------------------------------------------------------ values
 
 
-class FlipValues(NamedTuple):
-    """The values, each row's position among them, and whether they hold every row's own value."""
+def choose_values(labels: Labels, wanted: Values | None, what: str, is_categorical: bool) -> Labels:
+    """Choose the values that a column, `what` in messages, is flipped to, and each row's own.
 
-    values: tuple[Any, ...]
-    codes: IntArray
-    has_own: bool
-
-
-def choose_values(
-    labels: Labels, wanted: Values | None, what: str, *, is_categorical: bool
-) -> FlipValues:
-    """Choose the values that a column, `what` in messages, is flipped to."""
+    For a measurement, a row's own is the value that stands for its group.
+    """
     # fcorr.data imports pyarrow and more: only those who flip wait for it.
     from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
 
@@ -448,25 +400,30 @@ def choose_values(
     are_many = not is_categorical and len(known) > MAX_SENSITIVE_CATEGORIES
     is_measurement = are_many and _are_numbers(known)
     if wanted is None:
-        n_values = N_VALUES if is_measurement else len(known)
-    elif isinstance(wanted, numbers.Integral):
-        n_values = int(wanted)
-        if n_values < 2:
-            raise InvalidInputError(
-                f"categories must be 2 or more when it is a number of values, got {n_values} for "
-                f"{what}. {N_VALUES} is usual."
-            )
-        if not _are_numbers(known):
-            raise InvalidInputError(
-                f"categories must list the values of a column that does not hold numbers, got "
-                f"{n_values} for {what}. Leave it out to take every value: "
-                f"{enumerate_some(labels.categories)}."
-            )
+        chosen = _grouped(labels, known, N_VALUES) if is_measurement else labels
+    elif not isinstance(wanted, numbers.Integral):
+        chosen = _listed(labels, wanted, what, is_measurement=is_measurement)
+    elif wanted < 2:
+        raise InvalidInputError(
+            f"categories must be 2 or more when it is a number of values, got {int(wanted)} for "
+            f"{what}. {N_VALUES} is usual."
+        )
+    elif not _are_numbers(known):
+        raise InvalidInputError(
+            f"categories must list the values of a column that does not hold numbers, got "
+            f"{wanted} for {what}. Leave it out to take every value: "
+            f"{enumerate_some(labels.categories)}."
+        )
     else:
-        return _listed(labels, wanted, what, is_measurement=is_measurement)
+        chosen = _grouped(labels, known, int(wanted))
+    _check_values(chosen.categories, what)
+    return chosen
+
+
+def _grouped(labels: Labels, known: Sequence[Any], n_values: int) -> Labels:
+    """Divide numbers into groups, each row as the median of its group."""
     if len(known) <= n_values:
-        _check_values(labels.categories, what)
-        return FlipValues(labels.categories, labels.codes, has_own=True)
+        return labels
     # Medians are values of the column and not means of two: a model may know whole numbers only.
     counts = np.bincount(labels.codes)[: len(known)]
     groups = quantile_groups(counts, n_values)
@@ -476,10 +433,10 @@ def choose_values(
     values = tuple(known[median] for median in medians)
     if None in labels.categories:
         groups, values = np.append(groups, len(values)), (*values, None)
-    return FlipValues(values, groups[labels.codes], has_own=False)
+    return Labels(values, groups[labels.codes])
 
 
-def _listed(labels: Labels, wanted: Any, what: str, *, is_measurement: bool) -> FlipValues:
+def _listed(labels: Labels, wanted: Any, what: str, *, is_measurement: bool) -> Labels:
     """Take the values that the caller lists, each row as itself or as the nearest of them."""
     if isinstance(wanted, str | bytes) or not isinstance(wanted, Iterable):
         raise InvalidInputError(
@@ -492,24 +449,22 @@ def _listed(labels: Labels, wanted: Any, what: str, *, is_measurement: bool) -> 
     position = {value: j for j, value in enumerate(values)}
     unlisted = [label for label in labels.categories if label not in position]
     known = [value for value in values if value is not None]
-    is_grid = bool(unlisted) and is_measurement and _are_numbers(known)
-    if is_grid:  # every number has a nearest one, a missing value has not
+    if is_measurement and _are_numbers(known):
+        # Every number has a nearest one, of two the lower; a missing value has not.
+        own = [label for label in unlisted if label is not None]
+        known.sort()
+        grid = np.array([float(value) for value in known])
+        half_way = grid[:-1] + (grid[1:] - grid[:-1]) / 2
+        nearest = np.searchsorted(half_way, [float(number) for number in own])
+        position |= {number: position[known[j]] for number, j in zip(own, nearest, strict=True)}
         unlisted = [label for label in unlisted if label is None]
     if unlisted:
         raise InvalidInputError(
             f"categories must include every value that occurs, got rows of {what} with "
             f"{enumerate_some(unlisted)}. Add them to categories, or drop those rows."
         )
-    _check_values(values, what)
-    if is_grid:  # of two values as near, the lower
-        known.sort()
-        grid = np.array([float(value) for value in known])
-        half_way = grid[:-1] + (grid[1:] - grid[:-1]) / 2
-        own = [label for label in labels.categories if label is not None]
-        nearest = np.searchsorted(half_way, [float(number) for number in own])
-        position |= {number: position[known[j]] for number, j in zip(own, nearest, strict=True)}
     recode = np.array([position[label] for label in labels.categories], dtype=np.intp)
-    return FlipValues(values, recode[labels.codes], has_own=not is_grid)
+    return Labels(values, recode[labels.codes])
 
 
 def quantile_groups(counts: IntArray, n_groups: int) -> IntArray:
@@ -518,13 +473,6 @@ def quantile_groups(counts: IntArray, n_groups: int) -> IntArray:
     There must be more values than groups; then every group has one. A value that alone has more
     rows than a group should counts as one full group and no more: the zeros of a claim history
     take one group, and the few other amounts share all the others.
-
-    Examples
-    --------
-    >>> quantile_groups(np.array([1, 1, 1, 1, 1, 1]), 3)
-    array([0, 0, 1, 1, 2, 2])
-    >>> quantile_groups(np.array([100, 1, 1, 1, 1]), 3)
-    array([0, 1, 1, 2, 2])
     """
     is_full = np.zeros(len(counts), dtype=bool)
     while True:

@@ -19,9 +19,8 @@ from fcorr.metrics._checks import (
     Column,
     FloatArray,
     Weights,
+    as_columns,
     as_decisions,
-    as_floats,
-    as_weights,
     check_same_length,
     describe_label,
     encode_groups,
@@ -42,10 +41,8 @@ class GroupRates:
     ----------
     group : object
         The group's label: None where it is missing, a tuple for several columns.
-    n : int
-        Its number of rows, without those of weight 0.
-    weight : float
-        Their total weight.
+    n, weight : int, float
+        Its number of rows, without those of weight 0, and their total weight.
     mean_prediction : float
         Mean prediction: the selection rate for decisions, the mean amount for regression.
     tpr, fpr : float
@@ -100,13 +97,12 @@ def group_rates(
     >>> [line.group for line in group_rates(None, [0, 1, 0, 0], sensitive_features=both)]
     [('f', 'a'), ('f', 'b'), ('m', 'b'), ('m', None)]
     """
-    prediction = as_floats(y_pred, "y_pred")
-    truth = None if y_true is None else as_floats(y_true, "y_true")
-    if truth is not None:
-        check_same_length(y_true=len(truth), y_pred=len(prediction))
-        if not (is_binary(truth) and is_binary(prediction)):
-            truth = None
-    return _tabulate(truth, prediction, sensitive_features, sample_weight)
+    if y_true is None:
+        prediction, weight = as_columns(sample_weight, y_pred=y_pred)
+        return _tabulate(None, prediction, weight, sensitive_features)
+    truth, prediction, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
+    are_decisions = (is_binary(truth) & is_binary(prediction)).all()
+    return _tabulate(truth if are_decisions else None, prediction, weight, sensitive_features)
 
 
 def demographic_parity_difference(
@@ -116,31 +112,18 @@ def demographic_parity_difference(
 
     ``max_{j,k} |E(ŷ | s_j) − E(ŷ | s_k)|``. 0 means that all groups have the same mean; lower is
     better. The predictions are decisions for classification, which makes it the difference of
-    selection rates, and amounts for regression.
-
-    Parameters
-    ----------
-    y_true : object
-        Ignored: parity asks about predictions only. It is here so that all metrics are called
-        alike.
-    y_pred : array-like of shape (n,)
-        Decisions (0 or 1) or amounts.
-    sensitive_features, sample_weight
-        As in `group_rates`.
-
-    Returns
-    -------
-    float
-        The difference; nan when fewer than two groups have rows.
+    selection rates, and amounts for regression. Parameters as in :func:`group_rates`, but `y_true`
+    is ignored: it is here so that all metrics are called alike. nan when fewer than two groups have
+    rows.
 
     Examples
     --------
-    >>> demographic_parity_difference(
-    ...     None, [1, 1, 1, 0], sensitive_features=["f", "f", "m", "m"]
-    ... )
+    >>> sex = ["f", "f", "m", "m"]
+    >>> demographic_parity_difference(None, [1, 1, 1, 0], sensitive_features=sex)
     0.5
     """
-    table = _tabulate(None, as_floats(y_pred, "y_pred"), sensitive_features, sample_weight)
+    prediction, weight = as_columns(sample_weight, y_pred=y_pred)
+    table = _tabulate(None, prediction, weight, sensitive_features)
     return _largest_difference(table, "mean_prediction", "demographic_parity_difference")
 
 
@@ -150,28 +133,19 @@ def equal_opportunity_difference(
     """Largest difference between two groups' true positive rates.
 
     ``max_{j,k} |P(ŷ=1 | s_j, y=1) − P(ŷ=1 | s_k, y=1)|``. 0 means that positives are found equally
-    often in all groups; lower is better.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        The classes and the decisions, 0 or 1.
-    sensitive_features, sample_weight
-        As in `group_rates`.
-
-    Returns
-    -------
-    float
-        The difference; nan when fewer than two groups have positives.
+    often in all groups; lower is better. Parameters as in :func:`group_rates`, of classes and
+    decisions, 0 or 1; nan when fewer than two groups have positives.
 
     Examples
     --------
-    >>> equal_opportunity_difference(
-    ...     [1, 1, 1, 1], [1, 1, 1, 0], sensitive_features=["f", "f", "m", "m"]
-    ... )
-    0.5
+    >>> y, decisions, sex = [1, 0, 1, 0], [1, 0, 1, 1], ["f", "f", "m", "m"]
+    >>> equal_opportunity_difference(y, decisions, sensitive_features=sex)
+    0.0
+    >>> equalized_odds_difference(y, decisions, sensitive_features=sex)
+    1.0
     """
-    table = _tabulate(*as_decisions(y_true, y_pred), sensitive_features, sample_weight)
+    truth, decision, weight = as_decisions(y_true, y_pred, sample_weight)
+    table = _tabulate(truth, decision, weight, sensitive_features)
     return _largest_difference(table, "tpr", "equal_opportunity_difference")
 
 
@@ -181,43 +155,22 @@ def equalized_odds_difference(
     """Larger of the differences in true and in false positive rates between two groups.
 
     ``max_{j,k} max_{y∈{0,1}} |P(ŷ=1 | s_j, y) − P(ŷ=1 | s_k, y)|``. 0 means that positives and
-    negatives are decided positive equally often in all groups; lower is better.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        The classes and the decisions, 0 or 1.
-    sensitive_features, sample_weight
-        As in `group_rates`.
-
-    Returns
-    -------
-    float
-        The difference; nan when fewer than two groups have positives, or fewer than two have
-        negatives: one half of the odds alone would understate it.
-
-    Examples
-    --------
-    >>> equalized_odds_difference(
-    ...     [1, 0, 1, 0], [1, 0, 1, 1], sensitive_features=["f", "f", "m", "m"]
-    ... )
-    1.0
+    negatives are decided positive equally often in all groups; lower is better. Parameters as in
+    :func:`equal_opportunity_difference`; nan when fewer than two groups have positives, or fewer
+    than two have negatives: one half of the odds alone would understate it.
     """
-    table = _tabulate(*as_decisions(y_true, y_pred), sensitive_features, sample_weight)
+    truth, decision, weight = as_decisions(y_true, y_pred, sample_weight)
+    table = _tabulate(truth, decision, weight, sensitive_features)
     of_positives = _largest_difference(table, "tpr", "equalized_odds_difference")
     of_negatives = _largest_difference(table, "fpr", "equalized_odds_difference")
     return float(np.maximum(of_positives, of_negatives))  # unlike the built-in max, it keeps a nan
 
 
 def _tabulate(
-    truth: FloatArray | None,
-    prediction: FloatArray,
-    sensitive_features: Any,
-    sample_weight: Weights,
+    truth: FloatArray | None, prediction: FloatArray, weight: FloatArray, sensitive_features: Any
 ) -> _GroupTable:
     groups, codes = encode_groups(sensitive_features, "sensitive_features")
-    check_same_length(y_pred=len(prediction), sensitive_features=len(codes))
-    weight = as_weights(sample_weight, len(prediction))
+    check_same_length(y_pred=prediction, sensitive_features=codes)
 
     def mean(weight: FloatArray) -> FloatArray:
         mass = np.bincount(codes, weights=weight)
@@ -240,16 +193,17 @@ def _largest_difference(table: list[GroupRates], rate: _Rate, metric: str) -> fl
     known = [value for line in table if not math.isnan(value := getattr(line, rate))]
     left_out = [line for line in table if math.isnan(getattr(line, rate))]
     named = enumerate_some(f"{describe_label(line.group)} (n={line.n})" for line in left_out)
+    condition, reason = _CONDITION[rate], ""
     if len(known) < 2:
-        return not_estimable(
-            f"{metric} is not estimable: it compares groups that have {_CONDITION[rate]}, which "
-            f"{len(known)} of {len(table)} have. Without: {named or 'none'}.",
-            stacklevel=4,
+        reason = (
+            f": it compares groups that have {condition}, which {len(known)} of {len(table)} have. "
+            f"Without: {named or 'none'}."
         )
-    if left_out:
-        not_estimable(
-            f"{metric} is not estimable for {len(left_out)} of {len(table)} groups, which have no "
-            f"{_CONDITION[rate]} and are left out: {named}.",
-            stacklevel=4,
+    elif left_out:
+        reason = (
+            f" for {len(left_out)} of {len(table)} groups, which have no {condition} and are left "
+            f"out: {named}."
         )
-    return max(known) - min(known)
+    if reason:
+        not_estimable(f"{metric} is not estimable{reason}", stacklevel=4)
+    return max(known) - min(known) if len(known) > 1 else math.nan

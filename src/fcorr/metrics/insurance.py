@@ -14,7 +14,7 @@ beside actual, for policies in bins by what a model says of them. Both take ``cl
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,69 +23,15 @@ from fcorr._core import InvalidInputError
 from fcorr.metrics._checks import (
     Column,
     FloatArray,
+    ResultTable,
     Weights,
-    as_amounts,
-    as_floats,
-    check_same_length,
+    as_columns,
+    drop_uncounted,
     not_estimable,
     refuse_rows,
-    rows_to_html,
 )
 
 # ------------------------------------------------------------------------------ deviances
-
-
-def poisson_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
-    """Mean Poisson deviance: ``mean of 2·(y·log(y/μ) − y + μ)``.
-
-    The distance for claim counts and frequencies. 0 means that every prediction is the observed
-    value; lower is better.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        The observed counts or frequencies, none negative, and the predicted ones, all positive.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (the exposure, for frequencies); once when left out.
-
-    Returns
-    -------
-    float
-        The deviance, ``sklearn.metrics.mean_poisson_deviance``. Publications often print it times
-        100.
-
-    Examples
-    --------
-    >>> round(poisson_deviance([0, 0, 1], [0.1, 0.2, 0.7]), 4)
-    0.2378
-    """
-    return tweedie_deviance(y_true, y_pred, power=1, sample_weight=sample_weight)
-
-
-def gamma_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
-    """Mean gamma deviance: ``mean of 2·(log(μ/y) + y/μ − 1)``.
-
-    The distance for claim severities: only ratios matter, so that it is the same in any currency.
-    0 means that every prediction is the observed value; lower is better.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        The observed and the predicted severities, all positive: policies without a claim have none.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (the number of claims, for mean severities); once when left out.
-
-    Returns
-    -------
-    float
-        The deviance, ``sklearn.metrics.mean_gamma_deviance``.
-
-    Examples
-    --------
-    >>> round(gamma_deviance([1_000, 3_000], [2_000, 2_000]), 4)
-    0.2877
-    """
-    return tweedie_deviance(y_true, y_pred, power=2, sample_weight=sample_weight)
 
 
 def tweedie_deviance(
@@ -123,7 +69,7 @@ def tweedie_deviance(
             f"power must be a number of at least 1, got {power!r}. "
             "1 is Poisson, 2 is gamma; 1.5 is usual for pure premiums."
         )
-    observed, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
+    observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     if power >= 2:
         rule = f"y_true must be positive for a deviance of power {power:g}"
         way_out = "Leave out the rows without a claim, or use a power below 2."
@@ -141,6 +87,35 @@ def tweedie_deviance(
 
     deviance = mean_tweedie_deviance(observed, predicted, power=power, sample_weight=weight)
     return max(float(deviance), 0.0)  # the trace may lie below zero
+
+
+def poisson_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
+    """Mean Poisson deviance, for claim counts and frequencies: ``mean of 2·(y·log(y/μ) − y + μ)``.
+
+    `tweedie_deviance` of power 1, with its parameters. 0 means that every prediction is the
+    observed value; lower is better. Publications often print it times 100.
+
+    Examples
+    --------
+    >>> round(poisson_deviance([0, 0, 1], [0.1, 0.2, 0.7]), 4)
+    0.2378
+    """
+    return tweedie_deviance(y_true, y_pred, power=1, sample_weight=sample_weight)
+
+
+def gamma_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
+    """Mean gamma deviance, for claim severities: ``mean of 2·(log(μ/y) + y/μ − 1)``.
+
+    `tweedie_deviance` of power 2, with its parameters: policies without a claim have no severity,
+    and the weight of a mean severity is its number of claims. 0 means that every prediction is the
+    observed value; lower is better. Only ratios matter: it is the same in any currency.
+
+    Examples
+    --------
+    >>> round(gamma_deviance([1_000, 3_000], [2_000, 2_000]), 4)
+    0.2877
+    """
+    return tweedie_deviance(y_true, y_pred, power=2, sample_weight=sample_weight)
 
 
 # ------------------------------------------------------------------------------ Lorenz curves
@@ -187,11 +162,8 @@ def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = Non
     -------
     LorenzCurve
         One point per distinct prediction, and the origin. Rows with equal predictions are joined by
-        a straight line, so that the order of the file cannot matter.
-
-    See Also
-    --------
-    gini_score : The index for N rows, ``N / (N − 1)`` times that of the curve.
+        a straight line, so that the order of the file cannot matter. `gini_score`, the index for N
+        rows, is ``N / (N − 1)`` times that of the curve.
 
     Examples
     --------
@@ -201,7 +173,9 @@ def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = Non
     >>> curve.gini
     0.375
     """
-    amount, prediction, weight = _counted(y_true, y_pred, sample_weight)
+    columns = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
+    # A row that does not count gets no point on the curve.
+    amount, prediction, weight = drop_uncounted(*columns)
     total = np.sum(weight * amount)
     if total <= 0:
         raise InvalidInputError(
@@ -220,25 +194,17 @@ def normalized_gini_score(
     0 that the order says nothing about them, negative values that it is upside down; higher is
     better. Unlike `gini_score` it can be compared between portfolios, and weights may be shares.
 
-    Parameters
-    ----------
-    y_true, y_pred, sample_weight : array-like of shape (n,)
-        As in `lorenz_curve`.
-
-    Returns
-    -------
-    float
-        The index; nan, with a `NotEstimableWarning`, when the amounts sum to zero or less or are
-        all equal.
+    Parameters as in :func:`lorenz_curve`; nan, with a `NotEstimableWarning`, when the amounts sum
+    to zero or less or are all equal.
 
     Examples
     --------
-    >>> normalized_gini_score([0, 0, 50, 100], [1, 2, 3, 4])
-    1.0
     >>> round(normalized_gini_score([0, 0, 50, 100], [1, 3, 2, 4]), 4)
     0.7143
     """
-    amount, prediction, weight = _counted(y_true, y_pred, sample_weight)
+    columns = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
+    # A row that does not count gets no point on the curve.
+    amount, prediction, weight = drop_uncounted(*columns)
     total = float(np.sum(weight * amount))
     best = _curve(amount, amount, weight).gini if total > 0 else 0.0
     if best <= 0:
@@ -247,14 +213,6 @@ def normalized_gini_score(
             f"positive sum, got {total:g} in {len(amount)} rows."
         )
     return _curve(amount, prediction, weight).gini / best
-
-
-def _counted(
-    y_true: Column, y_pred: Column, sample_weight: Weights
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    amount, prediction, weight = as_amounts(y_true, y_pred, sample_weight)
-    counted = weight > 0  # a row that does not count gets no point on the curve
-    return amount[counted], prediction[counted], weight[counted]
 
 
 def _curve(amount: FloatArray, prediction: FloatArray, weight: FloatArray) -> LorenzCurve:
@@ -295,14 +253,8 @@ class LiftBin:
 class DoubleLiftBin:
     """Rows on which two models disagree in a similar way.
 
-    Attributes
-    ----------
-    n, weight : int, float
-        Their number, without those of weight 0, and their total weight (exposure).
-    low, high : float
-        The smallest and the largest ratio among them, prediction over incumbent.
-    predicted, incumbent, actual : float
-        Weighted means of the two predictions and of the observed amounts.
+    As in `LiftBin`, but `low` and `high` are ratios, prediction over incumbent, and `incumbent` is
+    the weighted mean of the other model's predictions.
     """
 
     n: int
@@ -315,35 +267,19 @@ class DoubleLiftBin:
 
 
 @dataclass(frozen=True)
-class LiftTable:
+class LiftTable(ResultTable):
     """Bins of about equal weight, from the lowest predictions to the highest."""
 
     rows: tuple[LiftBin, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table as plain data, ready for JSON."""
-        return {"rows": [asdict(row) for row in self.rows]}
-
-    def _repr_html_(self) -> str:
-        return rows_to_html(
-            "Predicted and actual, from the lowest predictions to the highest", self.rows
-        )
+    _caption = "Predicted and actual, from the lowest predictions to the highest"
 
 
 @dataclass(frozen=True)
-class DoubleLiftTable:
+class DoubleLiftTable(ResultTable):
     """Bins of about equal weight, from where the model is far below the incumbent to far above."""
 
     rows: tuple[DoubleLiftBin, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table as plain data, ready for JSON."""
-        return {"rows": [asdict(row) for row in self.rows]}
-
-    def _repr_html_(self) -> str:
-        return rows_to_html(
-            "Two models and the actual, by the ratio of their predictions", self.rows
-        )
+    _caption = "Two models and the actual, by the ratio of their predictions"
 
 
 def lift_table(
@@ -375,7 +311,7 @@ def lift_table(
     >>> [(row.predicted, row.actual) for row in table.rows]
     [(0.5, 0.5), (1.5, 2.0)]
     """
-    actual, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
+    actual, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     columns = _bin_columns(predicted, weight, n_bins, means_of=(predicted, actual))
     return LiftTable(tuple(LiftBin(int(n), *map(float, rest)) for n, *rest in columns))
 
@@ -393,18 +329,8 @@ def double_lift_table(
     In the first and the last bins the models say different things: the better one is the one whose
     line follows the actual there.
 
-    Parameters
-    ----------
-    y_true, y_pred, y_incumbent : array-like of shape (n,)
-        The observed amounts, per unit of weight, the predictions of the new model, and those of the
-        model in use, all positive.
-    n_bins, sample_weight
-        As in `lift_table`.
-
-    Returns
-    -------
-    DoubleLiftTable
-        At most `n_bins` bins of about equal weight. Rows with equal ratios stay together.
+    Parameters as in :func:`lift_table`, and `y_incumbent`, the predictions of the model in use, all
+    positive. Rows with equal ratios stay together.
 
     Examples
     --------
@@ -412,9 +338,9 @@ def double_lift_table(
     >>> [(row.predicted, row.incumbent, row.actual) for row in table.rows]
     [(1.0, 2.0, 1.0), (3.0, 2.0, 3.0)]
     """
-    actual, predicted, weight = as_amounts(y_true, y_pred, sample_weight)
-    incumbent = as_floats(y_incumbent, "y_incumbent")
-    check_same_length(y_true=len(actual), y_incumbent=len(incumbent))
+    actual, predicted, incumbent, weight = as_columns(
+        sample_weight, y_true=y_true, y_pred=y_pred, y_incumbent=y_incumbent
+    )
     way_out = "Raise small predictions to a floor, or leave out those rows."
     refuse_rows(incumbent <= 0, incumbent, "y_incumbent must be positive to divide by", way_out)
     means_of = (predicted, incumbent, actual)
@@ -428,9 +354,7 @@ def _bin_columns(
     """Put rows into bins by a key; give each bin's size, weight, range of the key, and means."""
     if not isinstance(n_bins, int | np.integer) or n_bins < 1:
         raise InvalidInputError(f"n_bins must be a positive integer, got {n_bins!r}. 10 is usual.")
-    counted = weight > 0
-    means_of = [column[counted] for column in means_of]
-    key, weight = key[counted], weight[counted]
+    *means_of, key, weight = drop_uncounted(*means_of, key, weight)
     # A block of equal keys goes where its middle lies on the scale of cumulated weight.
     levels, block = np.unique(key, return_inverse=True)
     block_weight = np.bincount(block, weights=weight)

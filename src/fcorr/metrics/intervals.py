@@ -106,15 +106,14 @@ def bootstrap_interval(
     estimate = _as_number(metric(*arrays, **options))
     columns = {k: _as_rows(array) for k, array in enumerate(arrays) if _has_rows(array)}
     named = {key: _as_rows(options[key]) for key in _ROW_KEYWORDS if options.get(key) is not None}
-    lengths = {f"argument {k + 1}": len(column) for k, column in columns.items()}
-    lengths |= {key: len(column) for key, column in named.items()}
-    if not lengths:
+    resampled = {f"argument {k + 1}": column for k, column in columns.items()} | named
+    if not resampled:
         raise InvalidInputError(
             "bootstrap_interval needs an argument with rows to resample, got none. "
             "Pass the metric's columns after the metric."
         )
-    check_same_length(**lengths)
-    n_rows = next(iter(lengths.values()))
+    check_same_length(**resampled)
+    n_rows = len(next(iter(resampled.values())))
     # A group that was not drawn is missed here: no metric can warn of that.
     groups = np.zeros(n_rows, dtype=np.intp)
     if "sensitive_features" in named:

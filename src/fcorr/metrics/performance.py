@@ -13,9 +13,8 @@ from fcorr.metrics._checks import (
     Column,
     FloatArray,
     Weights,
-    as_amounts,
+    as_columns,
     as_decisions,
-    as_weights,
     not_estimable,
 )
 
@@ -42,36 +41,23 @@ def false_positive_rate(y_true: Column, y_pred: Column, *, sample_weight: Weight
     >>> false_positive_rate([0, 0, 0, 0, 1], [0, 0, 0, 1, 1])
     0.25
     """
-    truth, decision = as_decisions(y_true, y_pred)
-    weight = as_weights(sample_weight, len(truth)) * (1 - truth)
-    return _share(decision, weight, "false_positive_rate", "y_true = 0")
+    truth, decision, weight = as_decisions(y_true, y_pred, sample_weight)
+    return _share(decision, weight * (1 - truth), "false_positive_rate", "y_true = 0")
 
 
 def false_negative_rate(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Share of the positives that are decided negative: ``FN / (FN + TP)``.
 
-    0 means that every positive is found; lower is better.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        The classes and the decisions, 0 or 1.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts; once when left out.
-
-    Returns
-    -------
-    float
-        The rate, in [0, 1]; nan, with a `NotEstimableWarning`, when there are no positives.
+    0 means that every positive is found; lower is better. Parameters as in
+    :func:`false_positive_rate`; nan, with a `NotEstimableWarning`, when there are no positives.
 
     Examples
     --------
     >>> false_negative_rate([0, 1, 1, 1, 1], [0, 0, 1, 1, 1])
     0.25
     """
-    truth, decision = as_decisions(y_true, y_pred)
-    weight = as_weights(sample_weight, len(truth)) * truth
-    return _share(1 - decision, weight, "false_negative_rate", "y_true = 1")
+    truth, decision, weight = as_decisions(y_true, y_pred, sample_weight)
+    return _share(1 - decision, weight * truth, "false_negative_rate", "y_true = 1")
 
 
 def _share(event: FloatArray, weight: FloatArray, name: str, condition: str) -> float:
@@ -126,7 +112,7 @@ def gini_score(y_true: Column, y_pred: Column, *, sample_weight: Weights = None)
     >>> gini_score([0, 0, 0, 100], [7, 7, 7, 7])
     0.0
     """
-    amount, prediction, weight = as_amounts(y_true, y_pred, sample_weight)
+    amount, prediction, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     n_rows, total = weight.sum(), np.sum(weight * amount)
     if total <= 0 or n_rows <= 1:
         return not_estimable(
@@ -144,26 +130,15 @@ def percentage_error(y_true: Column, y_pred: Column, *, sample_weight: Weights =
     """Error of the predicted total, as a share of the observed one: ``Σ (ŷ − y) / Σ y``.
 
     0 means that the totals agree (the portfolio is in balance); 0.1 that the prediction is 10 % too
-    high, −0.1 that it is 10 % too low. The closer to 0 the better.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        The observed and the predicted amounts.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts; once when left out.
-
-    Returns
-    -------
-    float
-        The signed error; nan, with a `NotEstimableWarning`, when the observed amounts sum to zero.
+    high, −0.1 that it is 10 % too low. The closer to 0 the better. Parameters as in
+    :func:`gini_score`; nan, with a `NotEstimableWarning`, when the observed amounts sum to zero.
 
     Examples
     --------
     >>> percentage_error([0, 100, 100], [50, 50, 120])
     0.1
     """
-    amount, prediction, weight = as_amounts(y_true, y_pred, sample_weight)
+    amount, prediction, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     total = np.sum(weight * amount)
     if total == 0:
         return not_estimable(

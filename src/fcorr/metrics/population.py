@@ -22,17 +22,13 @@ class PopulationBound:
 
     Attributes
     ----------
-    epsilon : float or None
-        The change; 0 where the share is of those who see any at all, None where the sample is too
-        small for one.
-    alpha : float
-        The share of the population.
+    epsilon, alpha : float or None, float
+        The change, and the share of the population; epsilon is 0 where the share is of those who
+        see any change at all, None where the sample is too small for one.
     confidence : float
         How often, over repeated samples, such a statement is right at least.
-    n_rows : int
-        Rows of the sample.
-    n_above : int or None
-        Rows of the sample with a change above ``epsilon``.
+    n_rows, n_above : int, int or None
+        Rows of the sample, and those of them with a change above ``epsilon``.
     reason : str
         Why ``epsilon`` is None; else empty.
     """

@@ -13,9 +13,8 @@ from fcorr.metrics._checks import (
     FloatArray,
     Weights,
     as_classes,
-    as_floats,
-    as_weights,
-    check_same_length,
+    as_columns,
+    drop_uncounted,
 )
 
 ThresholdRule = Literal["f1"] | Mapping[str, Any]
@@ -61,11 +60,8 @@ def choose_threshold(
     """
     if not is_threshold_rule(rule):
         raise InvalidInputError(f"rule must be {RULES}, got {rule!r}.")
-    truth = as_classes(y_true)
-    score = as_floats(y_score, "y_score")
-    check_same_length(y_true=len(truth), y_score=len(score))
-    weight = as_weights(sample_weight, len(truth))
-    thresholds, true_positive, false_positive = _counts(truth, score, weight)
+    columns = as_columns(sample_weight, y_true=as_classes(y_true), y_score=y_score)
+    thresholds, true_positive, false_positive = _counts(*drop_uncounted(*columns))
     n_positive, n_negative = true_positive[0], false_positive[0]
     if n_positive == 0 or n_negative == 0:
         raise InvalidInputError(
@@ -86,13 +82,7 @@ def choose_threshold(
 
 
 def is_threshold_rule(value: object) -> bool:
-    """Tell whether a value is a :data:`ThresholdRule`.
-
-    Examples
-    --------
-    >>> is_threshold_rule({"cost": (1, 20)}), is_threshold_rule({"fpr": 5})
-    (True, False)
-    """
+    """Tell whether a value is a :data:`ThresholdRule`."""
     if isinstance(value, str):
         return value == "f1"
     if not isinstance(value, Mapping) or len(value) != 1:
@@ -118,8 +108,6 @@ def _counts(
 
     The first threshold decides all rows positive, the last none.
     """
-    counted = weight > 0
-    truth, score, weight = truth[counted], score[counted], weight[counted]
     levels, block = np.unique(score, return_inverse=True)
     half_way = levels[:-1] + (levels[1:] - levels[:-1]) / 2
     # Between neighbouring floats there is no third one.
