@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
+import pyreadr
 import pytest
 
 from fcorr.data import (
@@ -111,10 +112,10 @@ def test_fremtpl2(real_data, server, tmp_path, monkeypatch):
 
 
 def test_bemtpl97(real_data, server, tmp_path, monkeypatch):
-    # What reading R's format gives is tested on its own; here it is what surrounds it.
     table = pa_parquet.read_table(real_data / "beMTPL97" / "beMTPL97.parquet")
-    monkeypatch.setattr(published, "_BE_URL", server.offer("/beMTPL97.rda", b"R's bytes"))
-    monkeypatch.setattr(published, "read_rda", lambda content, name: table)
+    file = tmp_path / "beMTPL97.rda"
+    pyreadr.write_rdata(file, table.to_pandas(), df_name="beMTPL97", compress="gzip")
+    monkeypatch.setattr(published, "_BE_URL", server.offer("/beMTPL97.rda", file.read_bytes()))
     assert fetch_bemtpl97(data_home=tmp_path, verbose=False) == tmp_path / "beMTPL97"
     fetched, original = load_bemtpl97(data_home=tmp_path), load_bemtpl97(data_home=real_data)
     assert fetched.train.X.equals(original.train.X)
@@ -149,7 +150,7 @@ ONE_ROW = pa.table({name: [1] for name in published._FRE_COLUMNS["freMTPL2freq"]
         (
             fetch_bemtpl97,
             b"<html>",
-            "is not beMTPL97 (An .rda file with the data frame 'beMTPL97' was",
+            "is not beMTPL97 (it cannot be read as an .rda file: ",
             EXPORT_BE,
         ),
         (fetch_bemtpl97, None, "could not be downloaded (404", EXPORT_BE),

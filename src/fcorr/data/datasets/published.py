@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Collection
@@ -16,7 +17,7 @@ import pyarrow.parquet as pa_parquet
 import pyarrow.types as pat
 from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError
+from fcorr._core import InvalidInputError, enumerate_some, require
 from fcorr.data.datasets._dataset import (
     DataHome,
     Dataset,
@@ -27,7 +28,6 @@ from fcorr.data.datasets._dataset import (
     fetch_file,
     find_file,
 )
-from fcorr.data.datasets._rdata import read_rda
 from fcorr.data.files import read_file
 from fcorr.data.generators import make_bank_fraud
 from fcorr.data.generators._draws import FrameName, check_frame
@@ -435,7 +435,17 @@ def fetch_bemtpl97(
 
 
 def _from_r(content: bytes) -> bytes:
-    table = read_rda(content, "beMTPL97")
+    pyreadr = require("pyreadr", extra="fetch", purpose="Reading R's beMTPL97.rda")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "beMTPL97.rda"
+        path.write_bytes(content)
+        try:
+            frames = pyreadr.read_r(path)
+        except (pyreadr.LibrdataError, pyreadr.PyreadrError) as error:
+            raise InvalidInputError(f"it cannot be read as an .rda file: {error}") from error
+    if "beMTPL97" not in frames:
+        raise InvalidInputError(f"it holds {enumerate_some(frames) or 'no data frame'}")
+    table = pa.Table.from_pandas(frames["beMTPL97"], preserve_index=False)
     check_table(table, Path("beMTPL97"), columns=_BE_COLUMNS, n_rows=_BE_N_ROWS)
     return _to_parquet(table)
 
