@@ -617,7 +617,7 @@ class ControllabilityDisplay(_SweepDisplay):
         groups = group_metrics(self.summaries, "DPD")
         if len(groups) > len(SERIES):  # the first ones, and that of all columns together
             groups = [*groups[: len(SERIES) - 1], groups[-1]]
-        flips = {
+        flips: dict[str, Sequence[float | None]] = {
             "mean on the rows (AvgIF)": [s.mean("AvgIF") for s in points.values()],
             "largest on the rows": [s.largest_change for s in points.values()],
             "largest found by a search": [s.search for s in points.values()],
@@ -636,7 +636,8 @@ class ControllabilityDisplay(_SweepDisplay):
             x = range(len(points))
             axes.plot([x, x], [*zip(*ends, strict=True)], color=style["color"], linewidth=0.8)
         for (name, line), style in zip(flips.items(), SERIES, strict=True):
-            if not np.isnan(y := np.array(line, dtype=float)).all():
+            y = [math.nan if value is None else value for value in line]
+            if not np.isnan(y).all():
                 _draw_line(change, y, is_number, name, style)
         _use_log_scale(change, "y")
         for axes in self.axes_:
