@@ -19,10 +19,10 @@ import math
 import os
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,29 +32,36 @@ from fcorr._core import InvalidInputError, require, write_atomically
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from fcorr.audit.sweep import Summary, Sweep
     from fcorr.estimators import FeatureMatrix
 
 INK, GREY, LIGHT = "#1a1a1a", "#8a8a8a", "#d9d9d9"
-BLUE, ORANGE, PURPLE = "#1b5a9c", "#b34d08", "#5f3a9c"
 SERIES: tuple[dict[str, Any], ...] = (
-    {"color": BLUE, "linestyle": "-", "marker": "o"},
-    {"color": ORANGE, "linestyle": (0, (5, 2)), "marker": "s"},
+    {"color": "#1b5a9c", "linestyle": "-", "marker": "o"},
+    {"color": "#b34d08", "linestyle": (0, (5, 2)), "marker": "s"},
     {"color": INK, "linestyle": (0, (1.5, 2)), "marker": "D"},
-    {"color": PURPLE, "linestyle": (0, (6, 2, 1.5, 2)), "marker": "^"},
+    {"color": "#5f3a9c", "linestyle": (0, (6, 2, 1.5, 2)), "marker": "^"},
 )
 """What tells up to four lines apart."""
 
-MAX_FEATURES = 60
+_LEGEND: dict[str, Any] = {  # never on the data
+    "loc": "upper left",
+    "bbox_to_anchor": (1.01, 1),
+    "frameon": False,
+    "fontsize": "small",
+}
+
 MAX_NAME = 32
-OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}  # never on the data
+_MAX_FEATURES = 60
+_MAX_WRITTEN = 12  # up to this many features, each cell of a matrix has room for its number
 
 # Blue and orange stay apart for every common colour blindness. Both arms darken alike from white,
 # so that a black-and-white print keeps the size; the sign is written or marked in the cell. They
 # darken faster near zero: often one cell is far larger than the rest, which should not look empty.
-_ARM_POSITIONS = (0.0, 0.05, 0.2, 0.45, 0.75, 1.0)
-_NEGATIVE_ARM = ("#ffffff", "#d3e4f3", "#92bfe0", "#4488c2", "#1b5a9c", "#0b3163")
-_POSITIVE_ARM = ("#ffffff", "#fde2c6", "#f9b876", "#e5812a", "#b34d08", "#6d2a03")
-_MAX_WRITTEN = 12  # up to this many features, each cell has room for its number
+_NEGATIVE_ARM = ("#0b3163", "#1b5a9c", "#4488c2", "#92bfe0", "#d3e4f3")
+_POSITIVE_ARM = ("#fde2c6", "#f9b876", "#e5812a", "#b34d08", "#6d2a03")
+_COLOURS = (*_NEGATIVE_ARM, "#ffffff", *_POSITIVE_ARM)
+_POSITIONS = (0.0, 0.125, 0.275, 0.4, 0.475, 0.5, 0.525, 0.6, 0.725, 0.875, 1.0)
 
 
 def save_figure(figure: "Figure", path: str | os.PathLike[str]) -> None:
@@ -128,17 +135,15 @@ def short_number(value: float, *, scale: float = 0.0) -> str:
     --------
     >>> [short_number(value, scale=2.5) for value in (1.304, 0.998, -0.0231, 0.00001, 0.0)]
     ['1.3', '1.0', '−0.023', '≈0', '0']
-    >>> [short_number(value) for value in (12.46, 99.97, 27507.9, 1.2e-7, 3.1e9, float("inf"))]
-    ['12.5', '100', '27,508', '1.2e−7', '3.1e9', '∞']
+    >>> [short_number(value) for value in (12.46, 99.97, 27507.9, 1.2e-7, 3.1e9)]
+    ['12.5', '100', '27,508', '1.2e−07', '3.1e+09']
     """
     size = abs(value)
     if size == 0 or size < scale / 2000:
         return "≈0" if size else "0"
-    mantissa, _, exponent = f"{value:.1e}".partition("e")
+    text = f"{value:.1e}"
     if 1e-3 <= size < 1e6:
-        text = f"{value:,.{0 if size >= 99.95 else max(1, 1 - int(exponent))}f}"
-    else:
-        text = f"{mantissa}e{int(exponent)}" if exponent else mantissa.replace("inf", "∞")
+        text = f"{value:,.{0 if size >= 99.95 else max(1, 1 - int(text[-3:]))}f}"
     return text.replace("-", "−")
 
 
@@ -151,7 +156,7 @@ def check_count(n: int, most: int, what: str, way_out: str) -> None:
 def _check_features(values: npt.NDArray[Any], names: Sequence[object]) -> None:
     """Refuse features that cannot be drawn, or are too many."""
     way_out = "Choose the ones to show, such as by k=12."
-    check_count(len(names), MAX_FEATURES, "features", way_out)
+    check_count(len(names), _MAX_FEATURES, "features", way_out)
     if set(values.shape) != {len(names)}:
         raise InvalidInputError(
             f"A matrix of {len(names)} features must have as many rows and columns, got shape "
@@ -167,7 +172,17 @@ def _check_features(values: npt.NDArray[Any], names: Sequence[object]) -> None:
 
 
 class Display:
-    """A chart: where it is drawn, and how a notebook shows it."""
+    """A chart: where it is drawn, and how a notebook shows it.
+
+    Attributes
+    ----------
+    figure_ : matplotlib.figure.Figure
+        What it is drawn in: a figure of its own, or the one of the given axes.
+    axes_ : ndarray of matplotlib.axes.Axes
+        One for each panel.
+    ax_ : matplotlib.axes.Axes
+        The axes, or the first of several.
+    """
 
     figure_: "Figure"
     axes_: npt.NDArray[Any]
@@ -178,21 +193,14 @@ class Display:
         """The axes, or the first of several."""
         return self.axes_[0]
 
-    def _take_axes(
-        self,
-        ax: Any,
-        size: tuple[float, float],
-        n: int = 1,
-        layout: Any = "constrained",
-        **grid: Any,
-    ) -> None:
+    def _take_axes(self, ax: Any, size: tuple[float, float], n: int = 1, **grid: Any) -> None:
         """Take the given axes, or make a figure with as many as are needed."""
         require("matplotlib", extra="plot", purpose=type(self).__name__)
         from matplotlib.figure import Figure
 
         self._is_own = ax is None
         if ax is None:
-            ax = Figure(figsize=size, layout=layout).subplots(**grid)
+            ax = Figure(figsize=size, layout="constrained").subplots(**grid)
         self.axes_ = np.ravel(np.asarray(ax, dtype=object))
         if len(self.axes_) != n:
             raise InvalidInputError(
@@ -218,54 +226,36 @@ class Display:
         return _render(self.figure_, "svg").decode() if self._is_own else None
 
 
-def _as_names(sensitive: Collection[str]) -> Collection[str]:
-    """One name need not be wrapped in a list."""
-    return [sensitive] if isinstance(sensitive, str) else sensitive
+def name_features(
+    ax: Any, axis: str, names: Sequence[str], sensitive: Collection[str] = ()
+) -> list[bool]:
+    """Label one axis with features, sensitive ones in bold and along the rows in words.
 
-
-def name_features(ax: Any, axis: str, names: Sequence[str], sensitive: Collection[str]) -> None:
-    """Label one axis with features; bold letters, and along the rows words, mark sensitive ones."""
-    note = " (sensitive)" if axis == "y" else ""
-    labels = [one_line(name) + note * (name in sensitive) for name in names]
-    ax.set(**{f"{axis}ticks": range(len(names)), f"{axis}ticklabels": labels})
-    for label, name in zip(getattr(ax, f"get_{axis}ticklabels")(), names, strict=True):
-        label.set_fontweight("bold" if name in sensitive else "normal")
-    ax.tick_params(axis=axis, length=0, labelsize="small")
-
-
-class _LogPlaces:
-    """Positions on a logarithmic axis, with places at its ends for what has no logarithm.
-
-    0 stands before the powers of ten; infinity and, in their order, names stand after them.
+    Returns which ones are sensitive.
     """
+    sensitive = [sensitive] if isinstance(sensitive, str) else sensitive  # one needs no list
+    marked = [name in sensitive for name in names]
+    note = " (sensitive)" if axis == "y" else ""
+    labels = [one_line(n) + note * is_marked for n, is_marked in zip(names, marked, strict=True)]
+    ax.set(**{f"{axis}ticks": range(len(names)), f"{axis}ticklabels": labels})
+    for label, is_marked in zip(getattr(ax, f"get_{axis}ticklabels")(), marked, strict=True):
+        label.set_fontweight("bold" if is_marked else "normal")
+    ax.tick_params(axis=axis, length=0, labelsize="small")
+    return marked
 
-    def __init__(self, values: Iterable[float | str]) -> None:
-        values = list(dict.fromkeys(values))
-        logs = [math.log10(v) for v in values if not isinstance(v, str) and 0 < v < math.inf]
-        low = math.floor(min(logs, default=0) + 1e-9)
-        high = max(math.ceil(max(logs, default=0) - 1e-9), low + 1 if logs else low)
-        gap = max(1.0, (high - low) / 5)  # room for a name below each
-        after = [v for v in values if v == math.inf] + [v for v in values if isinstance(v, str)]
-        self._ends = {v: high + gap * i for i, v in enumerate(after, 1)}
-        self._ends |= {0.0: low - gap} if 0 in values else {}
-        powers = range(low, high + 1, max(1, math.ceil((high - low) / 6)) if logs else high + 2)
-        ticks = {power: f"1e{power}".replace("-", "−") for power in powers if logs}
-        ticks |= {p: f"{10.0**p:,.{max(0, -p)}f}" for p in ticks if abs(p) <= 3}
-        ends = {
-            at: one_line(v if isinstance(v, str) else short_number(v))
-            for v, at in self._ends.items()
-        }
-        self.ticks = dict(sorted((ticks | ends).items()))
 
-    def __getitem__(self, value: float | str) -> float:
-        return self._ends[value] if value in self._ends else math.log10(float(value))
+def _style_lines(ax: Any, y_label: str) -> None:
+    ax.set_ylabel(one_line(y_label, None))
+    ax.grid(color=LIGHT, linewidth=0.5)
+    ax.ticklabel_format(axis="y", useOffset=False)
 
-    def label(self, ax: Any, axis: str) -> None:
-        """Label the places, and leave some room at both ends."""
-        low, high = min(self.ticks), max(self.ticks)
-        margin = 0.05 * (high - low) or 1.0
-        ax.set(**{f"{axis}ticks": [*self.ticks], f"{axis}ticklabels": [*self.ticks.values()]})
-        ax.set(**{f"{axis}lim": (low - margin, high + margin)})
+
+def _use_log_scale(ax: Any, axis: str) -> None:
+    """Make an axis logarithmic down to the smallest positive value, and linear from there to 0."""
+    smallest = getattr(ax.dataLim, f"minpos{axis}")  # of what is drawn already
+    threshold = 10.0 ** math.floor(math.log10(smallest)) if smallest < math.inf else 1.0
+    getattr(ax, f"set_{axis}scale")("symlog", linthresh=threshold)
+    getattr(ax, f"{axis}axis").get_major_locator().set_params(numticks=7)
 
 
 # ------------------------------------------------------------------------------ features
@@ -287,6 +277,10 @@ class AttentionDisplay(Display):
     title : str
         What is seen.
 
+    Attributes
+    ----------
+    figure_, axes_, ax_ : see :class:`Display`
+
     Examples
     --------
     >>> from fcorr.estimators import FeatureMatrix
@@ -299,9 +293,6 @@ class AttentionDisplay(Display):
     matrices: "FeatureMatrix | Mapping[str, FeatureMatrix]"
     sensitive: Collection[str] = ()
     title: str = "Mean pre-softmax attention"
-
-    def __post_init__(self) -> None:
-        self.sensitive = _as_names(self.sensitive)
 
     @classmethod
     def from_estimator(
@@ -330,7 +321,9 @@ class AttentionDisplay(Display):
         check_count(n, 9, "matrices", "Choose the ones to show.")
         side = n_most * (0.55 if n_most <= _MAX_WRITTEN else 0.2)
         size = n * max(side, 2.2) + 2.5, max(side, 1.8) + 1.5
-        self._take_axes(ax, size, n, "compressed", ncols=n)
+        self._take_axes(ax, size, n, ncols=n)
+        if self._is_own:
+            self.figure_.set_layout_engine("compressed")
         limit = max(float(np.abs(m.values).max()) for m in panels.values()) or 1.0
         for axes, matrix in zip(self.axes_, panels.values(), strict=True):
             image = self._draw(axes, matrix, limit, is_written=n_most <= _MAX_WRITTEN)
@@ -342,9 +335,7 @@ class AttentionDisplay(Display):
     def _draw(self, ax: Any, matrix: "FeatureMatrix", limit: float, is_written: bool) -> Any:
         from matplotlib.colors import LinearSegmentedColormap
 
-        shares = np.array(_ARM_POSITIONS)
-        stops = [*zip(0.5 - shares[::-1] / 2, _NEGATIVE_ARM[::-1], strict=True)]
-        stops += [*zip(0.5 + shares / 2, _POSITIVE_ARM, strict=True)][1:]
+        stops = [*zip(_POSITIONS, _COLOURS, strict=True)]
         colours = LinearSegmentedColormap.from_list("fcorr", stops, N=257)  # white is the middle
         values = np.asarray(matrix.values, dtype=float)
         image = ax.imshow(values, cmap=colours, vmin=-limit, vmax=limit)
@@ -379,13 +370,12 @@ class SignificanceDisplay(Display):
         Numbers by feature, at most 60; or several groups of them by the names of their panels.
     sensitive : collection of str, default=()
         Features to mark. Names that are not shown are ignored.
-    title : str
-        What is seen.
-    x_label : str
-        What the bars measure.
-    shared_scale : bool, default=True
-        Whether one unit is equally long in all panels. Turn it off for groups whose numbers cannot
-        be compared, such as the importances of different models.
+    title, x_label : str
+        What is seen, and what the bars measure.
+
+    Attributes
+    ----------
+    figure_, axes_, ax_ : see :class:`Display`
 
     Examples
     --------
@@ -398,10 +388,6 @@ class SignificanceDisplay(Display):
     sensitive: Collection[str] = ()
     title: str = "Feature significance"
     x_label: str = "diagonal of the pre-softmax attention matrix"
-    shared_scale: bool = True
-
-    def __post_init__(self) -> None:
-        self.sensitive = _as_names(self.sensitive)
 
     @classmethod
     def from_estimator(cls, model: Any, *, k: int | None = 10, ax: Any = None) -> Self:
@@ -423,22 +409,22 @@ class SignificanceDisplay(Display):
             _check_features(np.array([*values.values()], dtype=float), list(values))
         n, n_most = len(panels), max(len(values) for values in panels.values())
         size = 4.6 * n + 0.8, 0.27 * n_most + 1.3
-        self._take_axes(ax, size, n, ncols=n, sharex=self.shared_scale)
+        self._take_axes(ax, size, n, ncols=n, sharex=True)
         for axes, values in zip(self.axes_, panels.values(), strict=True):
             order = sorted(values, key=lambda feature: -values[feature])  # ties keep their order
-            marked = [feature in self.sensitive for feature in order]
-            scale = max(abs(value) for value in values.values())
+            widths = [values[feature] for feature in order]
+            marked = name_features(axes, "y", order, self.sensitive)
             bars = axes.barh(
                 range(len(order)),
-                [values[feature] for feature in order],
+                widths,
                 height=0.65,
                 color=["#f0a03c" if is_marked else "#34679f" for is_marked in marked],
                 edgecolor=[INK if is_marked else "none" for is_marked in marked],
                 hatch=["///" if is_marked else "" for is_marked in marked],
             )
-            texts = [short_number(values[feature], scale=scale) for feature in order]
+            scale = max(map(abs, widths))
+            texts = [short_number(width, scale=scale) for width in widths]
             axes.bar_label(bars, texts, padding=3, fontsize="small")
-            name_features(axes, "y", order, self.sensitive)
             axes.set_ylim(n_most - 0.4, -0.6)
             axes.margins(x=0.14)
             axes.locator_params(axis="x", nbins=6)
@@ -451,331 +437,250 @@ class SignificanceDisplay(Display):
 # ------------------------------------------------------------------------------ sweeps
 
 
-class FrontierPoint(NamedTuple):
-    """One model: its price ``x``, 0 or more, and its performance ``y``.
-
-    The legend names its kind; ``spread`` is the range of performances behind it, over seeds.
-    """
-
-    name: str
-    x: float
-    y: float
-    kind: str
-    spread: tuple[float, float] | None = None
-
-
 @dataclass(eq=False)
-class FrontierDisplay(Display):
-    """Performance against what it costs, on a logarithmic axis with a place for 0.
+class _SweepDisplay(Display):
+    """What the points of a sweep have in common, whichever way they are drawn."""
 
-    A thin line joins the models that no other beats in both.
-
-    Parameters
-    ----------
-    points : sequence of FrontierPoint
-        The models, of at most four kinds.
-    x_label, y_label : str
-        What the axes measure.
-    chosen : str, optional
-        The name of the model to mark.
-    lower_is_better : bool, default=False
-        Whether a low y is good performance.
-    title : str
-        What is seen.
-
-    Examples
-    --------
-    >>> weak = FrontierPoint("λ = 0", 0.3, 0.75, "CAR alone")
-    >>> exact = FrontierPoint("adapt", 0.0, 0.74, "exact")
-    >>> display = FrontierDisplay([weak, exact], x_label="change", y_label="AUROC").plot()
-    >>> [label.get_text() for label in display.ax_.get_xticklabels()]
-    ['0', '0.1', '1']
-    """
-
-    points: Sequence[FrontierPoint]
-    x_label: str = "largest change of a prediction under a flip, on the rows"
-    y_label: str = "performance"
+    summaries: "Sequence[Summary]"
     chosen: str | None = None
-    lower_is_better: bool = False
-    title: str = "Performance against flips"
+    title: str = ""
 
     @classmethod
-    def from_sweep(cls, sweep: Any, *, ax: Any = None) -> Self:
+    def from_sweep(cls, sweep: "Sweep", *, ax: Any = None) -> Self:
         """Draw the points of a sweep; the one chosen within its budget is marked, if there is."""
-        summaries, metric, is_loss, chosen = _read_sweep(sweep)
-        points = [
-            FrontierPoint(
-                s.name,
-                s.mean("largest change"),
-                s.mean(metric),
-                "CAR alone" if s.invariance is None else "exact",
-                s.spread(metric),
-            )
-            for s in summaries
-            if not math.isnan(s.mean(metric))
-        ]
-        return cls(
-            points,
-            y_label=metric + " (lower is better)" * is_loss,
-            chosen=chosen,
-            lower_is_better=is_loss,
-            title=f"{cls.title} ({_describe_rows(summaries[0])})",
-        ).plot(ax)
+        try:
+            chosen: str | None = sweep.choose().name
+        except InvalidInputError:
+            chosen = None  # no point is within the budget
+        return cls(sweep.summaries(), chosen).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, or in a figure of its own."""
-        kinds = list(dict.fromkeys(point.kind for point in self.points))
-        check_count(len(kinds), len(SERIES), "kinds of models", "Choose the ones to show.")
-        self._take_axes(ax, (8.2, 4.4))
-        ax, places = self.ax_, _LogPlaces(point.x for point in self.points)
-        places.label(ax, "x")
-        for kind, style in zip(kinds, SERIES, strict=False):
-            of_kind = [point for point in self.points if point.kind == kind]
-            x, look = [places[point.x] for point in of_kind], style | {"linestyle": "none"}
-            ax.plot(x, [point.y for point in of_kind], label=one_line(kind), zorder=3, **look)
-            spreads = [point.spread or (point.y, point.y) for point in of_kind]
-            ax.vlines(x, *zip(*spreads, strict=True), color=style["color"], linewidth=0.8)
-        front = self._front()
-        if len(front) > 1:
-            x, y = [places[point.x] for point in front], [point.y for point in front]
-            ax.plot(x, y, color=GREY, linewidth=1, label="no other model is better in both")
-        for point in self.points:
-            if point.name == self.chosen:
-                look = {"marker": "o", "markersize": 12, "markerfacecolor": "none"}
-                ax.plot(
-                    places[point.x], point.y, linestyle="none", color=INK, label="chosen", **look
-                )
-        ax.margins(y=0.12)
-        ax.ticklabel_format(axis="y", useOffset=False)
-        ax.grid(color=LIGHT, linewidth=0.5)
-        ax.set(xlabel=one_line(self.x_label, None), ylabel=one_line(self.y_label, None))
-        ax.legend(**OUTSIDE, frameon=False, fontsize="small")
-        self._finish(self.title)
-        self._write_names(places)
-        return self
+        raise NotImplementedError
 
-    def _front(self) -> list[FrontierPoint]:
-        """Find the points that no other beats in both, from the smallest x on."""
-        sign = -1.0 if self.lower_is_better else 1.0
-        best, front = -math.inf, []
-        for point in sorted(self.points, key=lambda point: (point.x, -sign * point.y)):
-            if sign * point.y > best:
-                best = sign * point.y
-                front.append(point)
-        return front
+    def _main_metric(self) -> tuple[str, bool, str]:
+        """Return the metric of performance, whether a low one is good, and its label."""
+        from fcorr.audit.measure import LOWER_IS_BETTER
+        from fcorr.audit.sweep import main_metric
 
-    def _write_names(self, places: _LogPlaces) -> None:
-        """Write names beside their marks where they cover no mark and no name; else leave out."""
-        from matplotlib.transforms import Bbox
+        check_count(len(self.summaries), 1_000, "points of a sweep", "Choose the ones to show.")
+        metric = main_metric(self.summaries)
+        is_loss = metric in LOWER_IS_BETTER
+        return metric, is_loss, metric + " (lower is better)" * is_loss
 
-        self.figure_.draw_without_rendering()  # places the axes, so that texts can be measured
-        half, frame = 5 * self.figure_.dpi / 72, self.ax_.bbox
-        marks = self.ax_.transData.transform([(places[p.x], p.y) for p in self.points])
-        taken = [Bbox.from_bounds(x - half, y - half, 2 * half, 2 * half) for x, y in marks]
-        sides = [(x, y, a) for y in (0, 9, -9) for x, a in ((10, "left"), (-10, "right"))]
-        for point in sorted(self.points, key=lambda point: point.name != self.chosen):
-            text = self.ax_.annotate(
-                one_line(point.name),
-                (places[point.x], point.y),
-                (0, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize="small",
-                fontweight="bold" if point.name == self.chosen else "normal",
-            )
-            for x, y, align in sides:
-                text.set(position=(x, y), ha=align)
-                box = text.get_window_extent()
-                is_inside = frame.x0 < box.x0 and box.x1 < frame.x1
-                is_inside &= frame.y0 < box.y0 and box.y1 < frame.y1
-                if is_inside and not box.count_overlaps(taken):
-                    taken.append(box)
-                    break
-            else:
-                text.remove()
-
-
-class Line(NamedTuple):
-    """One line: a value at each place of the horizontal axis, None where there is none.
-
-    ``spread`` holds the lowest and the highest value behind each, drawn as a thin stroke.
-    """
-
-    name: str
-    values: Sequence[float | None]
-    spread: Sequence[tuple[float, float] | None] = ()
-
-
-class LinePanel(NamedTuple):
-    """One to four lines on one vertical axis; a logarithmic one has places for 0 and infinity."""
-
-    label: str
-    lines: Sequence[Line]
-    log: bool = False
+    def _finish_sweep(self, settings: str = "") -> Self:
+        n_seeds = len(self.summaries[0].runs)
+        rows = f"validation rows, {n_seeds} seed{'s' * (n_seeds > 1)}"
+        return self._finish(f"{self.title} ({rows}{settings})")
 
 
 @dataclass(eq=False)
-class ControllabilityDisplay(Display):
-    """What the weight λ does: lines over a logarithmic axis with labelled ends, panel under panel.
+class FrontierDisplay(_SweepDisplay):
+    """Performance against flips, on a logarithmic axis that goes on to 0.
+
+    A thin line joins the points that no other beats in both. A name that would cover a mark or
+    another name is left out.
 
     Parameters
     ----------
-    weights : sequence of float or str
-        Places on the horizontal axis, each once: numbers that are not negative, and names, which
-        stand at its right end. 0 stands at its left end. Lines join positive numbers only: the
-        ends are not on the scale, and have hollow marks.
-    panels : sequence of LinePanel
-        From top to bottom.
-    chosen : float or str, optional
-        One of the places, to be marked by a vertical line.
+    summaries : sequence of Summary
+        What was measured, from :meth:`fcorr.audit.sweep.Sweep.summaries`.
+    chosen : str, optional
+        The name of the point to mark.
     title : str
-        What is seen.
-    x_label : str
-        What the numbers on the horizontal axis are.
+        What is seen; on which rows and by how many seeds is added.
+
+    Attributes
+    ----------
+    figure_, axes_, ax_ : see :class:`Display`
 
     Examples
     --------
-    >>> panel = LinePanel("AUROC", [Line("AUROC", [0.75, 0.75, 0.74])])
-    >>> display = ControllabilityDisplay([0.0, 1.0, "adapt"], [panel]).plot()
-    >>> [label.get_text() for label in display.ax_.get_xticklabels()]
-    ['0', '1', '10', 'adapt']
+    >>> from fcorr.audit.sweep import Summary
+    >>> def summary(name, form, auroc, change):
+    ...     numbers = {"performance": {"AUROC": auroc}, "flip": {"largest change": change}}
+    ...     measured = {"task": "two classes", "groups": {}, **numbers}
+    ...     point = {"car": 0.0, "invariance": form}
+    ...     return Summary(name, point, ({"arguments": point, "measured": measured},))
+    >>> points = [summary("λ = 0", None, 0.75, 0.3), summary("adapt", "adapt", 0.74, 0.0)]
+    >>> display = FrontierDisplay(points, chosen="adapt").plot()
+    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    ['CAR alone', 'exact', 'no other point is better in both', 'chosen']
     """
 
-    weights: Sequence[float | str]
-    panels: Sequence[LinePanel]
-    chosen: float | str | None = None
-    title: str = "What λ does"
-    x_label: str = "weight λ of CAR, acting alone; at the right end the exact forms"
-
-    @classmethod
-    def from_sweep(cls, sweep: Any, *, ax: Any = None) -> Self:
-        """Draw performance, flips and groups of a sweep's points that differ in λ and form only.
-
-        They are those around the chosen point or, if none is within the sweep's budget, around the
-        most accurate one. Three axes are needed, if any are given.
-        """
-        from fcorr.audit.sweep import group_metrics
-
-        summaries, metric, is_loss, chosen = _read_sweep(sweep)
-
-        def preference(s: Any) -> tuple[bool, bool, float]:
-            value = s.mean(metric)
-            return s.name != chosen, math.isnan(value), value if is_loss else -value
-
-        # An exact form may be there with several λ; its most accurate one stands for it.
-        reference, *_ = ranked = sorted(summaries, key=preference)
-        places: dict[float | str, Any] = {}
-        for s in ranked:
-            if _others(s) == _others(reference):
-                places.setdefault(s.weight if s.invariance is None else s.invariance, s)
-        weights: list[float | str] = sorted(w for w in places if not isinstance(w, str))
-        weights += [name for name in ("paper", "adapt", "marginal") if name in places]
-        points = [places[weight] for weight in weights]
-
-        def means(name: str) -> Line:
-            return Line(name, [s.mean(name) for s in points], [s.spread(name) for s in points])
-
-        flips = [
-            Line("mean on the rows (AvgIF)", [s.mean("AvgIF") for s in points]),
-            Line("largest on the rows", [s.largest_change for s in points]),
-            Line("largest found by a search", [s.search for s in points]),
-            Line("bound for 99 % of people", [s.population for s in points]),
-        ]
-        known = [line for line in flips if any(value is not None for value in line.values)]
-        groups = group_metrics(summaries, "DPD")
-        if len(groups) > len(SERIES):  # the first ones, and that of all columns together
-            groups = [*groups[: len(SERIES) - 1], groups[-1]]
-        settings = "".join(f", {name} = {value}" for name, value in _others(reference).items())
-        return cls(
-            weights,
-            [
-                LinePanel(metric + " (lower is better)" * is_loss, [means(metric)]),
-                LinePanel("change under a flip", known, log=True),
-                LinePanel("difference of groups", [means(name) for name in groups]),
-            ],
-            chosen=next((w for w in weights if places[w].name == chosen), None),
-            title=f"{cls.title} ({_describe_rows(reference)}{settings})",
-        ).plot(ax)
+    title: str = "Performance against flips"
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on given axes, one for each panel, or in a figure of its own."""
-        n = len(self.panels)
-        check_count(n, 9, "panels", "Choose the ones to show.")
-        if len(set(self.weights)) < len(self.weights) or not self.weights:
-            raise InvalidInputError(f"weights must be there and differ, got {self.weights!r}.")
-        self._take_axes(ax, (8.6, 1.9 * n + 1.0), n, nrows=n, sharex=True)
-        places = _LogPlaces(self.weights)
-        for axes, panel in zip(self.axes_, self.panels, strict=True):
-            way_out = f"Choose the ones to show in {panel.label!r}."
-            check_count(len(panel.lines), len(SERIES), "lines in a panel", way_out)
-            ends = [end for line in panel.lines for spread in line.spread for end in spread or ()]
-            known = [value for line in panel.lines for value in line.values if value is not None]
-            found = [value for value in (*known, *ends) if not math.isnan(value)]
-            heights = _LogPlaces(found) if panel.log and found else None
-            if heights is None:
-                axes.ticklabel_format(axis="y", useOffset=False)
-            else:
-                heights.label(axes, "y")
-            for line, style in zip(panel.lines, SERIES, strict=False):
-                self._draw(axes, line, style, places, heights)
-            places.label(axes, "x")
-            axes.set_ylabel(one_line(panel.label, None))
-            axes.grid(color=LIGHT, linewidth=0.5)
-            if len(panel.lines) > 1 or panel.lines[0].name not in panel.label:
-                axes.legend(**OUTSIDE, frameon=False, fontsize="small")
-            if self.chosen is not None:
-                axes.axvline(places[self.chosen], color=GREY, linestyle="--", lw=1, zorder=0)
-        self.axes_[-1].set_xlabel(one_line(self.x_label, None))
-        if self.chosen is not None:
-            at, frame = (places[self.chosen], 1), self.ax_.get_xaxis_transform()
-            self.ax_.annotate("chosen", at, (3, -3), frame, "offset points", va="top", fontsize=8)
-        return self._finish(self.title)
+        """Draw on given axes, or in a figure of its own."""
+        metric, is_loss, label = self._main_metric()
+        points = [s for s in self.summaries if not math.isnan(s.mean(metric))]
+        check_count(len(points), 1_000, "points with a known performance", "Use other rows.")
+        self._take_axes(ax, (8.2, 4.4))
+        ax = self.ax_
+        _style_lines(ax, label)
+        positions = {s.name: (s.mean("largest change"), s.mean(metric)) for s in points}
+        for is_exact, kind in enumerate(("CAR alone", "exact")):
+            of_kind = [s for s in points if (s.invariance is not None) == is_exact]
+            x, y = [positions[s.name][0] for s in of_kind], [positions[s.name][1] for s in of_kind]
+            look = SERIES[is_exact] | {"linestyle": "none"}
+            ax.plot(x, y, label=kind if of_kind else None, zorder=3, **look)
+            ends = np.reshape([s.spread(metric) for s in of_kind], (-1, 2)).T
+            ax.plot([x, x], ends, color=look["color"], linewidth=0.8)
+        front = _find_front([*positions.values()], lower_is_better=is_loss)
+        if len(front) > 1:
+            label = "no other point is better in both"
+            ax.plot(*zip(*front, strict=True), color=GREY, linewidth=1, label=label)
+        if self.chosen in positions:
+            ring = {"marker": "o", "markersize": 12, "markerfacecolor": "none", "color": INK}
+            ax.plot(*positions[self.chosen], linestyle="none", label="chosen", **ring)
+        _use_log_scale(ax, "x")
+        ax.margins(y=0.12)
+        ax.set_xlabel("largest change of a prediction under a flip, on the rows")
+        ax.legend(**_LEGEND)
+        self._finish_sweep()
+        self._write_names(positions)
+        return self
 
-    def _draw(
-        self, ax: Any, line: Line, style: dict[str, Any], x: _LogPlaces, y: _LogPlaces | None
-    ) -> None:
-        if len(line.values) != len(self.weights):
-            raise InvalidInputError(
-                f"Line {line.name!r} must have a value or None for each of the "
-                f"{len(self.weights)} weights, got {len(line.values)}."
+    def _write_names(self, positions: Mapping[str, tuple[float, float]]) -> None:
+        """Write names beside their marks, towards the middle, where they cover nothing."""
+        from matplotlib.transforms import Bbox
+
+        self.figure_.draw_without_rendering()  # places the axes, so that texts can be measured
+        marks = {n: self.ax_.transData.transform(at) for n, at in positions.items()}
+        taken = [Bbox([mark - 4, mark + 4]) for mark in marks.values()]
+        for name in sorted(positions, key=lambda name: name != self.chosen):
+            side = 1 if marks[name][0] < np.mean(self.ax_.bbox.intervalx) else -1
+            text = self.ax_.annotate(
+                one_line(name), positions[name], (9 * side, 0), textcoords="offset points"
             )
-
-        def height(value: float | None) -> float:
-            if value is None or math.isnan(value) or y is None:
-                return math.nan if value is None else value
-            return y[value]
-
-        points = [(x[w], height(v)) for w, v in zip(self.weights, line.values, strict=True)]
-        ends = [w == 0 or isinstance(w, str) for w in self.weights]
-        on_scale = sorted(point for point, is_end in zip(points, ends, strict=True) if not is_end)
-        at_ends = [point for point, is_end in zip(points, ends, strict=True) if is_end]
-        ax.plot(*np.reshape(on_scale, (-1, 2)).T, label=one_line(line.name), markersize=5, **style)
-        # Hollow at the ends, where marks of different lines often meet and all must be seen.
-        hollow = {"linestyle": "none", "markerfacecolor": "none", "markersize": 7}
-        ax.plot(*np.reshape(at_ends, (-1, 2)).T, **(style | hollow))
-        for weight, spread in zip(self.weights, line.spread, strict=False):
-            if spread is not None:
-                ax.vlines(x[weight], *map(height, spread), color=style["color"], linewidth=0.8)
+            text.set(ha="left" if side > 0 else "right", va="center", fontsize="small")
+            text.set_fontweight("bold" if name == self.chosen else "normal")
+            if text.get_window_extent().count_overlaps(taken):
+                text.remove()
+            else:
+                taken.append(text.get_window_extent())
 
 
-def _read_sweep(sweep: Any) -> tuple[list[Any], str, bool, str | None]:
-    """Return summaries, the main metric, whether low is good, and the chosen point's name."""
-    from fcorr.audit.measure import LOWER_IS_BETTER
-    from fcorr.audit.sweep import main_metric
-
-    try:
-        chosen: str | None = sweep.choose().name
-    except InvalidInputError:
-        chosen = None  # no point is within the budget
-    summaries = sweep.summaries()
-    metric = main_metric(summaries)
-    return summaries, metric, metric in LOWER_IS_BETTER, chosen
-
-
-def _describe_rows(summary: Any) -> str:
-    n_seeds = len(summary.runs)
-    return f"validation rows, {n_seeds} seed{'s' * (n_seeds > 1)}"
+def _find_front(
+    points: Sequence[tuple[float, float]], *, lower_is_better: bool
+) -> list[tuple[float, float]]:
+    """Find the points that no other beats in both, from the smallest x on."""
+    sign = -1.0 if lower_is_better else 1.0
+    best, front = -math.inf, []
+    for x, y in sorted(points, key=lambda point: (point[0], -sign * point[1])):
+        if sign * y > best:
+            best = sign * y
+            front.append((x, y))
+    return front
 
 
-def _others(summary: Any) -> dict[str, object]:
-    return {n: v for n, v in summary.point.items() if n not in ("car", "invariance")}
+@dataclass(eq=False)
+class ControllabilityDisplay(_SweepDisplay):
+    """What the weight λ does: performance, flips and groups, panel under panel.
+
+    Shown are the points that differ in λ and form only: those around the chosen one or, if there
+    is none, around the most accurate one. Lines join the numbers; the exact forms are no points of
+    their scale, and have hollow marks. Thin strokes are the range over seeds.
+
+    Parameters
+    ----------
+    summaries, chosen, title
+        As in :class:`FrontierDisplay`.
+
+    Attributes
+    ----------
+    figure_, axes_, ax_ : see :class:`Display`; three axes
+
+    Examples
+    --------
+    >>> from fcorr.audit.sweep import Summary
+    >>> def summary(name, weight, form, auroc, change):
+    ...     flips = {"largest change": change, "AvgIF": change / 2}
+    ...     numbers = {"performance": {"AUROC": auroc}, "flip": flips, "groups": {}}
+    ...     point = {"car": weight, "invariance": form}
+    ...     measured = {"task": "two classes", **numbers}
+    ...     return Summary(name, point, ({"arguments": point, "measured": measured},))
+    >>> points = [summary("λ = 1", 1.0, None, 0.75, 0.3), summary("adapt", 1.0, "adapt", 0.7, 0.0)]
+    >>> display = ControllabilityDisplay(points).plot()
+    >>> [label.get_text() for label in display.axes_[-1].get_xticklabels()]
+    ['1', 'adapt']
+    """
+
+    title: str = "What λ does"
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on given axes, three of them, or in a figure of its own."""
+        from fcorr.audit.sweep import group_metrics, show_value
+
+        metric, is_loss, label = self._main_metric()
+        points, settings = self._select(metric, is_loss)
+        groups = group_metrics(self.summaries, "DPD")
+        if len(groups) > len(SERIES):  # the first ones, and that of all columns together
+            groups = [*groups[: len(SERIES) - 1], groups[-1]]
+        flips: dict[str, Sequence[float | None]] = {
+            "mean on the rows (AvgIF)": [s.mean("AvgIF") for s in points.values()],
+            "largest on the rows": [s.largest_change for s in points.values()],
+            "largest found by a search": [s.search for s in points.values()],
+            "bound for 99 % of people": [s.population for s in points.values()],
+        }
+        self._take_axes(ax, (8.6, 6.7), 3, nrows=3, sharex=True)
+        performance, change, difference = self.axes_
+        _style_lines(performance, label)
+        _style_lines(change, "change under a flip")
+        _style_lines(difference, "difference of groups")
+        is_number = [not isinstance(weight, str) for weight in points]
+        for name, style in zip([metric, *groups], [SERIES[0], *SERIES], strict=False):
+            axes = performance if name == metric else difference
+            _draw_line(axes, [s.mean(name) for s in points.values()], is_number, name, style)
+            ends = [s.spread(name) or (math.nan, math.nan) for s in points.values()]
+            x = range(len(points))
+            axes.plot([x, x], [*zip(*ends, strict=True)], color=style["color"], linewidth=0.8)
+        for (name, line), style in zip(flips.items(), SERIES, strict=True):
+            y = [math.nan if value is None else value for value in line]
+            if not np.isnan(y).all():
+                _draw_line(change, y, is_number, name, style)
+        _use_log_scale(change, "y")
+        for axes in self.axes_:
+            axes.set_xticks(range(len(points)), [one_line(show_value(w)) for w in points])
+            for at, s in enumerate(points.values()):
+                if s.name == self.chosen:
+                    axes.axvline(
+                        at, color=GREY, linestyle="--", linewidth=1, zorder=0, label="chosen"
+                    )
+            if axes.get_legend_handles_labels()[1] not in ([], [metric]):
+                axes.legend(**_LEGEND)
+        x_label = "weight λ of CAR, acting alone; at the right end the exact forms"
+        difference.set_xlabel(x_label)
+        return self._finish_sweep(settings)
+
+    def _select(self, metric: str, is_loss: bool) -> tuple[dict[float | str, "Summary"], str]:
+        """Return the points to show, from left to right, and what else they have in common."""
+
+        def preference(s: "Summary") -> tuple[bool, bool, float]:
+            value = s.mean(metric)
+            return s.name != self.chosen, math.isnan(value), value if is_loss else -value
+
+        def others(s: "Summary") -> dict[str, object]:
+            return {n: v for n, v in s.point.items() if n not in ("car", "invariance")}
+
+        # An exact form may be there with several λ; its most accurate one stands for it.
+        reference, *_ = ranked = sorted(self.summaries, key=preference)
+        found: dict[float | str, Summary] = {}
+        for s in ranked:
+            if others(s) == others(reference):
+                found.setdefault(s.weight if s.invariance is None else s.invariance, s)
+        weights: list[float | str] = sorted(w for w in found if not isinstance(w, str))
+        weights += [name for name in ("paper", "adapt", "marginal") if name in found]
+        settings = "".join(f", {name} = {value}" for name, value in others(reference).items())
+        return {weight: found[weight] for weight in weights}, settings
+
+
+def _draw_line(
+    ax: Any, y: Sequence[float], is_number: Sequence[bool], name: str, style: dict[str, Any]
+) -> None:
+    """Draw a line through the numbers, and marks for the names beside them."""
+    x, look = range(len(y)), style | {"markersize": 5}
+    ax.plot(x, np.where(is_number, y, np.nan), label=one_line(name), **look)
+    # Hollow beside the line, where marks of different lines often meet and all must be seen.
+    look |= {"linestyle": "none", "markerfacecolor": "none", "markersize": 7}
+    ax.plot(x, np.where(is_number, np.nan, y), **look)

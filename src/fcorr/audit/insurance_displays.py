@@ -4,7 +4,7 @@ They draw the tables of `fcorr.metrics`, by the conventions of `fcorr.audit.disp
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,11 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fcorr.audit.displays import (
-    BLUE,
     GREY,
     INK,
     LIGHT,
-    ORANGE,
     SERIES,
     Display,
     check_count,
@@ -35,8 +33,7 @@ from fcorr.metrics import (
     lorenz_curve,
 )
 
-MAX_GROUPS = 60
-MAX_BINS = 30
+_MAX_BINS = 30
 
 
 @dataclass(eq=False)
@@ -52,12 +49,15 @@ class LiftDisplay(Display):
         Of at most 30 bins.
     model, incumbent : str
         What the model and, in a double lift, the other one are called.
-    y_label : str
-        What the means are means of, such as "claims per year".
-    weight_label : str
-        What the weights are.
-    title : str
-        What is seen.
+    y_label, weight_label, title : str
+        What the means are means of, such as "claims per year", what the weights are, and what is
+        seen.
+
+    Attributes
+    ----------
+    figure_, axes_, ax_ : see :class:`fcorr.audit.displays.Display`
+    weight_ax_ : matplotlib.axes.Axes
+        With the bars.
 
     Examples
     --------
@@ -96,19 +96,18 @@ class LiftDisplay(Display):
         return cls(double_lift_table(y_true, y_pred, y_incumbent, **options), **labels).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on given axes, or in a figure of its own; ``weight_ax_`` has the bars."""
+        """Draw on given axes, or in a figure of its own."""
         rows, is_double = self.table.rows, isinstance(self.table, DoubleLiftTable)
         n = len(rows)
-        check_count(n, MAX_BINS, "bins", f"Make the table with n_bins={MAX_BINS} or fewer.")
+        check_count(n, _MAX_BINS, "bins", f"Make the table with n_bins={_MAX_BINS} or fewer.")
         self._take_axes(ax, (max(6.0, 0.32 * n + 1.5), 4.6))
         ax = self.ax_
-        names = {"actual": "actual", "predicted": self.model, "incumbent": self.incumbent}
-        lines = {key: [getattr(row, key) for row in rows] for key in list(names)[: 2 + is_double]}
-        for (key, values), style, colour in zip(
-            lines.items(), SERIES, (INK, BLUE, ORANGE), strict=False
-        ):
-            ax.plot(range(n), values, **(style | {"color": colour}), label=one_line(names[key]))
-        if 0 <= np.min([*lines.values()]) <= 0.5 * np.max([*lines.values()]):
+        lines = {"actual": "actual", "predicted": one_line(self.model)}
+        if is_double:
+            lines["incumbent"] = one_line(self.incumbent)
+        for (key, label), style in zip(lines.items(), SERIES, strict=False):
+            ax.plot(range(n), [getattr(row, key) for row in rows], label=label, **style)
+        if 0 <= ax.dataLim.ymin <= 0.5 * ax.dataLim.ymax:
             ax.set_ylim(bottom=0)  # zero is shown where that costs less than half the height
         ax.set_ylabel(one_line(self.y_label, None))
         ax.grid(axis="y", color=LIGHT, linewidth=0.5)
@@ -142,10 +141,12 @@ class LorenzDisplay(Display):
     ----------
     curves : LorenzCurve or mapping of str to LorenzCurve
         From :func:`fcorr.metrics.lorenz_curve`, by the name of their model.
-    x_label, y_label : str
-        What the axes measure.
-    title : str
-        What is seen.
+    x_label, y_label, title : str
+        What the axes measure, and what is seen.
+
+    Attributes
+    ----------
+    figure_, axes_, ax_ : see :class:`fcorr.audit.displays.Display`
 
     Examples
     --------
@@ -189,17 +190,14 @@ class LorenzDisplay(Display):
         ax = self.ax_
         for (name, curve), style in zip(curves.items(), SERIES, strict=False):
             x, y = curve.exposure_share, curve.claim_share
-            gini = f"{curve.gini:.3f}".replace("-", "−")
             if len(x) > 201:  # more points than the eye can tell apart
                 x, y = np.linspace(0, 1, 201), np.interp(np.linspace(0, 1, 201), x, y)
+            gini = f"{curve.gini:.3f}".replace("-", "−")
             look = style | {"markevery": 0.1, "markersize": 4}
             ax.plot(x, y, label=f"{one_line(name)}, Gini {gini}", **look)
         ax.plot([0, 1], [0, 1], color=GREY, lw=1, zorder=0, label="no order at all, Gini 0")
-        ax.set(
-            xlim=(0, 1),
-            ylim=(min(curve.claim_share.min() for curve in curves.values()), 1),
-            aspect="equal",
-        )
+        ax.margins(0)
+        ax.set_aspect("equal")
         ax.set(xlabel=one_line(self.x_label, None), ylabel=one_line(self.y_label, None))
         ax.legend(loc="upper left", frameon=False, fontsize="small")
         return self._finish(self.title)
@@ -216,18 +214,18 @@ class ActualExpectedDisplay(Display):
     ----------
     table : ActualExpectedTable
         Of at most 60 groups.
-    x_label : str
-        What the ratio is.
-    weight_label : str
-        What the weights are.
-    title : str
-        What is seen.
+    x_label, weight_label, title : str
+        What the ratio is, what the weights are, and what is seen.
+
+    Attributes
+    ----------
+    figure_, axes_, ax_ : see :class:`fcorr.audit.displays.Display`
 
     Examples
     --------
     >>> groups = {"sensitive_features": ["female", "male"]}
     >>> display = ActualExpectedDisplay.from_predictions([3, 5], [4, 4], **groups)
-    >>> display.ax_.texts[1].get_text()
+    >>> display.ax_.tables[0][1, 0].get_text().get_text()
     '0.75 (0.15 to 2.19)'
     """
 
@@ -259,53 +257,45 @@ class ActualExpectedDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, or in a figure of its own."""
         rows = self.table.rows
-        way_out = "Join small groups, or choose the ones to show."
-        check_count(len(rows), MAX_GROUPS, "groups", way_out)
-        self._take_axes(ax, (8.5, 0.3 * len(rows) + 1.5))
-        ax, (low, high) = self.ax_, self._range()
-        for y, row in enumerate(rows):
-            fill = "white" if row.low <= 1 <= row.high else INK
-            ax.plot([row.low, min(row.high, high)], [y, y], color=INK, linewidth=1.2)
-            look = {"marker": "o", "markerfacecolor": fill, "clip_on": False}
-            ax.plot(row.ratio, y, color=INK, zorder=3, **look)
-            if row.high > high:
-                ax.plot(high, y, color=INK, marker=">", markersize=5, clip_on=False)
-        ax.vlines(1, -0.5, len(rows) - 0.5, color=GREY, linewidth=1, zorder=0)
-        ax.set(xlim=(low, high), ylim=(len(rows) - 0.5, -1.5))
-        name_features(ax, "y", [str(row.group) for row in rows], ())
+        n = len(rows)
+        check_count(n, 60, "groups", "Join small groups, or choose the ones to show.")
+        self._take_axes(ax, (8.5, 0.3 * n + 1.5))
+        ax = self.ax_
+        ratios, lows, highs = (
+            np.array([getattr(row, name) for row in rows]) for name in ("ratio", "low", "high")
+        )
+        # All ratios and 1 are shown, and all of the intervals unless one dwarfs the rest.
+        largest = np.nanmax([1.0, *ratios])
+        end = np.nanmax([largest, np.nanmin([np.nanmax([1.0, *highs]), max(2.0, 1.15 * largest)])])
+        fills = np.where((lows <= 1) & (highs >= 1), "white", INK)
+        ax.hlines(range(n), lows, np.minimum(highs, end), color=INK, linewidth=1.2)
+        ax.scatter(ratios, range(n), facecolors=fills, edgecolors=INK, zorder=3)
+        (is_cut,) = np.nonzero(highs > end)
+        ax.scatter(np.full(len(is_cut), end), is_cut, color=INK, marker=">", s=25)
+        ax.vlines(1, -0.5, n - 0.5, color=GREY, linewidth=1, zorder=0)
+        ax.set_ylim(n - 0.5, -1.5)
+        name_features(ax, "y", [str(row.group) for row in rows])
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.set_xlabel(one_line(f"{self.x_label} (filled: the interval does not hold 1)", None))
-        head = [f"ratio ({100 * self.table.confidence:g} % interval)", self.weight_label, "rows"]
-        cells = [[self._ratio_text(row), short_number(row.weight), f"{row.n:,}"] for row in rows]
-        self._write_columns([*zip(head, *cells, strict=True)])
+        self._write_numbers()
         return self._finish(self.title)
 
-    @staticmethod
-    def _ratio_text(row: Any) -> str:
-        if math.isnan(row.ratio):
-            return "not estimable"
-        return f"{row.ratio:.2f} ({row.low:.2f} to {row.high:.2f})"
-
-    def _range(self) -> tuple[float, float]:
-        """Choose a range that shows all ratios and 1, and intervals unless one dwarfs the rest."""
-        known = [row for row in self.table.rows if not math.isnan(row.ratio)]
-        ratios, highs = [1.0, *(row.ratio for row in known)], [1.0, *(row.high for row in known)]
-        high = max(*ratios, min(np.nanmax(highs), max(2.0, 1.15 * max(ratios))))
-        low = float(np.nanmin([*ratios, *(row.low for row in known)]))
-        margin = 0.05 * max(high - low, 0.1)
-        return max(low - margin, 0.0), high + margin
-
-    def _write_columns(self, columns: Sequence[Sequence[str]]) -> None:
-        """Write numbers to the right of the axes, in columns as wide as they need."""
-        right, where = 0.0, ("axes fraction", "data")
-        for cells in columns:
-            right += 14.0
-            texts = [
-                self.ax_.annotate(one_line(cell), (1, y), (right, 0), where, "offset points")
-                for y, cell in enumerate(cells, -1)
+    def _write_numbers(self) -> None:
+        """Write a table to the right of the axes, each row at the height of its group."""
+        head = [f"ratio ({100 * self.table.confidence:g} % interval)", self.weight_label, "rows"]
+        cells = [
+            [
+                f"{row.ratio:.2f} ({row.low:.2f} to {row.high:.2f})"
+                if not math.isnan(row.ratio)
+                else "not estimable",
+                short_number(row.weight),
+                f"{row.n:,}",
             ]
-            for text in texts:
-                text.set(va="center", fontsize="small", annotation_clip=False)
-            right += max(text.get_window_extent().width for text in texts) * 72 / self.figure_.dpi
-            for text in texts:
-                text.set(position=(right, 0), ha="right")
+            for row in self.table.rows
+        ]
+        texts = [[one_line(cell) for cell in row] for row in (head, *cells)]
+        table = self.ax_.table(texts, loc="right", edges="open")
+        table.auto_set_font_size(False)
+        table.auto_set_column_width(range(len(head)))
+        for cell in table.get_celld().values():
+            cell.set(height=1 / len(texts), fontsize="small")
