@@ -147,10 +147,10 @@ def to_plain(value: Any) -> Any:
     """
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [to_plain(item) for item in value]
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         value = value.item()
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [to_plain(item) for item in value]
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)

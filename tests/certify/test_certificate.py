@@ -1,181 +1,297 @@
+"""Certificates: what is said of exact models, of others, and of a sample."""
+
+import itertools
 import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
-from fcorr.certify import Link, certify_model
+from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError, load
+from fcorr.certify import ALL_TOGETHER, MAX_FLIPS, Link, certify_model, list_flips, search_change
 
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-@pytest.mark.parametrize("size", [1e-9, 1e-3, 0.5, 3.0, 40.0])
-def test_links_bound_the_change_of_predictions(size):
-    rng = np.random.default_rng(0)
-    low, high = -6.0, 4.0
-    a = rng.uniform(low, high, 20_000)
-    b = np.clip(a + rng.uniform(-size, size, a.size), low, high)
-    half = min(size / 2, high)
-    a[:2], b[:2] = [half, high], [-half, max(high - size, low)]
-    kept = np.abs(a - b) <= size * (1 + 1e-9)
-    a, b = a[kept], b[kept]
-    for name, function in (("identity", np.asarray), ("sigmoid", sigmoid), ("exp", np.exp)):
-        for offset in (0.0, -7.0):
-            link = Link(name, scale=2.0, offset=offset)
-            true = np.abs(2 * function(a + offset) - 2 * function(b + offset)).max()
-            bound = link.largest_change([size], [low], [high])
-            assert true <= bound * (1 + 1e-6) + 1e-15
-        if size < 1:
-            assert bound <= 1.5 * true + 1e-12
+SIGMOID = Link("sigmoid")
 
 
-def test_softmax_bound_holds():
-    rng = np.random.default_rng(0)
-    for sizes in ([0.1, 0.3, 0.2], [2.0, 2.0, 0.0]):
-        a = rng.normal(0, 2, (20_000, 3))
-        b = a + rng.choice([-1, 1], (20_000, 3)) * sizes
-        p, q = (np.exp(x) / np.exp(x).sum(1, keepdims=True) for x in (a, b))
-        bound = Link("softmax").largest_change(sizes, [-9.0] * 3, [9.0] * 3)
-        assert 0.5 * bound < np.abs(p - q).max() <= bound
+# The flips
 
 
-def test_links_of_no_change_and_of_unbounded_scores():
-    assert Link("exp").largest_change([0.0], [-math.inf], [math.inf]) == 0.0
-    assert Link("exp").largest_change([1.0], [0.0], [1e6]) == math.inf
-    assert Link("sigmoid").width([-math.inf], [math.inf]) == 1.0
-    with pytest.raises(ValueError, match="link must be 'identity'"):
-        Link("probit")
-    with pytest.raises(ValueError, match="scale must be positive"):
-        Link("exp", scale=0.0)
+def test_all_together_are_the_combinations_of_each(lab):
+    model = lab.make_model()
+    flips = list_flips(model, [0, 2, 4], ["a", "b", "age"], lab.values_of(model))
+    assert [len(flip) for flip in flips.values()] == [3, 4, 9, 3 * 4 * 9]
+    joint = flips[ALL_TOGETHER]
+    rows = torch.cat([joint.x_cat[:, [0, 2]], joint.x_num[:, [1]]], dim=1)
+    assert len(rows.unique(dim=0)) == 108
+    for name in ("a", "b", "age"):
+        (feature,) = flips[name].features
+        assert set(flips[name].embed(model)[:, 0].tolist()) == set(
+            joint.embed(model)[:, joint.features.index(feature)].tolist()
+        )
 
 
-PROMISE = (
+def test_many_numbers_are_thinned_and_many_combinations_drawn(lab):
+    model = lab.make_model()
+    values = lab.values_of(model, numbers=200)
+    values[3] = torch.cat([values[3], torch.tensor([torch.nan])])
+    numbers = [3, 4, 5]
+    with torch.no_grad():
+        flips = list_flips(model, numbers, ["x", "y", "z"], values)
+        again = list_flips(model, numbers, ["x", "y", "z"], values)
+        x_num = values[4][:, None].expand(-1, 3)
+        everywhere = model.embed(torch.zeros(200, 3).long(), x_num)[:, 4]
+        tried = flips["y"].embed(model)[:, 0]
+    assert len(tried) == 32
+    assert (tried.min(), tried.max()) == (everywhere.min(), everywhere.max())
+    assert len(flips[ALL_TOGETHER]) == MAX_FLIPS
+    assert torch.equal(
+        flips[ALL_TOGETHER].x_num.nan_to_num(), again[ALL_TOGETHER].x_num.nan_to_num()
+    )
+
+
+# The search
+
+
+@pytest.mark.parametrize("link", [SIGMOID, Link("exp", (0.5,), 3.0), Link("identity", scale=2.0)])
+def test_the_search_comes_near_the_largest_of_all_changes(lab, link):
+    model = lab.make_model((2, 3, 4, 5), 0)
+    rows = torch.tensor(list(itertools.product(range(3), range(4), range(5))))
+    with torch.no_grad():
+        scores = [
+            link(model(torch.cat([torch.full((len(rows), 1), c), rows], 1), torch.zeros(60, 0)))
+            for c in (0, 1)
+        ]
+    largest = float((scores[0] - scores[1]).abs().max())
+    values = lab.values_of(model)
+    flips = list_flips(model, [0], ["a"], values)
+    assert search_change(model, flips, link, values)["a"] == pytest.approx(largest, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"residual": True, "n_layers": 2, "learn_missing": True, "n_outputs": 3}]
+)
+def test_the_search_finds_more_than_random_rows_and_always_the_same(lab, options):
+    model = lab.make_model((3, 2, 4), 8, seed=1, **options)
+    link = Link("softmax") if "n_outputs" in options else SIGMOID
+    values = lab.values_of(model)
+    flips = list_flips(model, [0, 4], ["a", "age"], values)
+    found = search_change(model, flips, link, values)
+    assert found == search_change(model, flips, link, values)
+    assert found[ALL_TOGETHER] >= max(found["a"], found["age"])
+    x_cat, x_num = lab.random_inputs(model, 300)
+    with torch.no_grad():
+        predicted = [
+            link(model(torch.cat([torch.full((300, 1), c), x_cat[:, 1:]], 1), x_num))
+            for c in range(3)
+        ]
+    assert found["a"] > 1.2 * float((torch.stack(predicted).amax(0) - predicted[0]).abs().max())
+
+
+# The certificate of a network
+
+
+SCOPE = (
     "It is no statement about causes, about other columns that stand in for the sensitive ones, "
     "about differences between groups, or about compliance with any law."
 )
 
 
-def test_text_and_data_say_what_is_promised_and_no_more(lab):
-    model = lab.make_model((3, 2, 4), 3)
-    sample = np.r_[np.zeros(500), 0.2]
+def test_text_and_data_say_what_is_known_and_no_more(lab):
+    model = lab.make_model()
+    sample = {"race": np.r_[np.zeros(500), 2.0]}
     certificate = certify_model(
-        model, [0], ["race"], link=Link("sigmoid"), changes={"race": sample}, epsilon=0.1, effort=0
+        model, [0], ["race"], link=SIGMOID, values=lab.values_of(model), changes=sample, epsilon=0.1
     )
-    text = str(certificate)
     assert not certificate.exact
-    assert certificate.features[0].prediction.vacuous
-    assert certificate.features[0].prediction.value <= 1
-    assert certificate.bound == certificate.features[0].prediction.value
+    assert certificate.joint is certificate.features[0]
+    assert certificate.search == 2.0  # a sampled row shows more than the search
+    assert certificate.population.n_above == 1
+    text = str(certificate)
     for phrase in (
-        "flip of the sensitive column",
-        "every category; every number",
-        "race, between any two categories: prediction by at most",
-        "(vacuous)",
-        "Vacuous: the range of the outputs alone implies as much, so that nothing is promised",
+        "Not exact",
+        "a search over all inputs found; the worst case may be larger:\n- race: 2\n",
         "1 of 501 sampled rows",
-        PROMISE,
+        "A search is no proof",
         "independent sample",
-        "rounding",
+        SCOPE,
     ):
         assert phrase in text
     assert "fair" not in text.lower()
     data = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
-    assert data["exact"] is False
-    assert data["bound"] == certificate.bound
-    assert data["features"][0]["name"] == "race"
+    assert (data["exact"], data["search"], data["features"][0]["name"]) == (False, 2.0, "race")
     assert data["features"][0]["population"]["n_above"] == 1
-    assert data["assumptions"]
-    assert PROMISE in data["scope"]
+    assert SCOPE in data["scope"]
+    html = certificate._repr_html_()
+    assert html.startswith("<table><caption>Not exact")
+    assert "<td>race</td><td>2</td><td>With 0.95 confidence" in html
 
 
-def test_each_feature_and_all_together_have_a_population(lab):
-    model = lab.make_model((3, 2, 4), 3)
-    changes = {"race": np.zeros(500), "all together": np.r_[np.zeros(500), 0.2]}
+def test_all_together_is_never_less_than_one_of_its_parts(lab):
+    model = lab.make_model()
+    changes = {"race": np.r_[np.zeros(500), 0.9], "age": np.zeros(501), ALL_TOGETHER: np.zeros(501)}
     certificate = certify_model(
         model,
         [0, 4],
         ["race", "age"],
-        link=Link("sigmoid"),
+        link=SIGMOID,
+        values=lab.values_of(model),
         changes=changes,
         epsilon=0.0,
-        effort=0,
-        notes=["Age was flipped over a grid of 20 numbers."],
     )
     race, age = certificate.features
-    assert race.population.n_above == 0
-    assert age.population is None
-    assert certificate.population == certificate.joint.population
-    assert certificate.population.n_above == 1
-    assert certificate.population.alpha > race.population.alpha
+    assert certificate.search == race.search == 0.9 > age.search > 0
+    assert race.population == certificate.population
+    assert age.population.n_above == 0
     text = str(certificate)
-    assert "age, between any two numbers: prediction by at most" in text
-    assert "all together, between any two combinations of values" in text
-    assert "- Age was flipped over a grid of 20 numbers." in text
-    assert certificate.bound == certificate.joint.prediction.value
-    assert "1 of 501" in text
+    assert "'age' was flipped between 9 numbers." in text
+    assert "flipped to all 27 combinations of these values, and each by itself" in text
 
 
 def test_some_features_exact(lab):
-    model = lab.make_model((3, 2, 4), 3)
+    model = lab.make_model()
     model.collapse(0, 0.1)
-    certificate = certify_model(model, [0, 4], ["race", "age"], link=Link("sigmoid"), effort=0)
-    assert not certificate.exact
-    assert certificate.bound > 0
-    assert "race, between any two categories: none, not by one bit" in str(certificate)
-
-
-def test_averages_are_exact_whatever_the_embeddings_are(lab):
-    model = lab.make_model((3, 2, 4), 3, numeric_embedding="paper")
     certificate = certify_model(
-        model, [0, 4], ["race", "age"], link=Link("sigmoid"), averaged=True, effort=0
+        model, [0, 4], ["race", "age"], link=SIGMOID, values=lab.values_of(model)
     )
-    assert certificate.exact
-    assert certificate.averaged
-    assert certificate.bound == 0.0
-    assert certificate.joint.gap is None
-    text = str(certificate)
-    assert text.count("ensitive columns are not read; predictions are averages over a fixed") == 2
-    assert "bit for bit" not in text
-    assert PROMISE in text
-
-
-def test_a_tiny_gap_is_not_vacuous(lab):
-    model = lab.make_model((3, 2, 4), 5, gap=1e-9, rough=0.1)
-    certificate = certify_model(model, [0], ["race"], link=Link("sigmoid"), effort=2**13)
     assert not certificate.exact
-    assert not certificate.joint.prediction.vacuous
-    assert 0 < certificate.joint.prediction.value < 0.01
-    assert "all together" not in str(certificate)
+    assert [flip.exact for flip in certificate.features] == [True, False]
+    assert certificate.features[0].search == 0 < certificate.search
+    assert "- race: none, not by one bit" in str(certificate)
+    assert "No rows were given: nothing is said about the population." in str(certificate)
 
 
-def test_several_outputs(lab):
-    model = lab.make_model((3, 2, 4), 3, n_outputs=3, gap=1e-8)
-    certificate = certify_model(model, [0], ["race"], link=Link("softmax"), effort=0)
-    assert 0 < certificate.joint.prediction.value < 1
-    assert certificate.joint.prediction.trivial == 1
+@pytest.mark.parametrize("averaged", [False, True])
+def test_exact_models(lab, averaged):
+    model = lab.make_model((3, 4, 2), 3, n_layers=2, residual=True, numeric_embedding="paper")
+    if not averaged:
+        for feature in (0, 4):
+            model.collapse(feature, 0.5)
+    certificate = certify_model(model, [0, 4], ["race", "age"], averaged=averaged)
+    assert certificate.exact
+    assert certificate.averaged == averaged
+    assert certificate.search == certificate.joint.search == 0
+    text = str(certificate)
+    assert ("averages over a fixed list" in text) == averaged
+    assert ("bit for bit" in text) == (not averaged)
+    assert "search" not in text
+    assert SCOPE in text
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"names": ["race", "sex"]}, "names must hold one name"),
-        ({"sensitive": [], "names": []}, "at least one"),
-        ({"sensitive": [0, 1], "names": ["a", "a"]}, "all different"),
-        ({"alpha": 0.0}, "alpha must lie between 0 and 1, both excluded, got 0.0"),
-        ({"alpha": math.nan}, "alpha must lie between 0 and 1, both excluded, got nan"),
-        ({"alpha": -0.1}, "got -0.1. Write 1 % as 0.01"),
-        ({"epsilon": math.nan}, "epsilon must be a finite number that is not negative, got nan"),
-        ({"epsilon": -1.0}, "0 stands for any change at all"),
-        ({"epsilon": 0.1, "alpha": 0.1}, "at most one of alpha and epsilon"),
-        ({"changes": {"sex": [0.0]}}, r"names \['race'\], got 'sex'"),
-        ({"changes": {"all together": [0.0]}}, "got 'all together'"),
-        ({"changes": {"race": [0.0]}, "confidence": 95}, "confidence"),
-    ],
+def test_a_model_that_is_not_exact_takes_a_link_to_search(lab):
+    with pytest.raises(InvalidInputError, match="needs link and values, got none"):
+        certify_model(lab.make_model(), [0], ["race"])
+
+
+# The certificate of an estimator
+
+_rng = np.random.default_rng(4)
+X = pd.DataFrame(
+    {
+        "sex": _rng.choice(["f", "m"], 600),
+        "region": _rng.choice(list("abcd"), 600),
+        "age": _rng.normal(40, 10, 600),
+        "income": _rng.lognormal(size=600),
+    }
 )
-def test_arguments_are_checked_before_the_work(lab, options, message):
-    model = lab.make_model((3, 2, 4), 3)
-    arguments = {"sensitive": [0], "names": ["race"], "link": Link("sigmoid")} | options
-    with pytest.raises(ValueError, match=message):
-        certify_model(model, **arguments)
+SCORE = (X.sex == "m") + (X.region == "a") + (X.age - 40) / 10 + np.log(X.income)
+SCORE = (SCORE + _rng.normal(size=600)).to_numpy()
+Y = (SCORE > 0.7).astype(int)
+SMALL = {"head": (8,), "epochs": 8, "random_state": 0}
+
+
+@pytest.mark.parametrize("invariance", ["adapt", "marginal"])
+def test_exact_estimators_are_certified(invariance, tmp_path):
+    model = FCorrClassifier(**SMALL, sensitive=["sex", "age"], invariance=invariance).fit(X, Y)
+    model.save(tmp_path / "model.safetensors")
+    for each in (model, load(tmp_path / "model.safetensors")):
+        for certificate in (each.certificate(), each.certificate(X.drop(columns="sex"))):
+            assert certificate.exact
+            assert certificate.search == 0.0
+        assert certificate.population.epsilon == 0.0
+
+
+def test_an_estimator_whose_weights_were_changed_is_not_exact():
+    model = FCorrClassifier(**SMALL, sensitive="sex").fit(X, Y)
+    with torch.no_grad():
+        model.model_.categorical.cat_linear.weight[0] += 1
+    assert model.exact_  # it was, when the fit was over
+    certificate = model.certificate(X)
+    assert not certificate.exact
+    assert certificate.population.epsilon > 0
+
+
+def test_what_is_said_of_other_estimators():
+    model = FCorrClassifier(**SMALL, sensitive=["sex", "age"], car=1e3, invariance=None).fit(X, Y)
+    certificate = model.certificate(X, alpha=0.05)
+    assert not certificate.exact
+    changes = {}
+    for name, values in {
+        "sex": ["f", "m"],
+        "age": np.linspace(X.age.min(), X.age.max(), 99),
+    }.items():
+        scored = [model.predict_proba(X.assign(**{name: v}))[:, 1] for v in values]
+        changes[name] = np.ptp([model.predict_proba(X)[:, 1], *scored], axis=0)
+    for flip in certificate.features:
+        assert flip.search > 0.95 * changes[flip.name].max()
+        # The 600 rows as a sample: an order statistic of the largest changes.
+        at = np.searchsorted(np.sort(changes[flip.name]), flip.population.epsilon - 1e-6)
+        assert 560 < at < 600
+    joint = certificate.joint.population
+    assert joint.epsilon >= max(flip.population.epsilon for flip in certificate.features)
+    without_rows = model.certificate()
+    assert without_rows.population is None
+    assert 0 < without_rows.search <= certificate.search
+
+
+KINDS = ["multi-class", "mse", "poisson", "paper embedding", "missing numbers"]
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_certificates_of_every_kind_of_prediction(case):
+    settings = SMALL | {"sensitive": "region", "car": 1.0, "invariance": None}
+    table = X.assign(age=X.age.mask(X.age > 55)) if case == "missing numbers" else X
+    if case == "multi-class":
+        model = FCorrClassifier(**settings).fit(X, np.digitize(SCORE, [0, 1]))
+        score = model.predict_proba
+    elif case == "poisson":
+        exposed = {"objective": "poisson", "exposure": "income"}
+        model = FCorrRegressor(**settings, **exposed).fit(X, np.round(np.exp(SCORE)))
+        score = model.predict_rate
+    else:
+        advanced = {"paper embedding": {"numeric_embedding": "paper"}}
+        advanced["missing numbers"] = {"missing_numeric": "category"}
+        model = FCorrRegressor(**settings, advanced=advanced.get(case)).fit(table, SCORE)
+        score = model.predict
+    certificate = model.certificate(table, epsilon=0.01)
+    changes = np.ptp([score(table.assign(region=region)) for region in "abcd"], axis=0)
+    changes = changes.reshape(len(X), -1).max(axis=1)
+    assert certificate.population.n_above == (changes > 0.01).sum()
+    assert certificate.search >= changes.max() * (1 - 1e-6)
+    only = "Only numbers in the range of the training table were tried."
+    assert (only in certificate.assumptions) == (case == "paper embedding")
+
+
+def test_a_model_without_sensitive_columns_has_no_certificate():
+    model = FCorrClassifier(**SMALL).fit(X, Y)
+    with pytest.raises(InvalidInputError, match="this model was fitted without any"):
+        model.certificate()
+
+
+@pytest.mark.parametrize("rows", [None, X])
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ({"epsilon": -1.0}, "epsilon must be a finite number.* got -1.0"),
+        ({"epsilon": math.nan}, "epsilon must be a finite number.* got nan"),
+        ({"alpha": 0.0}, r"alpha must lie between 0 and 1, .*got 0.0\. Write 1 % as 0.01"),
+        ({"alpha": 0.1, "epsilon": 0.1}, "one of epsilon and alpha"),
+        ({"confidence": 1.0}, "confidence"),
+    ],
+    ids=str,
+)
+def test_bad_questions(question, message, rows):
+    model = FCorrClassifier(**SMALL | {"epochs": 1}, sensitive="sex").fit(X, Y)
+    with pytest.raises(InvalidInputError, match=message):
+        model.certificate(rows, **question)

@@ -3,7 +3,7 @@ import io
 import pytest
 import torch
 
-from fcorr.certify import Domain, Link, certify_model, embedding_gap, is_exact, worst_case
+from fcorr.certify import is_exact
 from fcorr.nn.engine import use_engine
 
 VARIANTS = [
@@ -52,7 +52,6 @@ def test_no_number_changes_a_bit_where_a_numeric_feature_is_collapsed(
         assert not is_exact(model, [feature])
         model.collapse(feature, value)
         assert is_exact(model, [feature])
-        assert embedding_gap(model, feature) == 0.0
     numbers = torch.cat(
         [
             torch.linspace(-3, 3, 241),
@@ -97,29 +96,6 @@ def test_one_knot_is_exact_from_the_start(lab):
     assert not is_exact(model, [2])
 
 
-def test_gap_of_a_numeric_feature_is_the_range_of_its_shape_function(lab):
-    knots = [torch.tensor([0.0, 1.0, 2.0])] * 2
-    model = lab.make_model((3,), 2, knots=knots, learn_missing=True)
-    with torch.no_grad():
-        model.numeric.steps[:3] = torch.tensor([0.5, -2.0, 1.0])
-        model.missing[0] = 3.0
-    known = Domain(missing=False)
-    assert embedding_gap(model, 1, known) == 2.0
-    assert embedding_gap(model, 1) == 4.5
-    inner = Domain([0.0, 0.0], [0.5, 0.5], missing=False)
-    assert embedding_gap(model, 1, inner) == 1.0
-    assert worst_case(model, 1, known, effort=0).gap == 2.0
-
-
-def test_gap_of_the_papers_embedding_needs_a_range(lab):
-    model = lab.make_model((3,), 2, numeric_embedding="paper")
-    with pytest.raises(ValueError, match="low and high for every numeric feature"):
-        embedding_gap(model, 1)
-    assert embedding_gap(model, 1, Domain([-1.0, -1.0], [1.0, 1.0])) > 0
-    model.collapse(1, 0.2)
-    assert embedding_gap(model, 1) == 0
-
-
 def test_collapse_survives_saving_and_other_precisions(lab):
     model = lab.make_model((7, 3), 4, seed=3, learn_missing=True)
     model.collapse(0, 0.1)
@@ -143,8 +119,6 @@ def test_one_bit_is_enough_not_to_be_exact(lab):
     with torch.no_grad():
         model.categorical.cat_linear.weight[1] = 1e-30
         model.numeric.steps[model.numeric.starts[1] - 1] = 1e-45
-    assert 0 < embedding_gap(model, 0) < 1e-29
-    assert 0 < embedding_gap(model, 2) < 1e-44
     assert not is_exact(model, [0])
     assert not is_exact(model, [2])
 
@@ -154,20 +128,6 @@ def test_not_a_number_is_not_exact(lab, feature):
     model = lab.make_model((3, 4), 2)
     model.collapse(feature, torch.nan)
     assert not is_exact(model, [feature])
-
-
-def test_the_certificate_of_a_collapsed_model_is_exactly_zero(lab):
-    model = lab.make_model((3, 4, 2), 3, n_layers=2, residual=True)
-    for feature in (0, 2, 4):
-        model.collapse(feature, 0.5)
-    certificate = certify_model(model, [0, 2, 4], ["a", "b", "c"], link=Link("sigmoid"))
-    assert certificate.exact
-    assert certificate.bound == 0.0
-    for flip_bound in (*certificate.features, certificate.joint):
-        assert flip_bound.score.value == flip_bound.prediction.value == flip_bound.gap == 0.0
-        assert flip_bound.exact
-        assert not flip_bound.score.vacuous
-    assert "bit for bit" in str(certificate)
 
 
 @pytest.mark.parametrize(

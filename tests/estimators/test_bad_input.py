@@ -1,6 +1,7 @@
 """Bad input, item by item: a ValueError with the rule, the value and the way out."""
 
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core import InvalidInputError, UnseenCategoryWarning
+from fcorr.estimators import Advanced
+from fcorr.estimators.options import DEFAULTS
 
 SMALL = {"sensitive": "sex", "head": (4,), "epochs": 1, "random_state": 0}
 ESTIMATORS = [FCorrClassifier, FCorrRegressor]
@@ -46,159 +49,107 @@ def with_first(values, value):
     return np.concatenate([[value], np.asarray(values, dtype=float)[1:]])
 
 
-# A table of (what is wrong, arguments, a change of X, a change of y, the message).
-same = None
+def bad(message, change_X=lambda X: X, change_y=lambda y: y, **options):
+    """A bad call of ``fit``: the message, a change of X, a change of y, arguments."""
+    return message, change_X, change_y, options
+
+
 FIT = {
-    "misspelt sensitive column": (
-        {"sensitive": "sexx"},
-        same,
-        same,
+    "misspelt sensitive column": bad(
         r"sensitive must name columns of X, got 'sexx'\. Did you mean 'sex'\? X has 'sex', 'job'",
+        sensitive="sexx",
     ),
-    "unknown sensitive column": (
-        {"sensitive": ["sex", "religion"]},
-        same,
-        same,
+    "unknown sensitive column": bad(
         r"sensitive must name columns of X, got 'religion'\. X has 'sex', 'job', 'age', 'income'",
+        sensitive=["sex", "religion"],
     ),
-    "sensitive column twice": (
-        {"sensitive": ["sex", "sex"]},
-        same,
-        same,
+    "sensitive column twice": bad(
         r"sensitive must name each column once, got 'sex' twice\. Drop the repetition",
+        sensitive=["sex", "sex"],
     ),
-    "sensitive column of one category": (
-        {},
-        lambda X: X.assign(sex="f"),
-        same,
+    "sensitive column of one category": bad(
         r"'sex' must have at least two categories, got only 'f'\. Leave it out of `sensitive`",
+        lambda X: X.assign(sex="f"),
     ),
-    "y too short": (
-        {},
-        same,
-        lambda y: y[:-1],
+    "y too short": bad(
         r"X and y must have the same number of rows, got 200 and 199\. Check that both",
+        change_y=lambda y: y[:-1],
     ),
-    "no y": ({}, same, lambda y: None, "y must be given.*the target y is None"),
-    "no rows": (
-        {},
+    "no y": bad("y must be given.*the target y is None", change_y=lambda y: None),
+    "no rows": bad(
+        r"X must have at least one row .*got 0 sample\(s\) \(shape=\(0, 4\)\).*Check the filter",
         lambda X: X[:0],
         lambda y: y[:0],
-        r"X must have at least one row .*got 0 sample\(s\) \(shape=\(0, 4\)\).*Check the filter",
     ),
-    "no columns": (
-        {"sensitive": None},
-        lambda X: X[[]],
-        same,
+    "no columns": bad(
         r"at least one row and one column, got 0 feature\(s\) \(shape=\(200, 0\)\)",
+        lambda X: X[[]],
+        sensitive=None,
     ),
-    "NaN in y": (
-        {},
-        same,
-        lambda y: with_first(y, np.nan),
+    "NaN in y": bad(
         r"y must not hold missing values, got 1 NaN, the first in row 0\. Drop these rows",
+        change_y=lambda y: with_first(y, np.nan),
     ),
-    "infinite y": (
-        {},
-        same,
-        lambda y: with_first(y, np.inf),
+    "infinite y": bad(
         r"y must be finite, got infinity \(inf\) in row 0\. Correct or drop it",
+        change_y=lambda y: with_first(y, np.inf),
     ),
-    "infinite number": (
-        {},
-        lambda X: X.assign(age=with_first(X.age, -np.inf)),
-        same,
+    "infinite number": bad(
         r"'age' must hold finite numbers within .* got -inf in row 0 .*Replace it, or make it mis",
+        lambda X: X.assign(age=with_first(X.age, -np.inf)),
     ),
-    "number too large for float32": (
-        {},
-        lambda X: X.assign(age=with_first(X.age, 1e39)),
-        same,
+    "number too large for float32": bad(
         r"'age' must hold finite numbers within ±3\.4e\+38, got 1e\+39 in row 0",
+        lambda X: X.assign(age=with_first(X.age, 1e39)),
     ),
-    "constant number": (
-        {},
-        lambda X: X.assign(age=40),
-        same,
-        r"'age' must take at least two values, got 40\.0 wherever there is a value\. Drop",
-    ),
-    "constant category": (
-        {},
-        lambda X: X.assign(job="clerk"),
-        same,
-        r"'job' must take at least two values, got 'clerk' wherever there is a value\. Drop",
-    ),
-    "column all missing": (
-        {},
-        lambda X: X.assign(age=np.nan),
-        same,
+    "column all missing": bad(
         r"'age' must hold at least one value, got 200 missing ones and nothing else\. Drop the col",
+        lambda X: X.assign(age=np.nan),
     ),
-    "category all missing": (
-        {},
-        lambda X: X.assign(job=None),
-        same,
+    "category all missing": bad(
         r"'job' must hold at least one value, got 200 missing ones and nothing else\. Drop the col",
+        lambda X: X.assign(job=None),
     ),
-    "duplicate column names": (
-        {},
-        lambda X: X.set_axis(["sex", "age", "age", "income"], axis=1),
-        same,
+    "duplicate column names": bad(
         r"Column names must differ, got 'age' more than once\. Rename or drop",
+        lambda X: X.set_axis(["sex", "age", "age", "income"], axis=1),
     ),
-    "numbers and text in one column": (
-        {},
-        lambda X: X.assign(age=[1, *["old"] * 199]),
-        same,
+    "numbers and text in one column": bad(
         r"'age' must hold one kind of value, numbers or text .*Convert the column",
+        lambda X: X.assign(age=[1, *["old"] * 199]),
     ),
-    "times": (
-        {},
-        lambda X: X.assign(age=pd.to_timedelta(X.age, unit="s")),
-        same,
+    "times": bad(
         r"'age' must hold numbers, text, booleans or dates, got duration.*Convert it to text or nu",
+        lambda X: X.assign(age=pd.to_timedelta(X.age, unit="s")),
     ),
-    "unknown column in kinds": (
-        {"kinds": {"jobs": "categorical"}},
-        same,
-        same,
+    "unknown column in kinds": bad(
         r"kinds must name columns of X, got 'jobs'\. Did you mean 'job'",
+        kinds={"jobs": "categorical"},
     ),
-    "unknown kind": (
-        {"kinds": {"job": "categorial"}},
-        same,
-        same,
+    "unknown kind": bad(
         r"kinds must say 'numeric', .* got 'categorial' for 'job'\. Did you mean 'categorical'\?",
+        kinds={"job": "categorial"},
     ),
-    "no dict of kinds": (
-        {"kinds": ["job"]},
-        same,
-        same,
+    "no dict of kinds": bad(
         r"kinds must be a dict of columns and what they are, got \['job'\]\. Pass for example",
+        kinds=["job"],
     ),
-    "value outside the order": (
-        {"kinds": {"job": ["clerk", "nurse"]}},
-        same,
-        same,
+    "value outside the order": bad(
         r"'job' must hold the categories of its order, 'clerk', 'nurse', got 'pilot' in row \d+\.",
+        kinds={"job": ["clerk", "nurse"]},
     ),
-    "key": (
-        {"min_category_rows": 2},
-        lambda X: X.assign(job=[f"k{i}" for i in range(200)]),
-        same,
+    "key": bad(
         r"'job' must have categories that repeat, got 200 of them .*fewer than 2 rows: it is a key",
+        lambda X: X.assign(job=[f"k{i}" for i in range(200)]),
+        min_category_rows=2,
     ),
-    "random_state": (
-        {"random_state": "seed"},
-        same,
-        same,
-        r"random_state must be an integer.*got str 'seed'\. Pass an integer",
+    "random_state": bad(
+        r"random_state must be an integer.*got str 'seed'\. Pass an integer", random_state="seed"
     ),
-    "diverging training": (
-        {"learning_rate": 1e30, "epochs": 3},
-        same,
-        same,
+    "diverging training": bad(
         r"Training must keep a finite loss, got nan in epoch 1\. Lower learning_rate \(now",
+        learning_rate=1e30,
+        epochs=3,
     ),
 }
 
@@ -206,37 +157,33 @@ FIT = {
 @both
 @pytest.mark.parametrize("case", FIT)
 def test_fit(cls, case):
-    options, change_X, change_y, message = FIT[case]
-    bad_X = X if change_X is same else change_X(X)
-    bad_y = Y[cls] if change_y is same else change_y(Y[cls])
+    message, change_X, change_y, options = FIT[case]
     model = cls(**(SMALL | options))
     with pytest.raises(InvalidInputError, match=message):
-        model.fit(bad_X, bad_y)
+        model.fit(change_X(X), change_y(Y[cls]))
     with pytest.raises(NotFittedError):
         model.predict(X)
 
 
-def test_one_class_only():
-    with pytest.raises(InvalidInputError, match=r"at least two classes, got only one.*Check the"):
-        FCorrClassifier(**SMALL).fit(X, np.ones(200))
-
-
-def test_measurements_as_classes():
-    with pytest.raises(ValueError, match="Unknown label type: continuous"):
-        FCorrClassifier(**SMALL).fit(X, Y[FCorrRegressor])
-
-
-def test_text_as_numbers():
-    with pytest.raises(
-        InvalidInputError, match=r"y \('job'\) must hold numbers, .*use FCorrClassifier"
-    ):
-        FCorrRegressor(**SMALL).fit(X, X.job)
+@pytest.mark.parametrize(
+    ("cls", "y", "message"),
+    [
+        (FCorrClassifier, np.ones(200), r"at least two classes, got only one.*Check the"),
+        (FCorrClassifier, Y[FCorrRegressor], "Unknown label type: continuous"),
+        (FCorrRegressor, X.job, r"y \('job'\) must hold numbers, .*use FCorrClassifier"),
+    ],
+)
+def test_targets(cls, y, message):
+    with pytest.raises(ValueError, match=message):
+        cls(**SMALL).fit(X, y)
 
 
 @both
-def test_constant_columns_are_kept_on_demand(cls):
+def test_constant_columns_are_kept_with_one_warning(cls):
     constant = X.assign(age=40, job="clerk")
-    model = cls(**SMALL, constant_columns="keep").fit(constant, Y[cls])
+    with pytest.warns(UserWarning, match=r"'job' \(always 'clerk'\), 'age'.* Drop them") as heard:
+        model = cls(**SMALL).fit(constant, Y[cls])
+    assert len(heard) == 1
     assert np.isfinite(scores(model, constant)).all()
 
 
@@ -245,7 +192,7 @@ def test_constant_columns_are_kept_on_demand(cls):
 def test_missing_features_are_accepted(cls, missing):
     holes = X.assign(job=X.job.mask(X.age > 45), age=X.age.mask(X.income > 2))
     assert holes.isna().any().tolist() == [False, True, True, False]
-    model = cls(**SMALL, missing_categorical=missing).fit(holes, Y[cls])
+    model = cls(**SMALL, advanced={"missing_categorical": missing}).fit(holes, Y[cls])
     assert np.isfinite(scores(model, holes)).all()
 
 
@@ -275,11 +222,12 @@ def test_eval_set_with_an_unknown_class():
 
 
 @both
+@pytest.mark.filterwarnings("ignore:Columns that take one value")
 def test_early_stopping_needs_a_row_to_validate_on(cls):
     rows = [int(np.argmin(Y[cls])), int(np.argmax(Y[cls]))]
     model = cls(**SMALL | {"sensitive": None}, early_stopping=True, validation_fraction=0.9)
     with pytest.raises(InvalidInputError, match=r"early_stopping needs rows .*got 2 row\(s\) in a"):
-        model.set_params(constant_columns="keep").fit(X.iloc[rows], Y[cls][rows])
+        model.fit(X.iloc[rows], Y[cls][rows])
 
 
 @both
@@ -287,104 +235,107 @@ def test_early_stopping_needs_a_row_to_validate_on(cls):
     ("weight", "message"),
     [
         (np.ones(199), r"one number per row, got shape \(199,\) for 200 rows"),
-        (np.full(200, -1.0), "finite and at least 0, got -1.0 in row 0"),
-        (np.full(200, np.nan), "finite and at least 0, got nan in row 0"),
+        (np.where(np.arange(200) == 7, -1.0, 1.0), "finite and at least 0, got -1.0 in row 7"),
+        (np.where(np.arange(200) == 7, np.nan, 1.0), "finite and at least 0, got nan in row 7"),
         (np.zeros(200), "positive sum, got a weight of zero in every row"),
     ],
 )
 def test_sample_weight(cls, weight, message):
-    with pytest.raises(InvalidInputError, match=f"sample_weight must .*{message}"):
-        cls(**SMALL).fit(X, Y[cls], sample_weight=weight)
+    for given, name in ((weight, ""), (pd.Series(weight, name="w"), r" \('w'\)")):
+        with pytest.raises(InvalidInputError, match=f"sample_weight{name} must .*{message}"):
+            cls(**SMALL).fit(X, Y[cls], sample_weight=given)
 
 
-OPTIONS = [
-    ("car", -1, "a number of at least 0, 'paper' or None"),
-    ("car", float("nan"), "a number of at least 0, 'paper' or None"),
-    ("car", float("inf"), "a number of at least 0, 'paper' or None"),
-    ("car", "much", "a number of at least 0, 'paper' or None"),
-    ("car", True, "a number of at least 0, 'paper' or None"),
-    ("car_form", "x", "'sensitive' or 'paper' or 'cda'"),
-    ("head", (0,), "a tuple of hidden-layer sizes of at least 1"),
-    ("head", (8, 2.5), "a tuple of hidden-layer sizes of at least 1"),
-    ("head", 8, "a tuple of hidden-layer sizes of at least 1"),
-    ("n_layers", 0, "an integer of at least 1"),
-    ("n_layers", 1.0, "an integer of at least 1"),
-    ("residual", "yes", "True or False"),
-    ("numeric_embedding", "fourier", "'spline' or 'paper'"),
-    ("n_knots", 1, "an integer of at least 2"),
-    ("dropout", 1, r"a number in \[0, 1\)"),
-    ("dropout", -0.1, r"a number in \[0, 1\)"),
-    ("epochs", 0, "an integer of at least 1"),
-    ("epochs", True, "an integer of at least 1"),
-    ("epochs", "all", "an integer of at least 1"),
-    ("batch_size", 0, "an integer of at least 1, or 'auto'"),
-    ("batch_size", "big", "an integer of at least 1, or 'auto'"),
-    ("learning_rate", 0, "a number above 0"),
-    ("learning_rate", float("nan"), "a number above 0"),
-    ("beta2", 1, r"a number in \[0, 1\)"),
-    ("beta2", -0.1, r"a number in \[0, 1\)"),
-    ("early_stopping", 0, "True, False or a number of epochs"),
-    ("early_stopping", "soon", "True, False or a number of epochs"),
-    ("validation_fraction", 1, r"a number in \(0, 1\)"),
-    ("validation_fraction", 0, r"a number in \(0, 1\)"),
-    ("missing_categorical", "mean", "'category' or 'mode'"),
-    ("missing_numeric", "mode", "'mean' or 'category'"),
-    ("min_category_rows", 0, "an integer of at least 1, or 'auto'"),
-    ("min_category_rows", 2.5, "an integer of at least 1, or 'auto'"),
-    ("min_category_rows", "few", "an integer of at least 1, or 'auto'"),
-    ("constant_columns", "drop", "'error' or 'keep'"),
-    ("invariance", "exact", "'adapt', 'marginal' or None"),
-    ("car_combinations", "all", "True or False"),
-    ("bins", 1, "a number of groups of at least 2, or the edges between groups in increasing"),
-    ("engine", "gpu", "'auto' or 'compiled' or 'plain'"),
-    ("verbose", -1, "True, False or an integer of at least 0"),
-    ("device", "nope", r"one that torch can use here \(cpu.*\)"),
-    ("device", None, r"one that torch can use here \(cpu.*\)"),
-]
+CAR = "a number of at least 0, 'paper' or None"
+COUNT = "an integer of at least 1"
+GROUPS = "a number of groups of at least 2, or the edges between groups in increasing"
+HEAD = "a tuple of hidden-layer sizes of at least 1"
+DEVICE = r"one that torch can use here \(cpu.*\)"
+BAD_VALUES = {
+    "car": (CAR, [-1, float("nan"), float("inf"), "much", True]),
+    "head": (HEAD, [(0,), (8, 2.5), 8]),
+    "dropout": (r"a number in \[0, 1\)", [1, -0.1]),
+    "epochs": (COUNT, [0, True, "all"]),
+    "batch_size": (f"{COUNT}, or 'auto'", [0, "big"]),
+    "learning_rate": ("a number above 0", [0, float("nan")]),
+    "early_stopping": ("True, False or a number of epochs", [0, "soon"]),
+    "validation_fraction": (r"a number in \(0, 1\)", [1, 0]),
+    "min_category_rows": (f"{COUNT}, or 'auto'", [0, 2.5, "few"]),
+    "invariance": ("'adapt', 'marginal' or None", ["exact"]),
+    "bins": (GROUPS, [1]),
+    "verbose": ("True, False or an integer of at least 0", [-1]),
+    "device": (DEVICE, ["nope", None]),
+    "advanced": (r"a dict, such as \{'n_layers': 3\}, or None", ["deep", 3]),
+}
 THRESHOLD = r"a number in \[0, 1\], 'f1', \{'fpr': a rate in \[0, 1\]\} or \{'cost': \(of a false"
-OWN_OPTIONS = {
-    FCorrClassifier: [
-        ("class_weight", "even", "None, 'balanced' or a dict of classes and weights above 0"),
-        ("class_weight", {0: 0.0}, "a dict of classes and weights above 0"),
-        ("class_weight", {0: float("nan")}, "a dict of classes and weights above 0"),
-        ("class_weight", 2, "a dict of classes and weights above 0"),
-        ("threshold", 1.5, THRESHOLD),
-        ("threshold", None, THRESHOLD),
-        ("threshold", "best", THRESHOLD),
-        ("threshold", {"fpr": 2}, THRESHOLD),
-        ("threshold", {"cost": (1,)}, THRESHOLD),
-        ("threshold", {"cost": (0, 0)}, THRESHOLD),
-    ],
-    FCorrRegressor: [
-        ("objective", "poison", "'mse' or 'poisson' or 'gamma' or 'tweedie'"),
-        ("tweedie_power", 1, r"a number in \(1, 2\)"),
-        ("tweedie_power", 2.0, r"a number in \(1, 2\)"),
-        ("exposure", -1, "the name of a column, or its position where there are no names, or None"),
-        ("exposure", ["age"], "the name of a column"),
-    ],
+THRESHOLDS = [1.5, None, "best", {"fpr": 2}, {"cost": (1,)}, {"cost": (0, 0)}]
+WEIGHTS = "None, 'balanced' or a dict of classes and weights above 0"
+COLUMN = "the name of a column, or its position where there are no names, or None"
+OWN_BAD_VALUES = {
+    FCorrClassifier: {
+        "class_weight": (WEIGHTS, ["even", {0: 0.0}, {0: float("nan")}, 2]),
+        "threshold": (THRESHOLD, THRESHOLDS),
+    },
+    FCorrRegressor: {
+        "objective": ("'mse', 'poisson', 'gamma' or 'tweedie'", ["poison"]),
+        "tweedie_power": (r"a number in \(1, 2\)", [1, 2.0]),
+        "exposure": (COLUMN, [-1, ["age"]]),
+    },
+}
+BAD_ADVANCED = {
+    "car_form": ("'sensitive', 'paper' or 'cda'", ["x"]),
+    "car_combinations": ("True or False", ["all"]),
+    "n_layers": (COUNT, [0, 1.0]),
+    "residual": ("True or False", ["yes"]),
+    "numeric_embedding": ("'spline' or 'paper'", ["fourier"]),
+    "n_knots": ("an integer of at least 2", [1]),
+    "beta2": (r"a number in \[0, 1\)", [1, -0.1]),
+    "missing_categorical": ("'category' or 'mode'", ["mean"]),
+    "missing_numeric": ("'mean' or 'category'", ["mode"]),
+    "engine": ("'auto', 'compiled' or 'plain'", ["gpu"]),
 }
 
 
 @pytest.mark.parametrize(
     ("cls", "name", "value", "rule"),
-    [(cls, *option) for cls in ESTIMATORS for option in OPTIONS + OWN_OPTIONS[cls]],
+    [
+        (cls, name, value, rule)
+        for cls in ESTIMATORS
+        for name, (rule, values) in (BAD_VALUES | OWN_BAD_VALUES[cls]).items()
+        for value in values
+    ],
 )
-def test_options(cls, name, value, rule):
-    model = cls(**SMALL | {name: value})
-    with pytest.raises(InvalidInputError) as caught:
-        model.fit(X, Y[cls])
-    message = str(caught.value)
-    assert message.startswith(f"{name} must be ")
-    assert f"got {value!r}." in message
-    with pytest.raises(InvalidInputError, match=rule):
-        model.fit(X, Y[cls])
+def test_arguments(cls, name, value, rule):
+    message = rf"^{name} must be {rule}.*got {re.escape(repr(value))}\."
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        cls(**SMALL | {name: value}).fit(X, Y[cls])
+    assert caught.value.argument == name
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [(name, value, rule) for name, (rule, values) in BAD_ADVANCED.items() for value in values],
+)
+def test_advanced_arguments(name, value, rule):
+    message = rf"^advanced\['{name}'\] must be {rule}, got {re.escape(repr(value))}\."
+    with pytest.raises(InvalidInputError, match=message):
+        FCorrRegressor(**SMALL, advanced={name: value}).fit(X, Y[FCorrRegressor])
+
+
+def test_unknown_advanced_argument():
+    message = r"advanced must hold some of 'car_form', .*got 'n_layer'\. Did you mean 'n_layers'\?"
+    with pytest.raises(InvalidInputError, match=message):
+        FCorrRegressor(**SMALL, advanced={"n_layer": 2}).fit(X, Y[FCorrRegressor])
 
 
 @both
-def test_every_option_has_a_bad_value_above(cls):
-    checked = {name for name, *_ in OPTIONS + OWN_OPTIONS[cls]}
+def test_every_argument_has_a_bad_value_above_and_a_text_in_the_docstring(cls):
     checked_elsewhere = {"sensitive", "kinds", "random_state"}
-    assert checked == set(cls().get_params()) - checked_elsewhere
+    arguments = set(cls().get_params())
+    assert {*BAD_VALUES, *OWN_BAD_VALUES[cls]} == arguments - checked_elsewhere
+    assert set(BAD_ADVANCED) == set(Advanced.__annotations__) == set(DEFAULTS)
+    assert all(f"\n    {name} : " in cls.__doc__ for name in arguments)
+    assert all(f"\n    {name} : " in Advanced.__doc__ for name in BAD_ADVANCED)
 
 
 PREDICT = {
@@ -449,7 +400,8 @@ def test_unseen_category_is_taken_for_the_most_frequent(fitted, cls):
 @both
 def test_numbers_far_from_training_give_finite_scores(cls):
     for embedding in ("spline", "paper"):
-        model = cls(**SMALL, numeric_embedding=embedding).fit(X, Y[cls])
+        advanced = {"numeric_embedding": embedding}
+        model = cls(**SMALL, advanced=advanced).fit(X, Y[cls])
         assert np.isfinite(scores(model, X.assign(age=3e38, income=-3e38))).all()
 
 
@@ -460,35 +412,32 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
+def other_classes(y):
+    return (y * 3).astype(int)
+
+
+BAD_FITS = {
+    "argument": bad("epochs must", epochs=0),
+    "column": bad("'age' must hold", lambda X: X.assign(age=np.nan), other_classes),
+    "seed": bad("random_state must", change_y=other_classes, random_state=-1),
+    "divergence": bad("finite loss", lambda X: X[["age", "sex"]], learning_rate=1e30, epochs=2),
+    "interrupt": bad("^$", lambda X: X.to_numpy()[:, 1:], other_classes, sensitive=None),
+}
+
+
 @both
-@pytest.mark.parametrize(
-    ("error", "options", "change_X", "change_y"),
-    [
-        (InvalidInputError, {"epochs": 0}, same, same),
-        (InvalidInputError, {}, lambda X: X.assign(age=40), lambda y: (y * 3).astype(int)),
-        (InvalidInputError, {"random_state": -1}, same, lambda y: (y * 3).astype(int)),
-        (
-            InvalidInputError,
-            {"learning_rate": 1e30, "epochs": 2},
-            lambda X: X[["age", "sex"]],
-            same,
-        ),
-        (KeyboardInterrupt, {}, lambda X: X.to_numpy()[:, 1:], lambda y: (y * 3).astype(int)),
-    ],
-    ids=["option", "constant column", "seed", "divergence", "interrupt"],
-)
+@pytest.mark.parametrize("case", BAD_FITS)
 @pytest.mark.filterwarnings("ignore:X has 2 feature")
-def test_failed_fit_leaves_the_fitted_model(monkeypatch, cls, error, options, change_X, change_y):
+def test_failed_fit_leaves_the_fitted_model(monkeypatch, cls, case):
+    message, change_X, change_y, options = BAD_FITS[case]
     model = cls(**SMALL).fit(X, Y[cls])
     before, attributes = (scores(model, X), model.predict(X)), set(vars(model))
-    if error is KeyboardInterrupt:
-        options = {"sensitive": None}
+    error = InvalidInputError
+    if case == "interrupt":
+        error = KeyboardInterrupt
         monkeypatch.setattr(torch.optim.AdamW, "step", interrupt)
-    model.set_params(**options)
-    bad_X = X if change_X is same else change_X(X)
-    bad_y = Y[cls] if change_y is same else change_y(Y[cls])
-    with pytest.raises(error):
-        model.fit(bad_X, bad_y)
+    with pytest.raises(error, match=message):
+        model.set_params(**options).fit(change_X(X), change_y(Y[cls]))
     np.testing.assert_array_equal(scores(model, X), before[0])
     np.testing.assert_array_equal(model.predict(X), before[1])
     assert set(vars(model)) == attributes

@@ -50,13 +50,13 @@ def flips(X, columns):
 
 OPTIONS = [
     {},
-    {"residual": False},
-    {"n_layers": 3},
-    {"n_layers": 3, "residual": False},
-    {"engine": "plain"},
-    {"numeric_embedding": "paper"},
-    {"missing_numeric": "category"},
     {"early_stopping": 1, "epochs": 12},
+    {"advanced": {"residual": False}},
+    {"advanced": {"n_layers": 3}},
+    {"advanced": {"n_layers": 3, "residual": False}},
+    {"advanced": {"engine": "plain"}},
+    {"advanced": {"numeric_embedding": "paper"}},
+    {"advanced": {"missing_numeric": "category"}},
 ]
 
 
@@ -80,7 +80,9 @@ def test_no_flip_changes_one_bit(invariance, options, tmp_path):
 
 
 @both_ways
-@pytest.mark.parametrize("car", [{"car": None}, {"car": 1.0, "car_form": "paper"}], ids=str)
+@pytest.mark.parametrize(
+    "car", [{"car": None}, {"car": 1.0, "advanced": {"car_form": "paper"}}], ids=str
+)
 def test_it_does_not_take_the_default_car(invariance, car):
     model = FCorrClassifier(**SMALL, sensitive="sex", invariance=invariance, **car).fit(X, Y)
     expected = model.predict_proba(X)
@@ -209,7 +211,7 @@ def test_shares_count_weight_and_exposure():
 def test_a_continuous_column_is_averaged_over_quantiles():
     model = FCorrRegressor(**SMALL, sensitive="age", invariance="marginal").fit(X, SCORE)
     numbers = encode(read_table(X), model.schema_).numbers[:, 0]
-    assert model.schema_.sensitive_features == ("age",)
+    assert [model.schema_.feature_names[i] for i in model.schema_.sensitive_positions] == ["age"]
     portfolio = model.portfolio_
     assert portfolio.values.shape == (16, 1)
     # Nearest to the middles of equally filled groups: the shares are near 1/16 each.
@@ -238,7 +240,7 @@ def test_number_grid():
 
 def test_missing_numbers_are_a_value_of_their_own_in_the_portfolio():
     X, score = make_table(missing=30)
-    settings = SMALL | {"sensitive": "age", "missing_numeric": "category"}
+    settings = SMALL | {"sensitive": "age", "advanced": {"missing_numeric": "category"}}
     model = FCorrRegressor(**settings, invariance="marginal").fit(X, score)
     is_missing = model.portfolio_.values[:, 0].isnan()
     assert model.portfolio_.shares[is_missing].item() == pytest.approx(30 / 600)
@@ -285,10 +287,9 @@ def test_bins_make_categories_of_numbers():
 @pytest.mark.parametrize("combinations", [False, True])
 @pytest.mark.parametrize("car_form", ["sensitive", "paper", "cda"])
 def test_invariance_to_each_is_invariance_to_every_combination(combinations, car_form):
-    settings = SMALL | {"epochs": 20, "car_form": car_form, "car_combinations": combinations}
-    model = FCorrClassifier(**settings, sensitive=["sex", "region"], invariance=None, car=1e4).fit(
-        X, Y
-    )
+    settings = SMALL | {"epochs": 20, "sensitive": ["sex", "region"], "invariance": None}
+    advanced = {"car_form": car_form, "car_combinations": combinations}
+    model = FCorrClassifier(**settings, car=1e4, advanced=advanced).fit(X, Y)
     alone = [
         np.ptp([model.predict_proba(X.assign(**{c: v}))[:, 1] for v in values], axis=0).max()
         for c, values in (("sex", "fm"), ("region", "abcd"))
@@ -319,81 +320,6 @@ def test_a_portfolio_learns_only_what_occurs():
     encoded = encode(table, model.schema_)
     portfolio = Portfolio.learn(encoded, (0, 1), np.ones(len(encoded)))
     assert portfolio.values.tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 0]]
-
-
-# Certificates
-
-
-@both_ways
-def test_exact_models_are_certified(invariance, tmp_path):
-    model = FCorrClassifier(**SMALL, sensitive=["sex", "age"], invariance=invariance).fit(X, Y)
-    model.save(tmp_path / "model.safetensors")
-    for each in (model, load(tmp_path / "model.safetensors")):
-        for certificate in (each.certificate(), each.certificate(X)):
-            assert certificate.exact
-            assert certificate.bound == 0.0
-        assert certificate.population.epsilon == 0.0
-
-
-def test_other_models_are_bounded():
-    model = FCorrClassifier(**SMALL, sensitive=["sex", "age"], car=1e3, invariance=None).fit(X, Y)
-    certificate = model.certificate(X, alpha=0.05, effort=2**12)
-    assert not certificate.exact
-    changes = {}
-    ages = model.model_.numeric.knots[0]
-    column = model.schema_["age"]
-    for name, values in {"sex": ["f", "m"], "age": (ages * column.scale + column.mean)}.items():
-        scored = [model.predict_proba(X.assign(**{name: v}))[:, 1] for v in np.asarray(values)]
-        changes[name] = np.ptp([model.predict_proba(X)[:, 1], *scored], axis=0)
-    for flip in certificate.features:
-        assert flip.prediction.value >= changes[flip.name].max()
-        # The 600 rows as a sample: an order statistic of the largest changes.
-        at = np.searchsorted(np.sort(changes[flip.name]), flip.population.epsilon - 1e-6)
-        assert 570 < at < 600
-    assert certificate.joint.population.epsilon >= certificate.features[0].population.epsilon / 2
-
-
-@pytest.mark.parametrize("case", ["multi-class", "poisson", "paper embedding"])
-def test_certificates_of_every_kind_of_prediction(case):
-    settings = SMALL | {"sensitive": "region", "car": 1.0, "invariance": None}
-    if case == "multi-class":
-        model = FCorrClassifier(**settings).fit(X, np.digitize(SCORE, [0, 1]))
-        score = model.predict_proba
-    elif case == "poisson":
-        exposed = {"objective": "poisson", "exposure": "income"}
-        model = FCorrRegressor(**settings, **exposed).fit(X, np.round(np.exp(SCORE)))
-        score = model.predict_rate
-    else:
-        model = FCorrRegressor(**settings, numeric_embedding="paper").fit(X, SCORE)
-        score = model.predict
-    certificate = model.certificate(X, epsilon=0.01, effort=2**12)
-    changes = np.ptp([score(X.assign(region=region)) for region in "abcd"], axis=0)
-    changes = changes.reshape(len(X), -1).max(axis=1)
-    assert certificate.population.n_above == (changes > 0.01).sum()
-    assert certificate.features[0].prediction.value >= changes.max()
-
-
-def test_a_model_without_sensitive_columns_has_no_certificate():
-    model = FCorrClassifier(**SMALL).fit(X, Y)
-    with pytest.raises(InvalidInputError, match="this model was fitted without any"):
-        model.certificate()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"epsilon": -1.0}, "epsilon"),
-        ({"epsilon": float("nan")}, "epsilon"),
-        ({"alpha": 0.0}, "alpha"),
-        ({"alpha": 0.1, "epsilon": 0.1}, "one of alpha and epsilon"),
-        ({"confidence": 1.0}, "confidence"),
-    ],
-    ids=str,
-)
-def test_bad_questions(options, message):
-    model = FCorrClassifier(**SMALL, sensitive="sex").fit(X, Y)
-    with pytest.raises(InvalidInputError, match=message):
-        model.certificate(X, **options)
 
 
 def _sigmoid(x):

@@ -54,6 +54,7 @@ def test_fit(reference, name):
     )
 
 
+@pytest.mark.filterwarnings("ignore:Columns that take one value")
 def test_same_weights_from_every_library():
     """Dictionaries, enums, categoricals; 8, 16 and 32 bits; rare categories pooled."""
     fitted = []
@@ -62,7 +63,6 @@ def test_same_weights_from_every_library():
         model = FCorrClassifier(
             **SMALL,
             sensitive="customer_age",
-            constant_columns="keep",
             kinds={"income": "ordinal"},
             min_category_rows=50,
         )

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-import fcorr
 from fcorr import FCorrClassifier
 from fcorr._core import InvalidInputError
 from fcorr.metrics import (
@@ -119,34 +118,6 @@ def test_everybody_and_nobody(rule, decision):
     assert (model.predict(X) == decision).all()
 
 
-OPTIONS = [
-    {"threshold": "f1", "class_weight": "balanced"},
-    {"threshold": {"fpr": 0.05}, "class_weight": {0: 1, 1: 7.5}},
-    {"threshold": {"cost": (1, 20)}, "class_weight": {np.int64(1): np.float32(2)}},
-    {"threshold": {"cost": (1, 0)}},
-    {"threshold": 0.25},
-]
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_model_file(tmp_path, options):
-    model = fit(**options)
-    model.save(tmp_path / "model.fcorr")
-    again = fcorr.load(tmp_path / "model.fcorr")
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    np.testing.assert_array_equal(again.balance_, model.balance_)
-    np.testing.assert_array_equal(again.class_weight_, model.class_weight_)
-    assert again.threshold_ == model.threshold_
-    assert again.get_params() == model.get_params()
-
-
-def test_model_file_with_text_labels_and_weights_by_label(tmp_path):
-    model = fit(np.where(Y == 1, "yes", "no"), class_weight={"yes": 4.0})
-    model.save(tmp_path / "model.fcorr")
-    assert fcorr.load(tmp_path / "model.fcorr").class_weight == {"yes": 4.0}
-
-
 # Calibration
 
 
@@ -211,16 +182,3 @@ def test_bad_input(options, y, weight, message):
         model.fit(X, y, sample_weight=weight)
     with pytest.raises(NotFittedError):
         model.predict(X)
-
-
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        (np.where(np.arange(3_000) == 7, -1.0, 1.0), "finite and at least 0, got -1.0 in row 7"),
-        (np.where(np.arange(3_000) == 7, np.nan, 1.0), "finite and at least 0, got nan in row 7"),
-        (np.zeros(3_000), "positive sum, got a weight of zero in every row"),
-    ],
-)
-def test_weights_are_refused_by_the_name_of_their_column(weight, message):
-    with pytest.raises(InvalidInputError, match=rf"sample_weight \('w'\) must .*{message}"):
-        fit(weight=pd.Series(weight, name="w"))

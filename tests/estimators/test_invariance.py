@@ -1,6 +1,7 @@
 """What CAR does to a fitted model, and what is read off it."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -21,46 +22,41 @@ def direct_bias():
     numbers = rng.normal(size=(n, 3))
     numbers[:, 0] += 0.5 * group  # a proxy
     score = numbers @ [1.0, -1.0, 0.5] + 1.5 * group
-    return {
-        "group": np.array(["a", "b", "c"])[group],
-        **{f"x{i}": numbers[:, i] for i in range(3)},
-    }, score + rng.normal(size=n)
+    X = pd.DataFrame(numbers, columns=["x0", "x1", "x2"])
+    return X.assign(group=np.array(["a", "b", "c"])[group]), score + rng.normal(size=n)
 
 
-def as_frame(columns):
-    pandas = pytest.importorskip("pandas")
-    return pandas.DataFrame(columns)
+FORMS = [
+    {"car_form": "sensitive"},
+    {"car_form": "paper"},
+    {"car_form": "cda"},
+    {"residual": False},
+    {"n_layers": 2},
+]
 
 
-@pytest.mark.parametrize("car_form", ["sensitive", "paper", "cda"])
-def test_car_takes_the_direct_effect_away(direct_bias, car_form):
-    columns, score = direct_bias
-    X, y = as_frame(columns), (score > np.median(score)).astype(int)
+@pytest.mark.parametrize("advanced", FORMS, ids=str)
+def test_car_takes_the_direct_effect_away(direct_bias, advanced):
+    X, score = direct_bias
+    y = (score > np.median(score)).astype(int)
     plain = FCorrClassifier(sensitive="group", car=None, **CAR_ALONE).fit(X, y)
-    fair = FCorrClassifier(sensitive="group", car_form=car_form, **CAR_ALONE).fit(X, y)
+    fair = FCorrClassifier(sensitive="group", advanced=advanced, **CAR_ALONE).fit(X, y)
     assert average_individual_fairness(flip_scores(plain.predict_proba, X, "group")) > 0.5
-    assert average_individual_fairness(flip_scores(fair.predict_proba, X, "group")) < 1e-3
+    flips = flip_scores(fair.predict_proba, X, "group")
+    assert average_individual_fairness(flips) < 1e-3
+    assert flip_changes(flips)["max"] < (1e-3 if "car_form" not in advanced else 1e-1)
     assert roc_auc_score(y, fair.predict_proba(X)[:, 1]) > 0.85
 
 
 def test_early_stopping_does_not_stop_before_car_has_worked(direct_bias):
-    columns, score = direct_bias
-    X, y = as_frame(columns), (score > np.median(score)).astype(int)
+    X, score = direct_bias
+    y = (score > np.median(score)).astype(int)
     fair = FCorrClassifier(sensitive="group", early_stopping=2, **CAR_ALONE).fit(X, y)
     assert flip_changes(flip_scores(fair.predict_proba, X, "group"))["max"] < 1e-2
 
 
-@pytest.mark.parametrize("options", [{"residual": True}, {"n_layers": 2}])
-def test_default_form_holds_for_the_residual_and_for_several_layers(direct_bias, options):
-    columns, score = direct_bias
-    X, y = as_frame(columns), (score > np.median(score)).astype(int)
-    fair = FCorrClassifier(sensitive="group", **CAR_ALONE, **options).fit(X, y)
-    assert flip_changes(flip_scores(fair.predict_proba, X, "group"))["max"] < 1e-3
-
-
 def test_regression(direct_bias):
-    columns, y = direct_bias
-    X = as_frame(columns)
+    X, y = direct_bias
     plain = FCorrRegressor(sensitive="group", car=None, **CAR_ALONE).fit(X, y)
     fair = FCorrRegressor(sensitive="group", **CAR_ALONE).fit(X, y)
     assert plain.score(X, y) > 0.75
@@ -69,8 +65,7 @@ def test_regression(direct_bias):
 
 
 def test_multi_class(direct_bias):
-    columns, score = direct_bias
-    X = as_frame(columns)
+    X, score = direct_bias
     y = np.digitize(score, np.quantile(score, [1 / 3, 2 / 3]))
     fair = FCorrClassifier(sensitive="group", **CAR_ALONE).fit(X, y)
     flips = [fair.predict_proba(X.assign(group=g)) for g in ("a", "b", "c")]
@@ -78,6 +73,7 @@ def test_multi_class(direct_bias):
     assert fair.score(X, y) > 0.6
 
 
+@pytest.mark.filterwarnings("ignore:Columns that take one value")
 def test_several_sensitive_columns():
     X, y = make_bank_fraud(4_000, fraud_rate=0.2, random_state=0, frame="pandas")
     sensitive = ["customer_age", "employment_status"]
@@ -87,7 +83,6 @@ def test_several_sensitive_columns():
         epochs=15,
         random_state=0,
         head=(32,),
-        constant_columns="keep",
     ).fit(X, y)
     assert fair.schema_.sensitive == tuple(sensitive)
     assert fair.attention(X).names[:2] == tuple(sensitive)
@@ -96,9 +91,8 @@ def test_several_sensitive_columns():
 
 
 def test_weight_by_the_papers_rule_is_a_power_of_ten(direct_bias):
-    columns, score = direct_bias
     model = FCorrRegressor(sensitive="group", car="paper", epochs=1, random_state=0)
-    model.fit(as_frame(columns), score)
+    model.fit(*direct_bias)
     exponent = np.log10(model.history_.car_weight)
     assert exponent == round(exponent)
 
@@ -115,7 +109,8 @@ def test_attention_is_the_mean_of_the_rows_matrices():
     expected = np.mean([np.outer(row, row) / np.sqrt(3) for row in z], axis=0)
     np.testing.assert_allclose(matrix.values, expected, rtol=1e-6)
     assert matrix["X1", "X2"] == matrix.values[0, 2]
-    np.testing.assert_array_equal(matrix.to_pandas().to_numpy(), matrix.values)
+    np.testing.assert_array_equal(matrix.to_pandas().to_numpy(), np.asarray(matrix))
+    assert "<th>X3</th>" in matrix._repr_html_()
     assert list(matrix.to_pandas().columns) == list(matrix.names)
 
 
@@ -125,13 +120,6 @@ def test_significance_is_the_diagonal_on_the_training_table_largest_first():
     significance = model.feature_significance()
     assert significance == pytest.approx(model.attention(X).diagonal())
     assert list(significance.values()) == sorted(significance.values(), reverse=True)
-
-
-def test_an_unknown_feature_of_the_matrix_is_named():
-    X, y = make_indirect_bias(50, random_state=0)
-    matrix = FCorrClassifier(epochs=1).fit(X, y).attention(X)
-    with pytest.raises(ValueError, match=r"no feature 'X22'\. Did you mean 'X2'\?"):
-        matrix["X22", "X1"]
 
 
 def test_sample_weight_decides():
@@ -144,10 +132,9 @@ def test_sample_weight_decides():
     assert model.fit(X, y).predict(X).mean() == pytest.approx(0.5, abs=0.08)
 
 
+@pytest.mark.filterwarnings("ignore:Columns that take one value")
 def test_the_claims_table_fits():
     X, y = make_claims(600, claim_rate=0.3, random_state=0)
-    model = FCorrRegressor(
-        sensitive="credit_score", epochs=1, head=(8,), random_state=0, constant_columns="keep"
-    ).fit(X, y)
+    model = FCorrRegressor(sensitive="credit_score", epochs=1, head=(8,), random_state=0).fit(X, y)
     assert model.n_features_in_ == 581
     assert np.isfinite(model.predict(X)).all()

@@ -220,98 +220,75 @@ def with_value(values, value, row=3):
     return np.concatenate([values[:row], [value], values[row + 1 :]]).astype(float)
 
 
+EXPOSURE = r"'years' \(exposure\) must be positive in every row, got {} in row 3\."
+# What is wrong: the message, y, the column of exposures, arguments.
 BAD = {
     "negative count": (
-        {},
-        X,
-        pd.Series(with_value(CLAIMS, -1), name="claims"),
         r"y \('claims'\) must be at least 0 for objective='poisson', got -1 in row 3\. Counts",
+        {"y": pd.Series(with_value(CLAIMS, -1), name="claims")},
     ),
     "zero amount": (
-        {"objective": "gamma"},
-        X,
-        with_value(AMOUNTS["gamma"], 0),
         r"y must be above 0 for objective='gamma', got 0 in row 3\. Leave out rows .*'tweedie'",
+        {"y": with_value(AMOUNTS["gamma"], 0), "objective": "gamma"},
     ),
     "zero amounts": (
-        {"objective": "gamma"},
-        X,
-        np.where(CLAIMS > 0, 1.0, 0.0),
         rf"got 0 in row {np.argmin(CLAIMS > 0)} and {(CLAIMS == 0).sum() - 1} more\.",
+        {"y": np.where(CLAIMS > 0, 1.0, 0.0), "objective": "gamma"},
     ),
     "negative amount": (
-        {"objective": "tweedie"},
-        X,
-        with_value(AMOUNTS["tweedie"], -0.5),
         r"y must be at least 0 for objective='tweedie', got -0\.5 in row 3\. Check the sign",
+        {"y": with_value(AMOUNTS["tweedie"], -0.5), "objective": "tweedie"},
     ),
     "no claim at all": (
-        {},
-        X,
-        np.zeros(N),
         r"y must have a positive total for objective='poisson', got 0 in every row .*Check the fil",
+        {"y": np.zeros(N)},
     ),
-    "huge amounts": ({"objective": "gamma"}, X, AMOUNTS["gamma"] * 1e200, r"finite stand.*Rescale"),
-    "zero exposure": (
-        {},
-        X.assign(years=with_value(YEARS, 0)),
-        CLAIMS,
-        r"'years' \(exposure\) must be positive in every row, got 0\.0 in row 3\. Correct these",
+    "huge amounts": (
+        r"finite stand.*Rescale",
+        {"y": AMOUNTS["gamma"] * 1e200, "objective": "gamma"},
     ),
-    "negative exposure": (
-        {},
-        X.assign(years=with_value(YEARS, -2)),
-        CLAIMS,
-        r"'years' \(exposure\) must be positive in every row, got -2\.0 in row 3\.",
-    ),
-    "missing exposure": (
-        {},
-        X.assign(years=with_value(YEARS, np.nan)),
-        CLAIMS,
-        r"'years' \(exposure\) must be positive in every row, got nan in row 3\.",
-    ),
+    "zero exposure": (EXPOSURE.format(r"0\.0"), {"years": with_value(YEARS, 0)}),
+    "negative exposure": (EXPOSURE.format(r"-2\.0"), {"years": with_value(YEARS, -2)}),
+    "missing exposure": (EXPOSURE.format("nan"), {"years": with_value(YEARS, np.nan)}),
     "infinite exposure": (
-        {},
-        X.assign(years=with_value(YEARS, np.inf)),
-        CLAIMS,
         r"'years' must hold finite numbers .*got inf in row 3 .*Correct these rows or leave",
+        {"years": with_value(YEARS, np.inf)},
     ),
     "exposure in words": (
-        {},
-        X.assign(years="one"),
-        CLAIMS,
         r"'years' must hold numbers, got text: 'one' in row 0\. Correct these rows or leave",
+        {"years": "one"},
     ),
     "misspelt exposure": (
-        {"exposure": "year"},
-        X,
-        CLAIMS,
         r"exposure must name columns of X, got 'year'\. Did you mean 'years'\? X has 'area'",
+        {"exposure": "year"},
     ),
     "exposure of a mean": (
-        {"objective": "mse"},
-        X,
-        CLAIMS,
         r"exposure needs a log link .*got 'years' with objective='mse'\. Use objective='poisson'",
+        {"objective": "mse"},
     ),
     "sensitive exposure": (
-        {"sensitive": ["area", "years"]},
-        X,
-        CLAIMS,
         r"exposure must be no feature, got 'years' as exposure and as sensitive column\. Leave it",
+        {"sensitive": ["area", "years"]},
     ),
-    "exposure alone": ({}, X[["years"]], CLAIMS, r"beside the exposure, got .*'years' alone\. Add"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input(model, case):
-    options, bad_X, bad_y, message = BAD[case]
+    message, options = BAD[case]
+    bad_y, years = options.get("y", CLAIMS), options.get("years", YEARS)
+    bad_X = X.assign(years=years)
+    arguments = {name: options[name] for name in options.keys() - {"y", "years"}}
     with pytest.raises(InvalidInputError, match=message):
-        fit(bad_X, bad_y, **options)
-    if options or case in ("no claim at all", "exposure alone"):
+        fit(bad_X, bad_y, **arguments)
+    if arguments or case == "no claim at all":
         return
     other = clone(model)
     with pytest.raises(InvalidInputError, match=message):
         other.fit(X, CLAIMS, eval_set=(bad_X, bad_y))
     assert not hasattr(other, "schema_")
+
+
+def test_an_exposure_alone_is_no_table():
+    with pytest.raises(InvalidInputError, match=r"beside the exposure, got .*'years' alone\. Add"):
+        fit(X[["years"]])

@@ -1,7 +1,7 @@
 """The scikit-learn surface: a classifier, a regressor, and model files."""
 
+from fcorr.estimators.base import FeatureMatrix
 from fcorr.estimators.classifier import FCorrClassifier
-from fcorr.estimators.matrix import FeatureMatrix
 from fcorr.estimators.model_file import load, read_header
 from fcorr.estimators.options import Advanced
 from fcorr.estimators.regressor import FCorrRegressor

@@ -5,6 +5,8 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -16,7 +18,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed, show_progress
+from fcorr._core import (
+    InvalidInputError,
+    RandomState,
+    draw_seed,
+    html_table,
+    near_match,
+    require,
+    show_progress,
+)
+from fcorr.certify import Certificate, Link, certify_model, is_exact, largest_change, list_flips
 from fcorr.data.encode import (
     EncodedTable,
     Outcomes,
@@ -29,13 +40,12 @@ from fcorr.data.encode import (
 from fcorr.data.infer import Bins, MinCategoryRows, infer_schema
 from fcorr.data.schema import Kinds, Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
-from fcorr.estimators.invariance import Invariance, Portfolio, number_grid
-from fcorr.estimators.matrix import FeatureMatrix
+from fcorr.estimators.invariance import Invariance, Portfolio, feature_values, number_grid
 from fcorr.estimators.options import (
+    DEFAULTS,
     Advanced,
     check_arguments,
     check_device,
-    complete_advanced,
     is_integer,
 )
 from fcorr.nn.attention import mean_attention_scores
@@ -44,7 +54,7 @@ from fcorr.nn.engine import prepare_engine, resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.knots import choose_knots
 from fcorr.training.loop import History, Pace, train
-from fcorr.training.objective import CarWeight, LinkName, Loss, Objective, Rows
+from fcorr.training.objective import CarWeight, Loss, Objective, Rows
 from fcorr.training.threads import locate_rows, map_rows, start_workers
 
 Columns = str | int | Sequence[str | int] | None
@@ -57,6 +67,55 @@ _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping
 _NO_SPREAD = 1e-3  # of outputs, to count as one value
 _FEW_FEATURES = 3  # LayerNorm takes away location and scale: of two numbers a sign is left
 _COLLAPSED_SHARE = 0.25  # of the epochs, in which the model adapts to a collapsed embedding
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMatrix:
+    """A matrix with one row and one column per feature.
+
+    ``matrix["age", "income"]`` is one entry; ``numpy.asarray(matrix)`` the plain array.
+
+    Examples
+    --------
+    >>> matrix = FeatureMatrix(("a", "b"), np.array([[1.0, 0.2], [0.2, 3.0]]))
+    >>> float(matrix["a", "b"])
+    0.2
+    >>> matrix.diagonal()
+    {'a': 1.0, 'b': 3.0}
+    """
+
+    names: tuple[str, ...]
+    values: NDArray[np.float64]
+
+    def __getitem__(self, key: tuple[str, str]) -> float:
+        row, column = key
+        return float(self.values[self._position(row), self._position(column)])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def diagonal(self) -> dict[str, float]:
+        """Diagonal by feature: what the paper reads as feature significance."""
+        return dict(zip(self.names, self.values.diagonal().tolist(), strict=True))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with the names on both axes."""
+        pandas = require("pandas", extra="pandas", purpose="FeatureMatrix.to_pandas")
+        return pandas.DataFrame(self.values, index=self.names, columns=self.names)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, *(f"{value:.3g}" for value in values))
+            for name, values in zip(self.names, self.values, strict=True)
+        ]
+        return html_table("Between features", ("", *self.names), rows)
+
+    def _position(self, name: str) -> int:
+        if name not in self.names:
+            raise InvalidInputError(
+                f"The matrix has no feature {name!r}.{near_match(name, self.names)}"
+            )
+        return self.names.index(name)
 
 
 class BaseFCorr(BaseEstimator, ABC):
@@ -150,12 +209,8 @@ class BaseFCorr(BaseEstimator, ABC):
         """Learn what maps balanced outputs to decisions, where there are decisions."""
 
     @abstractmethod
-    def _link_name(self) -> LinkName:
-        """Return the function that makes predictions of outputs."""
-
-    @abstractmethod
-    def _to_predictions(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn balanced outputs into predictions per unit of exposure, a column for each."""
+    def _link(self) -> Link:
+        """Return what makes predictions, per unit of exposure, of balanced outputs."""
 
     @abstractmethod
     def _target_state(self) -> dict[str, Any]:
@@ -202,26 +257,11 @@ class BaseFCorr(BaseEstimator, ABC):
             The fitted estimator.
         """
         check_arguments(self.get_params(deep=False))
-        before = dict(self.__dict__)
-        try:
-            with use_engine(self._options["engine"]):
-                self._fit(X, y, sample_weight, eval_set, init_model)
-        except BaseException:
-            # A fit that fails leaves the estimator as it was, never half of one model and half
-            # of another.
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        with _unchanged_if_it_fails(self), use_engine(self._options["engine"]):
+            self._fit(X, y, sample_weight, eval_set, init_model)
         return self
 
-    def _fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        eval_set: EvalSet | None,
-        init_model: "BaseFCorr | None",
-    ) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, init_model: Any) -> None:
         device = check_device(self.device)
         # The table and the target
         table = read_table(X)
@@ -242,12 +282,16 @@ class BaseFCorr(BaseEstimator, ABC):
             weight=column_name(sample_weight),
             exposure=exposure,
         )
-        self._name_columns(table)
+        self.n_features_in_ = len(table.names)
+        if table.named:
+            self.feature_names_in_ = np.asarray(table.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         # The network
         self.network_ = self._choose_network()
         self.seed_ = draw_seed(self.random_state)
         generator = torch.Generator().manual_seed(self.seed_)
-        encoded = self._learn_encoding(table)
+        encoded = self._encode(table)
         self.model_ = self._make_network(encoded, generator).to(device)
         if init_model is not None:
             self._start_from(init_model)
@@ -275,7 +319,12 @@ class BaseFCorr(BaseEstimator, ABC):
             )
         self.history_.engine = resolve_engine(self._options["engine"])
         # What predictions need beside the weights
-        self._learn_invariance(encoded, outcomes)
+        sensitive = self.schema_.sensitive_positions
+        self.exact_ = bool(sensitive) and self.invariance is not None
+        self.portfolio_ = None
+        if sensitive and self.invariance == "marginal":
+            weight = outcomes.weight * outcomes.exposure
+            self.portfolio_ = Portfolio.learn(encoded, sensitive, weight)
         # On all rows of X, also on those that early stopping set aside: it is their totals that
         # must agree, and one constant per output is not overfitted.
         outputs = self._raw_outputs(encoded)
@@ -286,7 +335,10 @@ class BaseFCorr(BaseEstimator, ABC):
 
     @property
     def _options(self) -> Advanced:
-        return complete_advanced(self.advanced)
+        return DEFAULTS | (self.advanced or {})
+
+    # Extension points for another network in the place of FCorrTransformer: _choose_network,
+    # _make_network, _prepare_numbers, _objective, _pace, _map, _significance, _mean_attention.
 
     def _choose_network(self) -> dict[str, Any]:
         """Return the sizes of the network, plain data; warn of what cannot learn."""
@@ -305,10 +357,6 @@ class BaseFCorr(BaseEstimator, ABC):
             "residual": bool(self._options["residual"]),
             "numeric_embedding": self._options["numeric_embedding"],
         }
-
-    def _learn_encoding(self, table: Table) -> EncodedTable:
-        """Learn what :meth:`_encode` needs beside the schema, and encode the training table."""
-        return self._encode(table)
 
     def _encode(self, table: Table, *, read_sensitive: bool = True) -> EncodedTable:
         """Turn a table into what the network reads."""
@@ -423,37 +471,20 @@ class BaseFCorr(BaseEstimator, ABC):
         collapsed_epochs = 0
         if self.invariance == "adapt" and self.schema_.sensitive:
             collapsed_epochs = max(1, round(_COLLAPSED_SHARE * self.epochs))
+        patience = None
+        if self.early_stopping:
+            is_switch = isinstance(self.early_stopping, bool | np.bool_)
+            patience = _PATIENCE if is_switch else int(self.early_stopping)
         return Pace(
             epochs=self.epochs,
             batch_size=choose_batch_size(self.batch_size, n_rows),
             learning_rate=self.learning_rate,
             beta2=self._options["beta2"],
-            patience=self._patience(),
+            patience=patience,
             collapsed_epochs=collapsed_epochs,
         )
 
-    def _patience(self) -> int | None:
-        if not self.early_stopping:
-            return None
-        is_switch = isinstance(self.early_stopping, bool | np.bool_)
-        return _PATIENCE if is_switch else int(self.early_stopping)
-
-    def _learn_invariance(self, encoded: EncodedTable, outcomes: Outcomes) -> None:
-        sensitive = self.schema_.sensitive_positions
-        self.exact_ = bool(sensitive) and self.invariance is not None
-        self.portfolio_ = None
-        if sensitive and self.invariance == "marginal":
-            weight = outcomes.weight * outcomes.exposure
-            self.portfolio_ = Portfolio.learn(encoded, sensitive, weight)
-
     # Tables of a fitted model: columns by name where there are names, else by their order
-
-    def _name_columns(self, table: Table) -> None:
-        self.n_features_in_ = len(table.names)
-        if table.named:
-            self.feature_names_in_ = np.asarray(table.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     @property
     def _column_names(self) -> tuple[str, ...]:
@@ -509,14 +540,10 @@ class BaseFCorr(BaseEstimator, ABC):
         return self._raw_outputs(encoded) + self.balance_
 
     def _raw_outputs(self, encoded: EncodedTable) -> NDArray[np.float64]:
-        parts = list(self._map(encoded, self._network_outputs()))
-        return torch.cat(parts).cpu().double().numpy()
-
-    def _network_outputs(self) -> Callable[..., Tensor]:
-        """Return what maps codes and numbers to outputs."""
-        if self.portfolio_ is None:
-            return self.model_
-        return partial(self.portfolio_.outputs, self.model_, self._link_name())
+        function: Callable[..., Tensor] = self.model_
+        if self.portfolio_ is not None:
+            function = partial(self.portfolio_.outputs, self.model_, self._link().name)
+        return torch.cat([*self._map(encoded, function)]).cpu().double().numpy()
 
     def _map(
         self,
@@ -604,6 +631,77 @@ class BaseFCorr(BaseEstimator, ABC):
         order = [*first, *(i for i in range(len(names)) if i not in first)]
         return FeatureMatrix(tuple(names[i] for i in order), values[np.ix_(order, order)])
 
+    # What is certain
+
+    def certificate(
+        self,
+        X: Any = None,
+        *,
+        epsilon: float | None = None,
+        alpha: float | None = None,
+        confidence: float = 0.95,
+    ) -> Certificate:
+        """State what is certain about flips of the sensitive columns.
+
+        A model with ``invariance="adapt"`` or ``"marginal"`` is exact: no flip changes any
+        prediction, proven from its structure and weights. Any other model is not, and the
+        certificate has the largest change that a search over all inputs found, a lower bound of
+        the worst case; and, given rows, a statement about the population that they are drawn from.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features), optional
+            An independent sample of the population, which had no part in training. Each row is
+            scored for all its flips.
+        epsilon, alpha : float, optional
+            One of them, for a statement "with ``confidence`` at most a share ``alpha`` of the
+            population would see a change above ``epsilon``"; the other is computed. By default
+            ``alpha`` is 0.01. Changes are of the predictions per unit of exposure.
+        confidence : float, default=0.95
+            Confidence of that statement.
+
+        Returns
+        -------
+        Certificate
+            ``exact``, ``search``, ``population``, and what they rest on; ``print`` it.
+        """
+        check_is_fitted(self, "model_")
+        model, schema = self.model_, self.schema_
+        positions = schema.sensitive_positions
+        names = [schema.feature_names[position] for position in positions]
+        if not positions:
+            raise InvalidInputError(
+                "A certificate is about flips of sensitive columns, and this model was fitted "
+                "without any. Fit it with sensitive=..., or leave the certificate out."
+            )
+        state = partial(
+            certify_model,
+            model,
+            positions,
+            names,
+            averaged=self.portfolio_ is not None,
+            epsilon=epsilon,
+            alpha=alpha,
+            confidence=confidence,
+        )
+        if self.portfolio_ is not None or is_exact(model, positions):
+            if X is None:
+                return state()
+            n_rows = self._read_known_table(X, read_sensitive=False).n_rows
+            return state(changes=dict.fromkeys(names, np.zeros(n_rows)))
+        link = replace(self._link(), shift=tuple(self.balance_.tolist()))
+        values = feature_values(model, schema)
+        changes = None
+        if X is not None:
+            encoded = self._encode(self._read_known_table(X, read_sensitive=True))
+            changes = {
+                name: torch.cat(
+                    [*self._map(encoded, partial(largest_change, model, exchange, link))]
+                ).cpu()
+                for name, exchange in list_flips(model, positions, names, values).items()
+            }
+        return state(link=link, values=values, changes=changes)
+
     # Model files
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -624,6 +722,18 @@ class BaseFCorr(BaseEstimator, ABC):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+@contextmanager
+def _unchanged_if_it_fails(estimator: BaseFCorr) -> Iterator[None]:
+    """Let a fit that fails leave the estimator as it was, never half of one model and another."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
 
 def choose_batch_size(batch_size: int | Literal["auto"], n_rows: int) -> int:

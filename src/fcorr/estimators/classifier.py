@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
 from fcorr._core import InvalidInputError, RandomState, enumerate_some
+from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
 from fcorr.data.infer import Bins, MinCategoryRows
 from fcorr.data.schema import Kinds
@@ -19,13 +20,7 @@ from fcorr.estimators.base import BaseFCorr, Columns
 from fcorr.estimators.invariance import Invariance
 from fcorr.estimators.options import Advanced
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
-from fcorr.training.objective import (
-    CarWeight,
-    LinkName,
-    Loss,
-    binary_log_loss,
-    log_loss,
-)
+from fcorr.training.objective import CarWeight, Loss, binary_log_loss, log_loss
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 
@@ -324,12 +319,8 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         else:
             self.threshold_ = float(self.threshold)
 
-    def _to_predictions(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        probabilities = self._to_probabilities(outputs)
-        return probabilities[:, 1:] if len(self.classes_) == 2 else probabilities
-
-    def _link_name(self) -> LinkName:
-        return "sigmoid" if len(self.classes_) == 2 else "softmax"
+    def _link(self) -> Link:
+        return Link("sigmoid" if len(self.classes_) == 2 else "softmax")
 
     def _n_outputs(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)

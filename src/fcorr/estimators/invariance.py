@@ -19,6 +19,7 @@ from torch.nn.functional import log_softmax, logsigmoid
 from fcorr._core import InvalidInputError
 from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import Schema
+from fcorr.nn import SplineEmbedding
 from fcorr.nn.car import Exchange
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.objective import LinkName
@@ -29,6 +30,7 @@ MAX_PORTFOLIO = 4_096
 """Most combinations of sensitive values that predictions are averaged over."""
 
 _N_GRID = 16  # numbers that a continuous feature is exchanged for
+_N_BETWEEN = 8  # parts that a search cuts the way from knot to knot into
 
 
 def number_grid(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -49,6 +51,27 @@ def number_grid(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
         grid = np.unique(np.quantile(known, middles, method="inverted_cdf"))
     missing = [np.nan] if len(known) < len(numbers) else []
     return np.append(grid, missing).astype(np.float32)
+
+
+def feature_values(model: FCorrTransformer, schema: Schema) -> list[Tensor]:
+    """Return what each feature can hold, for a search through all inputs: codes, and numbers.
+
+    The numbers are the knots of a shape function, beyond which it is constant, and some between:
+    it is where the embeddings of several features nearly meet that a flip changes most. The
+    paper's embedding has no knots and grows without limit: the training range stands for it.
+    """
+    values = [torch.arange(n_codes).float() for n_codes in schema.cardinalities]
+    for j, column in enumerate(schema.numeric):
+        if isinstance(model.numeric, SplineEmbedding):
+            knots = model.numeric.knots[j, model.numeric.used[j]].cpu()
+        else:
+            low, high = ((end - column.mean) / column.scale for end in (column.low, column.high))
+            knots = torch.linspace(low, high, 2 * _N_GRID)
+        shares = torch.arange(_N_BETWEEN) / _N_BETWEEN
+        between = (knots[:-1, None] + knots.diff()[:, None] * shares).flatten()
+        missing = torch.tensor([torch.nan] if column.keep_missing else [])
+        values.append(torch.cat([between, knots[-1:], missing]))
+    return values
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict
 
 import torch
 
@@ -67,7 +67,7 @@ class Advanced(TypedDict, total=False):
     engine: EngineName
 
 
-_DEFAULTS: Advanced = {
+DEFAULTS: Advanced = {
     "car_form": "sensitive",
     "car_combinations": False,
     "n_layers": 1,
@@ -203,7 +203,7 @@ def complete_advanced(advanced: Advanced | None) -> Advanced:
                 argument="advanced",
             )
         _check(f"advanced[{name!r}]", value, *_ADVANCED_RULES[name])
-    return cast(Advanced, _DEFAULTS | (advanced or {}))
+    return DEFAULTS | (advanced or {})
 
 
 def _check(name: str, value: Any, rule: str, holds: Callable[[Any], bool]) -> None:

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from torch import Tensor
 
 from fcorr._core import InvalidInputError, RandomState
+from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
 from fcorr.data.infer import Bins, MinCategoryRows
 from fcorr.data.schema import Kinds
@@ -19,7 +20,6 @@ from fcorr.estimators.invariance import Invariance
 from fcorr.estimators.options import Advanced
 from fcorr.training.objective import (
     CarWeight,
-    LinkName,
     Loss,
     gamma_loss,
     poisson_loss,
@@ -307,11 +307,10 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         log_means = np.log(outcomes.exposure) + self.base_ + output
         return np.array([log_shift(log_means, y, outcomes.weight)])
 
-    def _to_predictions(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._to_rate(outputs)[:, None]
-
-    def _link_name(self) -> LinkName:
-        return "identity" if self.objective_ == "mse" else "exp"
+    def _link(self) -> Link:
+        if self.objective_ == "mse":
+            return Link("identity", scale=self.target_scale_)
+        return Link("exp", scale=float(np.exp(self.base_)))
 
     def _n_outputs(self) -> int:
         return 1

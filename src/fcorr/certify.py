@@ -1,0 +1,495 @@
+"""Certificates: what is certain about a flip of the sensitive columns, and what a search found.
+
+Three statements, from the strongest to the weakest:
+
+- *Exactness*, read off the weights alone (:func:`is_exact`): no flip changes any prediction.
+- *The population*, from a sample of rows (:mod:`fcorr.metrics.population`): with a stated
+  confidence at most a stated share of people would see a change above a stated size.
+- *The largest change that a search found* (:func:`search_change`): a flip of some input does change
+  a prediction by so much. The worst case may be larger.
+
+An upper bound over all inputs is not among them. LayerNorm divides by the spread of a row, which
+can be tiny for rows that no population holds, so that what can be proven of a model that is not
+exact is hardly ever less than the range of its outputs.
+"""
+
+import copy
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from fcorr._core import InvalidInputError, html_table, to_plain
+from fcorr.metrics.population import PopulationBound, population_bound
+from fcorr.nn import NumericEmbedding
+from fcorr.nn.car import Exchange
+from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.training.objective import LinkName
+
+ALL_TOGETHER = "all together"
+"""How flips of several features at once are called."""
+
+MAX_FLIPS = 4_096
+"""Most combinations of sensitive values that a row is scored for."""
+
+_MOST_NUMBERS = 32  # that a continuous feature is flipped to
+_MOST_STARTS = 128  # rows that a search starts from
+_N_STEPS = 500  # exchanges of one value that it tries in each
+_N_FOUND = 16  # rows that it ends with
+_MOST_NUMBERS_AT_ONCE = 2**24  # in memory, where there are many features
+
+_SCOPE = (
+    "This is about flips of the sensitive columns, all other columns left as they are. It is no "
+    "statement about causes, about other columns that stand in for the sensitive ones, about "
+    "differences between groups, or about compliance with any law."
+)
+
+# ------------------------------------------------------------------------------ exactness
+
+
+@torch.no_grad()
+def is_exact(model: FCorrTransformer, sensitive: Sequence[int]) -> bool:
+    """Whether no flip of the sensitive features can change a prediction, not by one bit.
+
+    A feature enters FCorrTransformer through its embedding, one number, and through nothing else:
+    whatever follows (any number of encoder layers, with or without residual, the head) is a
+    function of the embeddings. If all categories of a feature, or all numbers and the lack of one,
+    are embedded as the same number, bit for bit, the input of that function does not change under
+    a flip, and neither does its output: the same instructions run on the same bits. No other weight
+    matters. :meth:`fcorr.nn.fcorr.FCorrTransformer.collapse` makes it so.
+
+    "Only if" holds too, but for weights that happen to ignore the difference. Equality is that of
+    bits, in the precision that the model computes in: 0.0 and −0.0 are told apart. For a numeric
+    feature the values are all finite numbers, and NaN where the model has an embedding for it.
+
+    Parameters
+    ----------
+    model : FCorrTransformer
+        The model.
+    sensitive : sequence of int
+        Positions of the sensitive features; numeric ones follow the categorical ones.
+
+    Examples
+    --------
+    >>> model = FCorrTransformer([3, 2], n_numeric=1, head=(4,))
+    >>> is_exact(model, [0])
+    False
+    >>> model.collapse(0, 0.5)
+    >>> is_exact(model, [0])
+    True
+    """
+    n_categorical, n_features = len(model.cat_cardinalities), model.head_norm.normalized_shape[0]
+    for position in sensitive:
+        if not 0 <= position < n_features:
+            raise InvalidInputError(
+                f"sensitive must hold positions of the model's features, 0 to {n_features - 1}, "
+                f"got {position!r}. Categorical features come first, numeric ones follow."
+            )
+    if len(set(sensitive)) != len(sensitive):
+        raise InvalidInputError(
+            f"sensitive must name each feature once, got {list(sensitive)!r}. Drop the repeats."
+        )
+    table = model.categorical.table()
+    return all(
+        _same_bits(model.categorical.categories(position, table))
+        if position < n_categorical
+        else _is_one_number(model, position - n_categorical)
+        for position in sensitive
+    )
+
+
+def _is_one_number(model: FCorrTransformer, j: int) -> bool:
+    """Whether a numeric feature is embedded as its constant alone, by the stored weights.
+
+    What is added to the constant is then a zero of either sign. That keeps all its bits but for
+    one case: −0.0 + 0.0 is 0.0.
+    """
+    numeric, constant = model.numeric, model.numeric.constant(j)
+    if isinstance(numeric, NumericEmbedding):
+        one = bool(numeric.second.weight[j] == 0)
+    else:
+        steps = numeric.steps[numeric.starts[j] + 1 : numeric.starts[j + 1]]
+        # A number beyond the last knot takes a share of 0 of what is stored next, 0 if finite.
+        one = bool((steps == 0).all() and numeric.steps.isfinite().all())
+    one &= not (bool(constant == 0) and bool(constant.signbit()))
+    if model.missing is None:
+        return one and bool(constant.isfinite())
+    return one and _same_bits(torch.stack([constant, model.missing[j]]))
+
+
+def _same_bits(embeddings: Tensor) -> bool:
+    bits = embeddings.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[embeddings.itemsize])
+    return bool((bits == bits[:1]).all() and embeddings.isfinite().all())
+
+
+# ------------------------------------------------------------------------------ flips
+
+
+@dataclass(frozen=True)
+class Link:
+    """How predictions come from a model's outputs: ``scale · function(outputs + shift)``.
+
+    ``shift`` has a constant for each output, or one for all. Constants that are added to the
+    prediction are left out: this is about changes.
+    """
+
+    name: LinkName
+    shift: Sequence[float] = (0.0,)
+    scale: float = 1.0
+
+    def __call__(self, outputs_BO: Tensor) -> Tensor:
+        """Compute predictions in float64."""
+        shifted_BO = outputs_BO.double() + torch.tensor(self.shift).to(outputs_BO.device).double()
+        if self.name == "softmax":
+            return torch.softmax(shifted_BO, dim=1)
+        if self.name == "sigmoid":
+            return torch.sigmoid(shifted_BO)
+        return self.scale * (shifted_BO.exp() if self.name == "exp" else shifted_BO)
+
+
+@torch.no_grad()
+def list_flips(
+    model: FCorrTransformer,
+    sensitive: Sequence[int],
+    names: Sequence[str],
+    values: Sequence[Tensor],
+) -> dict[str, Exchange]:
+    """List the flips that are tried: of each sensitive feature by its name, and all together.
+
+    ``values`` are those of each feature of the model, sensitive or not. Categories are all tried;
+    of numbers at most 32, among them those with the smallest and the largest embedding. All
+    together are every combination of these or, where they are more than :data:`MAX_FLIPS`, so many
+    of them, drawn at random and always the same.
+    """
+    chosen = []
+    for position in sensitive:
+        values_C = values[position]
+        if position >= len(model.cat_cardinalities) and len(values_C) > _MOST_NUMBERS:
+            embedded_C = _exchange(model, [position], values_C[:, None]).embed(model)[:, 0].cpu()
+            spaced = torch.linspace(0, len(values_C) - 1, _MOST_NUMBERS).round().long()
+            values_C = values_C[embedded_C.argsort()[spaced]]
+        chosen.append(values_C)
+    flips = {
+        name: _exchange(model, [position], values_C[:, None])
+        for name, position, values_C in zip(names, sensitive, chosen, strict=True)
+    }
+    if len(chosen) > 1:
+        sizes = [len(values_C) for values_C in chosen]
+        if math.prod(sizes) <= MAX_FLIPS:
+            places = [*torch.cartesian_prod(*map(torch.arange, sizes)).T]
+        else:
+            generator = torch.Generator().manual_seed(0)
+            places = [torch.randint(size, (MAX_FLIPS,), generator=generator) for size in sizes]
+        columns = [values_C[place] for values_C, place in zip(chosen, places, strict=True)]
+        flips[ALL_TOGETHER] = _exchange(model, sensitive, torch.stack(columns, dim=1))
+    return flips
+
+
+def _exchange(model: FCorrTransformer, features: Sequence[int], values_CS: Tensor) -> Exchange:
+    weight, n_categorical = model.head_norm.weight, len(model.cat_cardinalities)
+    sizes = n_categorical, len(weight) - n_categorical
+    return Exchange.to_values(features, values_CS, *sizes, weight.device)
+
+
+def largest_change(
+    model: FCorrTransformer, exchange: Exchange, link: Link, x_cat: Tensor, x_num: Tensor
+) -> Tensor:
+    """Largest change of each row's prediction between two of the flips, or none: ``(B,)``."""
+    flipped_CS = exchange.embed(model)
+    return _spread(model, link, exchange.features, flipped_CS, model.embed(x_cat, x_num))
+
+
+def _spread(
+    model: FCorrTransformer, link: Link, features: Sequence[int], flipped_CS: Tensor, e_BF: Tensor
+) -> Tensor:
+    own = torch.tensor(features, device=e_BF.device)
+    low_BO = high_BO = link(model.decode(model.encode(e_BF)))
+    for values_S in flipped_CS:
+        flipped_BF = e_BF.index_copy(1, own, values_S.expand(len(e_BF), -1))
+        found_BO = link(model.decode(model.encode(flipped_BF)))
+        low_BO, high_BO = torch.minimum(low_BO, found_BO), torch.maximum(high_BO, found_BO)
+    return (high_BO - low_BO).amax(1)
+
+
+# ------------------------------------------------------------------------------ search
+
+
+@torch.no_grad()
+def search_change(
+    model: FCorrTransformer, flips: Mapping[str, Exchange], link: Link, values: Sequence[Tensor]
+) -> dict[str, float]:
+    """Search all inputs for the largest change that each of the flips makes.
+
+    What is found is a lower bound of the worst case: it does occur, in the arithmetic that the
+    model (on the CPU, in evaluation mode) predicts with. All together are flipped in the rows that
+    were found for each by itself.
+    """
+    rows = {
+        name: _search_rows(model, exchange.features[0], link, values)
+        for name, exchange in flips.items()
+        if name != ALL_TOGETHER
+    }
+    rows[ALL_TOGETHER] = torch.cat([*rows.values()])
+    found = {
+        name: float(_spread(model, link, each.features, each.embed(model), rows[name]).max())
+        for name, each in flips.items()
+    }
+    return found | {ALL_TOGETHER: max(found.values())}
+
+
+def _search_rows(
+    model: FCorrTransformer, feature: int, link: Link, values: Sequence[Tensor]
+) -> Tensor:
+    """Find rows, embedded, whose prediction changes most between a feature's extreme embeddings.
+
+    They start with embeddings about one level, from nearly equal ones to quite different ones:
+    where they are nearly equal LayerNorm divides by little, and a flip changes most. From there one
+    value after the other is exchanged at random, and kept where it helps.
+    """
+    n_values, n_features = max(map(len, values)), len(values)
+    columns = [v[torch.arange(n_values).clamp(max=len(v) - 1)] for v in values]
+    e_CF = _exchange(model, range(n_features), torch.stack(columns, 1)).embed(model).double()
+    ends_21 = torch.stack([e_CF[:, [feature]].amin(0), e_CF[:, [feature]].amax(0)])
+    # In double precision: of nearly equal predictions single precision would see rounding alone.
+    change = partial(_spread, copy.deepcopy(model).double(), link, [feature], ends_21)
+    generator = torch.Generator().manual_seed(0)
+    random = partial(torch.rand, generator=generator, dtype=torch.float64)
+    draw = partial(torch.randint, generator=generator)
+    n_rows = min(_MOST_STARTS, max(_N_FOUND, _MOST_NUMBERS_AT_ONCE // n_features**2))
+    starts = []
+    for level in e_CF.flatten()[draw(n_values * n_features, (n_rows,))]:
+        noise_CF = random(1) ** 3 * (random(n_values, n_features) - 0.5)
+        starts.append((e_CF - level - noise_CF * (e_CF.max() - e_CF.min())).abs().argmin(0))
+    e_BF = e_CF.gather(0, torch.stack(starts))
+    best_B, rows = change(e_BF), torch.arange(n_rows)
+    for _ in range(_N_STEPS):
+        place_B = draw(n_features, (n_rows,))
+        tried_BF = e_BF.clone()
+        tried_BF[rows, place_B] = e_CF[draw(n_values, (n_rows,)), place_B]
+        change_B = change(tried_BF)
+        e_BF = torch.where((change_B > best_B)[:, None], tried_BF, e_BF)
+        best_B = torch.maximum(best_B, change_B)
+    return e_BF[best_B.topk(_N_FOUND).indices].to(model.head_norm.weight.dtype)
+
+
+# ------------------------------------------------------------------------------ certificate
+
+
+@dataclass(frozen=True)
+class FlipStatement:
+    """What is known about a flip of one sensitive feature, or of any number of them.
+
+    Attributes
+    ----------
+    name : str
+        The feature, or "all together".
+    exact : bool
+        Whether no flip can change any prediction, not by one bit.
+    search : float
+        The largest change of a prediction that a search, or the sample, showed: a lower bound of
+        the worst case. 0 if exact.
+    population : PopulationBound or None
+        The statement about the population, where a sample was given.
+    """
+
+    name: str
+    exact: bool
+    search: float
+    population: PopulationBound | None = None
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known about flips of the sensitive columns. ``print`` it for a report.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether no flip can change any prediction, not by one bit.
+    averaged : bool
+        Whether that is because the sensitive columns are not read at all.
+    features : tuple of FlipStatement
+        One for each sensitive feature, the others fixed.
+    joint : FlipStatement
+        For any combination of flips; that of the feature where there is one only.
+    assumptions : tuple of str
+        What the statements rest on.
+    """
+
+    exact: bool
+    averaged: bool
+    features: tuple[FlipStatement, ...]
+    joint: FlipStatement
+    assumptions: tuple[str, ...]
+
+    @property
+    def search(self) -> float:
+        """The largest change that a search found for any combination of flips; 0 if exact."""
+        return self.joint.search
+
+    @property
+    def population(self) -> PopulationBound | None:
+        """The statement about the population for any combination of flips."""
+        return self.joint.population
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return to_plain({"search": self.search, **asdict(self), "scope": _SCOPE})
+
+    def __str__(self) -> str:
+        lines = ["Invariance to a flip of the sensitive columns", self._verdict]
+        if not self.exact:  # neither a search nor a sample adds anything to a proof
+            lines.append(
+                "The largest change of a prediction that a search over all inputs found; the worst "
+                "case may be larger:"
+            )
+            lines += [f"- {name}: {change}" for name, change, _ in self._rows]
+            if self.population is None:
+                lines.append("No rows were given: nothing is said about the population.")
+            else:
+                lines.append("For the population, judged by a sample:")
+                lines += [f"- {name}: {population}" for name, _, population in self._rows]
+        lines.append("This rests on:")
+        lines += [f"- {assumption}" for assumption in self.assumptions]
+        lines.append(_SCOPE)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        header = ("flip of", "largest change that a search found", "population")
+        return html_table(self._verdict, header, self._rows, " ".join([*self.assumptions, _SCOPE]))
+
+    @property
+    def _rows(self) -> list[tuple[str, str, str]]:
+        return [
+            (
+                flip.name,
+                "none, not by one bit" if flip.exact else f"{flip.search:.3g}",
+                "–" if flip.population is None else str(flip.population),
+            )
+            for flip in dict.fromkeys((*self.features, self.joint))
+        ]
+
+    @property
+    def _verdict(self) -> str:
+        if not self.exact:
+            return "Not exact: a flip of the sensitive columns can change a prediction."
+        reason = "every value of the sensitive columns is embedded as the same number, bit for bit"
+        if self.averaged:
+            reason = (
+                "the sensitive columns are not read; predictions are averages over a fixed list "
+                "of values"
+            )
+        return f"Exact: {reason}. No flip changes any prediction, for any input."
+
+
+def certify_model(
+    model: FCorrTransformer,
+    sensitive: Sequence[int],
+    names: Sequence[str],
+    *,
+    link: Link | None = None,
+    values: Sequence[Tensor] = (),
+    averaged: bool = False,
+    changes: Mapping[str, ArrayLike] | None = None,
+    confidence: float = 0.95,
+    alpha: float | None = None,
+    epsilon: float | None = None,
+) -> Certificate:
+    """State what is known about flips of a model's sensitive features.
+
+    Parameters
+    ----------
+    model : FCorrTransformer
+        The model.
+    sensitive, names : sequences of int and of str
+        Positions of the sensitive features, numeric ones behind the categorical ones; their names.
+    link, values : Link and sequence of Tensor, optional
+        How predictions come from outputs; and values of each feature of the model, codes of
+        categories or numbers, to search through. An exact model needs neither.
+    averaged : bool, default=False
+        Whether predictions are averages over a fixed list of values of the sensitive features, so
+        that the columns are not read. No flip can change anything then, whatever the weights are.
+    changes : mapping of str to array-like of shape (n_rows,), optional
+        For a sample of the population, the :func:`largest_change` of each row's prediction over
+        each of :func:`list_flips`, by its name.
+    confidence, alpha, epsilon : float, optional
+        See :func:`fcorr.metrics.population.population_bound`. By default ``alpha`` is 0.01.
+
+    Examples
+    --------
+    >>> model = FCorrTransformer([3, 2, 4], n_numeric=0, head=(4,))
+    >>> model.collapse(0, 0.5)
+    >>> certify_model(model, [0], ["race"]).exact
+    True
+    """
+    if epsilon is None and alpha is None:
+        alpha = 0.01
+    state = partial(population_bound, epsilon=epsilon, alpha=alpha, confidence=confidence)
+    state([0.0])  # it has the rules for what was asked, also where no rows are given
+    proven = [averaged or is_exact(model, [position]) for position in sensitive]
+    flips, found = {}, dict.fromkeys([*names, ALL_TOGETHER], 0.0)
+    if not all(proven):
+        if link is None or not values:
+            raise InvalidInputError("A model that is not exact needs link and values, got none.")
+        model = copy.deepcopy(model).cpu().eval()
+        flips = list_flips(model, sensitive, names, values)
+        found = search_change(model, flips, link, values)
+    sizes = {name: np.asarray(each) for name, each in (changes or {}).items()}
+    if sizes:
+        # A flip of one feature is one of all together, also where the others hold a value that is
+        # in none of the combinations.
+        sizes[ALL_TOGETHER] = np.max([*sizes.values()], axis=0)
+        found = {name: max(change, float(sizes[name].max())) for name, change in found.items()}
+
+    def statement(name: str, exact: bool) -> FlipStatement:
+        return FlipStatement(name, exact, found[name], state(sizes[name]) if sizes else None)
+
+    features = tuple(map(statement, names, proven))
+    return Certificate(
+        exact=all(proven),
+        averaged=averaged,
+        features=features,
+        joint=features[0] if len(names) == 1 else statement(ALL_TOGETHER, all(proven)),
+        assumptions=tuple(_assumptions(model, averaged, flips, has_sample=bool(sizes))),
+    )
+
+
+def _assumptions(
+    model: FCorrTransformer, averaged: bool, flips: Mapping[str, Exchange], *, has_sample: bool
+) -> Iterator[str]:
+    yield "The model computes what its weights say, and they are not changed afterwards."
+    if not flips:
+        if not averaged:
+            yield (
+                "A sensitive column reaches the model through its embedding alone, which is the "
+                "same number for all its values; equal inputs give equal outputs."
+            )
+        return
+    yield (
+        "A search is no proof: a change of that size occurs for some input, which need not be a "
+        "likely one, and a larger one may."
+    )
+    if isinstance(model.numeric, NumericEmbedding) and len(model.numeric.second.weight):
+        yield "Only numbers in the range of the training table were tried."
+    sizes = {name: len(flip) for name, flip in flips.items() if len(flip.features) == 1}
+    for name, size in sizes.items():
+        if flips[name].features[0] >= len(model.cat_cardinalities):
+            yield f"{name!r} was flipped between {size} numbers."
+    if ALL_TOGETHER in flips:
+        n_tried, n_all = len(flips[ALL_TOGETHER]), math.prod(sizes.values())
+        which = "all" if n_tried == n_all else f"{n_tried:,}, drawn at random, of the"
+        yield (
+            f"Together they were flipped to {which} {n_all:,} combinations of these values, and "
+            "each by itself to all of its own."
+        )
+    if has_sample:
+        yield (
+            "The sampled rows are an independent sample of the population and had no part in "
+            "training; the population does not drift."
+        )
