@@ -91,7 +91,7 @@ def test_records_hold_what_an_independent_computation_gives(run, people, classif
     assert (certificate.population.alpha, certificate.population.confidence) == (0.01, 0.95)
     assert record["arguments"]["epochs"] == 2
     assert "random_state" not in record["arguments"]
-    assert (record["seed"], record["warm_path"]) == (7, [])
+    assert record["seed"] == 7
     assert record["seconds"]["fit"] > 0
     assert record["versions"]["fcorr"] == fcorr.__version__
     assert record["versions"]["engine"] == model.history_.engine
@@ -213,7 +213,6 @@ RECORD = {
     "data": "d",
     "arguments": {"car": 1e6, "invariance": None},
     "seed": 0,
-    "warm_path": [],
     "measured": {"task": "two classes", "performance": {}, "flip": {}, "groups": {}},
     "notes": ["λ = ½\nand more"],
     "seconds": {"fit": 1.0, "measure": 1.0},
@@ -297,66 +296,6 @@ def test_progress_is_told_in_lines(run, capsys):
     assert second.startswith("run 2/2  λ = 1e4, seed 1: ")
     run({"car": [1e4], "invariance": [None]})
     assert capsys.readouterr().err == ""
-
-
-# ------------------------------------------------------------ warm start
-
-WARM = {"car": [1e4, 0, 100], "invariance": [None]}
-
-
-def test_warm_runs_go_from_small_to_large(run, people, classifier, fits):
-    found = run({**WARM, "invariance": [None, "adapt"]}, seeds=1, warm_start=True)
-    chained = [(car, form) for car, form, _ in fits if form is None]
-    assert chained == [(0, None), (100, None), (1e4, None)]
-    paths = {
-        form: {
-            r["arguments"]["car"]: r["warm_path"]
-            for r in found.records
-            if r["arguments"]["invariance"] == form
-        }
-        for form in (None, "adapt")
-    }
-    assert paths[None] == {0: [], 100: [0.0], 1e4: [0.0, 100.0]}
-    assert set(map(tuple, paths["adapt"].values())) == {()}
-
-    first = classifier(car=0, invariance=None).fit(*people[0])
-    second = classifier(car=100, invariance=None).fit(*people[0], init_model=first)
-    X, y = people[1]
-    (record,) = [r for r in found.records if r["warm_path"] == [0.0]]
-    expected = roc_auc_score(y, second.predict_proba(X)[:, 1])
-    assert record["measured"]["performance"]["AUROC"] == pytest.approx(expected)
-
-
-def test_the_chosen_point_is_fitted_afresh(run, people, classifier, tmp_path, fits):
-    path = tmp_path / "sweep.jsonl"
-    found = run(WARM, warm_start=True, path=path, budget=math.inf)
-    cold = {summary.name: summary for summary in run(WARM).summaries()}
-    choice = found.choose()
-    (chosen,) = [s for s in found.summaries() if s.name == choice.name]
-    assert not chosen.warm
-    assert choice.performance == cold[choice.name].mean("AUROC")
-    assert chosen.measured == cold[choice.name].measured
-    fresh = [r for r in found.records if not r["warm_path"] and r["arguments"]["car"]]
-    assert len(path.read_text().splitlines()) == 6 + len(fresh)
-    # What was chosen is better than what any other point has, warm or not.
-    assert choice.performance == max(s.mean("AUROC") for s in found.summaries())
-    fits.clear()
-    again = run(WARM, warm_start=True, path=path)
-    assert again.choose().to_dict() == choice.to_dict() | {
-        "budget": None,
-        "reason": str(again.choose()),
-    }
-    assert fits == []
-
-
-def test_a_warm_chain_is_taken_up_again(run, tmp_path, fits):
-    path = tmp_path / "sweep.jsonl"
-    whole = run(WARM, seeds=1, warm_start=True, path=path)
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([lines[0], lines[2]]))
-    fits.clear()
-    assert contents(run(WARM, seeds=1, warm_start=True, path=path)) == contents(whole)
-    assert [car for car, _, _ in fits] == [0, 100]  # the weights of 0 are needed, those of 1e4 not
 
 
 # ------------------------------------------------------------ bad input

@@ -1,5 +1,6 @@
 """Tables of numbers as text, for a terminal and for Markdown."""
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +62,14 @@ def show_small(value: float | None) -> str:
     return f"{value:.2g}" if 1e-3 <= abs(value) < 1e6 or np.isinf(value) else f"{value:.1e}"
 
 
-def show_metric(name: str, values: list[float]) -> str:
+def tabulate_metrics(models: Mapping[str, Mapping[str, float | Sequence[float]]]) -> TextTable:
+    """Put models side by side: a line per metric, a column per model, of one or several fits."""
+    names = next(iter(models.values()))
+    rows = [[n, *(show_metric(n, metrics[n]) for metrics in models.values())] for n in names]
+    return TextTable(["", *models], rows)
+
+
+def show_metric(name: str, values: float | Sequence[float]) -> str:
     """Write a metric of one or several fits, in the digits that its kind needs; n/a for nan.
 
     Of changes and gaps it is the mean, of all else the mean and, of several fits, their deviation.
@@ -82,4 +90,4 @@ def show_metric(name: str, values: list[float]) -> str:
     if is_gap or name.startswith(("AvgIF", "largest change", "decisions", "found", "bound")):
         return show_small(mean)
     text = f"{mean:.3f}" if np.mean(np.abs(values)) < 1e4 else f"{mean:.4g}"
-    return text if len(values) == 1 else f"{text} ± {np.std(values):.3f}"
+    return text if np.size(values) == 1 else f"{text} ± {np.std(values):.3f}"
