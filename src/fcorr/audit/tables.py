@@ -13,14 +13,14 @@ class TextTable(NamedTuple):
     rows: list[list[str]]
 
     def markdown(self) -> str:
-        """Write the table in Markdown.
+        r"""Write the table in Markdown.
 
         Examples
         --------
-        >>> print(TextTable(["", "AUROC"], [["FCorr", "0.75"]]).markdown(), end="")
-        |  | AUROC |
-        | --- | ---: |
-        | FCorr | 0.75 |
+        >>> print(TextTable(["", "AUROC", "F1"], [["a|b", "0.75", "0.5"]]).markdown(), end="")
+        |  | AUROC | F1 |
+        | --- | ---: | ---: |
+        | a\|b | 0.75 | 0.5 |
         """
         rule = ["---", *["---:"] * (len(self.header) - 1)]
         lines = [self.header, rule, *self.rows]
@@ -33,9 +33,10 @@ class TextTable(NamedTuple):
 
         Examples
         --------
-        >>> print(TextTable(["", "AUROC"], [["FCorr", "0.75"]]).text())
-               AUROC
-        FCorr   0.75
+        >>> print(TextTable(["Model", "AUROC"], [["FCorr", "0.7 ± 0.1"], ["X", "0.65"]]).text())
+        Model      AUROC
+        FCorr  0.7 ± 0.1
+        X           0.65
         """
         lines = [self.header, *self.rows]
         first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))

@@ -121,13 +121,13 @@ def _rule(threshold: Any) -> str:
 def _describe(column: "Column", feature: str) -> str:
     from fcorr.data.schema import CodedColumn, OrdinalColumn
 
-    labels: Sequence[str] = ()
+    labels: Sequence[str]
     if isinstance(column, CodedColumn):
         labels, separator = column.labels, ", "
     elif isinstance(column, OrdinalColumn):
         labels, separator = [str(category) for category in column.categories], " < "
-    if labels:
-        shown, more = separator.join(labels[:_SHOWN_CATEGORIES]), len(labels) - _SHOWN_CATEGORIES
-        return f"{shown} and {more} more" if more > 0 else shown
-    numbers = next(found for found in column.features if found.name == feature)
-    return f"{numbers.low:g} to {numbers.high:g}, mean {numbers.mean:.4g}"
+    else:
+        numbers = next(found for found in column.features if found.name == feature)
+        return f"{numbers.low:g} to {numbers.high:g}, mean {numbers.mean:.4g}"
+    shown, more = separator.join(labels[:_SHOWN_CATEGORIES]), len(labels) - _SHOWN_CATEGORIES
+    return f"{shown} and {more} more" if more > 0 else shown
