@@ -264,9 +264,14 @@ def test_columns_are_held_constant_in_any_table(make):
     assert as_lists == {"sex": ["removed"] * 2, "age": [0.0, 0.0], "job": ["a", "b"]}
 
 
-def test_arrays_are_copied():
-    array = np.array([[1.0, 2.0]])
-    assert hold_constant(array, {1: "categorical"}).tolist() == [[1.0, 0.0]]
-    assert array.tolist() == [[1.0, 2.0]]
-    text = np.array([["f", 2.0]], dtype=object)
-    assert hold_constant(text, {0: "categorical"}).tolist() == [["removed", 2.0]]
+@pytest.mark.parametrize(
+    ("array", "position", "expected"),
+    [
+        (np.array([[1.0, 2.0]]), 1, [[1.0, 0.0]]),
+        (np.array([["f", 2.0]], dtype=object), 0, [["removed", 2.0]]),
+    ],
+)
+def test_arrays_are_copied(array, position, expected):
+    before = array.tolist()
+    assert hold_constant(array, {position: "categorical"}).tolist() == expected
+    assert array.tolist() == before

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fcorr.audit.comparison import EXACT, PLAIN, REMOVED, WITH_CAR
-from fcorr.audit.demo import demo_table, run_demo, write_demo
+from fcorr.audit.demo import run_demo, write_demo
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,6 @@ def test_files_hold_what_the_table_shows(demo, tmp_path, figures):
     assert results["metrics"] == demo.metrics
     assert results["feature_names"] == ["X1", "X2", "X3"]
     table = files[1].read_text()
-    _, rows = demo_table(demo)
+    _, rows = demo.table()
     assert all(cell in table for row in rows for cell in row)
     assert len(table.splitlines()) == len(rows) + 2

@@ -13,9 +13,8 @@ import fcorr
 from fcorr._core import InvalidInputError
 from fcorr.audit.runs import hash_rows
 from fcorr.audit.sweep import (
-    Choice,
     Summary,
-    choose_summary,
+    choose_point,
     group_metrics,
     main_metric,
     name_point,
@@ -26,7 +25,6 @@ from fcorr.audit.sweep import (
 def record(auroc, search, exact, **arguments):
     return {
         "arguments": {"car": 1e6, "invariance": None, **arguments},
-        "warm_path": [],
         "measured": {
             "task": "two classes",
             "performance": {"AUROC": auroc, "F1": None if auroc is None else 1 - auroc},
@@ -76,12 +74,12 @@ MODELS = summaries(
     ],
 )
 def test_the_most_accurate_point_within_the_budget(budget, name):
-    assert choose_summary(MODELS, budget, None).name == name
+    assert choose_point(MODELS, budget, None).name == name
 
 
 def test_a_budget_that_nothing_keeps_to():
     with pytest.raises(InvalidInputError) as caught:
-        choose_summary(MODELS[:3], 0.005, None)
+        choose_point(MODELS[:3], 0.005, None)
     assert str(caught.value) == (
         "budget must be at least 0.02, the smallest change found (λ = 1e4), got 0.005; 0 stands "
         "for exact models only. Raise it, or add an exact form to the grid: 'invariance': "
@@ -91,9 +89,9 @@ def test_a_budget_that_nothing_keeps_to():
 
 def test_a_budget_of_zero_asks_for_exact_models_not_for_small_numbers():
     point = ({"car": 1.0, "invariance": None}, [(0.9, 0.0)])
-    assert choose_summary(summaries(point), 0.0, None).exact
+    assert choose_point(summaries(point), 0.0, None).exact
     with pytest.raises(InvalidInputError, match="0 stands for exact models only"):
-        choose_summary(summaries(point, exact=lambda found: False), 0.0, None)
+        choose_point(summaries(point, exact=lambda found: False), 0.0, None)
 
 
 def test_a_change_on_the_rows_counts_where_the_search_found_a_smaller_one():
@@ -102,18 +100,18 @@ def test_a_change_on_the_rows_counts_where_the_search_found_a_smaller_one():
     summary.runs[0]["measured"]["flip"]["largest change"] = 0.3
     assert summary.largest_found == 0.3
     with pytest.raises(InvalidInputError, match=r"budget must be at least 0\.3, "):
-        choose_summary([summary], 0.2, None)
+        choose_point([summary], 0.2, None)
 
 
 def test_other_metrics_and_ties():
-    assert choose_summary(MODELS, None, "F1").name == "adapt"
+    assert choose_point(MODELS, None, "F1").name == "adapt"
     with pytest.raises(InvalidInputError, match="metric must be one of AUROC, F1, got 'AUROK'"):
-        choose_summary(MODELS, None, "AUROK")
+        choose_point(MODELS, None, "AUROK")
     tied = summaries(
         ({"car": 0.0, "invariance": None}, [(0.8, 0.5)]),
         ({"car": 1.0, "invariance": None}, [(0.8, 0.1)]),
     )
-    assert choose_summary(tied, None, None).name == "λ = 1"
+    assert choose_point(tied, None, None).name == "λ = 1"
 
 
 def test_what_is_not_estimable_is_not_chosen():
@@ -121,27 +119,45 @@ def test_what_is_not_estimable_is_not_chosen():
         ({"car": 0.0, "invariance": None}, [(None, 0.5)]),
         ({"car": 1.0, "invariance": None}, [(0.7, 0.5)]),
     )
-    assert choose_summary(unknown, None, None).name == "λ = 1"
+    assert choose_point(unknown, None, None).name == "λ = 1"
     with pytest.raises(InvalidInputError, match="must allow AUROC to be estimated"):
-        choose_summary(unknown[:1], None, None)
+        choose_point(unknown[:1], None, None)
 
 
 @pytest.mark.parametrize(
-    ("found", "budget", "reason"),
+    ("budget", "words"),
     [
         (
-            0.02,
             0.1,
-            " among models of which no change above 0.1 was found (0.76, mean of 2 seed(s);"
-            " largest change found 0.02)",
+            "λ = 1e4: highest AUROC on the validation rows among models of which no change above "
+            "0.1 was found (0.76, mean of 2 seed(s); largest change found 0.02)",
         ),
-        (0.0, None, " (0.76, mean of 2 seed(s); exact)"),
+        (
+            0,
+            "adapt: highest AUROC on the validation rows among models of which no change above "
+            "0 was found (0.735, mean of 2 seed(s); exact)",
+        ),
+        (
+            None,
+            "λ = 0: highest AUROC on the validation rows (0.79, mean of 2 seed(s); "
+            "largest change found 1)",
+        ),
     ],
 )
-def test_a_choice_says_why(found, budget, reason):
-    choice = Choice("λ = 1e4", {"car": 1e4}, "AUROC", 0.76, found, found == 0, budget, 2)
-    assert str(choice) == f"λ = 1e4: highest AUROC on the validation rows{reason}"
-    assert choice.to_dict()["point"] == {"car": 1e4}
+def test_a_choice_says_why(budget, words):
+    choice = choose_point(MODELS, budget)
+    assert str(choice) == words
+    assert choice.to_dict() == {
+        "name": choice.name,
+        "point": choice.point,
+        "metric": "AUROC",
+        "performance": choice.performance,
+        "largest_found": choice.largest_found,
+        "exact": choice.exact,
+        "budget": budget,
+        "n_seeds": 2,
+        "reason": words,
+    }
 
 
 def test_points_are_summed_up_over_their_seeds():

@@ -138,8 +138,3 @@ def test_damaged_file(run, train):
 def test_invariance(run, train, invariance, fact):
     train("--sensitive", "sex", "--invariance", invariance)
     assert fact in read_facts(run)["invariance"]
-
-
-def test_binned_column(run, train):
-    train("--sensitive", "age", "--bins", "age=30,50")
-    assert "below 30, 30 to below 50, 50 and above" in run("inspect", "model.fcorr").stdout

@@ -29,30 +29,24 @@ def test_classes(run, train, files, data, output):
     np.testing.assert_array_equal(table["probability_1"].to_numpy(), model.predict_proba(X)[:, 1])
 
 
-def test_regression(run, train):
-    train(target="amount")
-    predict(run)
-    table = read_file("out.csv")
-    assert table.column_names == ["key", "prediction"]
-    expected = fcorr.load("model.fcorr").predict(read_file("data.csv"))
-    np.testing.assert_array_equal(table["prediction"].to_numpy(), expected)
-
-
-def test_text_labels(run, train):
-    train("--drop", "bought", target="job")
-    predict(run)
-    names = ["prediction", "probability_clerk", "probability_nurse", "probability_pilot"]
-    assert read_file("out.csv").column_names == ["key", "bought", *names]
-    assert set(read_file("out.csv")["prediction"].to_pylist()) <= {"clerk", "nurse", "pilot"}
-
-
-def test_boolean_labels(run, train, columns):
-    write_file(pa.table({**columns, "bought": columns["bought"] == 1}), "bools.parquet")
-    train(data="bools.parquet")
-    predict(run, data="bools.parquet", output="out.parquet")
-    table = read_file("out.parquet")
-    assert table.column_names == ["key", "prediction", "probability_False", "probability_True"]
-    assert table["prediction"].type == pa.bool_()
+@pytest.mark.parametrize(
+    ("target", "names", "kind"),
+    [
+        ("amount", [], pa.float64()),
+        ("job", ["probability_clerk", "probability_nurse", "probability_pilot"], pa.string()),
+        ("yes", ["probability_False", "probability_True"], pa.bool_()),
+    ],
+)
+def test_amounts_text_and_booleans(run, train, columns, target, names, kind):
+    table = pa.table({**columns, "yes": columns["bought"] == 1}).drop_columns("bought")
+    write_file(table, "other.parquet")
+    train(data="other.parquet", target=target)
+    predict(run, data="other.parquet", output="out.parquet")
+    found = read_file("out.parquet")
+    assert found.column_names == ["key", "prediction", *names]
+    assert found["prediction"].type == kind
+    expected = fcorr.load("model.fcorr").predict(table)
+    assert found["prediction"].to_pylist() == expected.tolist()
 
 
 def test_kept_columns(run, train):
@@ -102,33 +96,11 @@ def test_other_schema(run, train, files, columns):
     assert files() == {"model.fcorr", "other.parquet"}
 
 
-BAD_FILES = {
-    "date for a number": (
-        "f,2020-01-01,clerk,1",
-        "Column 'age' must hold numbers, got dates: 2020",
-    ),
-    "text for a number": (
-        "f,1,clerk,1\nm,old,clerk,1",
-        "got text: 'old' in line 3. Convert the col",
-    ),
-    "broken line": (
-        "f,1,clerk,1\nm,2",
-        "must have 4 fields in every line, as in its header, got 2 in",
-    ),
-    "Latin-1": (
-        "f,1,caf\xe9,1",
-        "text in UTF-8, got byte 0xe9 in line 2, column 'job' ('café', if it",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_bad_files(run, train, files, name):
-    rows, message = BAD_FILES[name]
+def test_rows_are_lines_of_the_file(run, train, files):
     train("--sensitive", "sex")
-    Path("bad.csv").write_bytes(f"sex,age,job,amount\n{rows}\n".encode("latin-1"))
+    Path("bad.csv").write_text("sex,age,job,amount\nf,1,clerk,1\nm,old,clerk,1\n")
     (line,) = predict(run, data="bad.csv", code=1).stderr.splitlines()
-    assert message in line
+    assert "got text: 'old' in line 3. Convert the col" in line
     assert files() == {"model.fcorr", "bad.csv"}
 
 
@@ -197,16 +169,6 @@ def test_text_that_looks_like_numbers_is_read_as_training_read_it(run, train):
     X = pa.table({"code": ["07", "8"], "a": [1, 2], "b": [2, 1]})
     expected = fcorr.load("model.fcorr").predict_proba(X)[:, 1]
     np.testing.assert_array_equal(read_file("out.csv")["probability_1"].to_numpy(), expected)
-
-
-def test_columns_in_another_order(run, train):
-    train()
-    predict(run)
-    before = Path("out.csv").read_bytes()
-    data = read_file("data.csv")
-    write_file(data.select(data.column_names[::-1]), "reversed.csv")
-    predict(run, data="reversed.csv")
-    assert Path("out.csv").read_bytes() == before
 
 
 @pytest.mark.parametrize("content", [b"", b"key,age\n1,2\n"])

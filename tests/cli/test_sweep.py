@@ -159,14 +159,6 @@ def test_a_budget_that_nothing_keeps_to_is_told_after_the_results(sweep, files):
     assert files() == {"out"}
 
 
-def test_a_folder_of_another_experiment(sweep):
-    sweep("--no-exact", car="0")
-    result = sweep("--no-exact", "--epochs", 2, car="0", code=1)
-    (line,) = result.stderr.splitlines()
-    assert "must hold runs of this experiment only" in line
-    assert "Choose another path" in line
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -108,24 +108,6 @@ def test_kinds(train, columns):
     assert schema["sex"].kind == "categorical"
 
 
-def test_dates_in_a_csv_file(train):
-    rows = "".join(f"{i},2020-01-{i + 1:02},{i},{i % 2}\n" for i in range(28))
-    Path("dates.csv").write_text("key,day,a,y\n" + rows)
-    train(data="dates.csv", target="y")
-    names = ("day.day_of_week", "day.days", "a")
-    assert fcorr.load("model.fcorr").schema_.feature_names == names
-
-
-def test_weights(train):
-    train()
-    unweighted = Path("model.fcorr").read_bytes()
-    train("--weight", "amount")
-    schema = fcorr.load("model.fcorr").schema_
-    assert (schema.target, schema.weight) == ("bought", "amount")
-    assert "amount" not in schema.names
-    assert Path("model.fcorr").read_bytes() != unweighted
-
-
 def test_objective_exposure_and_weight(train, policies):
     train(
         *("--objective", "tweedie", "--exposure", "years", "--set", "tweedie_power=1.3"),
@@ -304,6 +286,7 @@ BAD_DATA = {
     "repeated name": ("key,a,a,y\n1,2,3,0\n2,3,4,1\n", "names must differ, got 'a' more than"),
     "infinite": ("key,a,y\n1,2,0\n2,inf,1\n", "Column 'a' must hold finite numbers"),
     "times": ("key,a,y\n1,12:00:00,0\n2,13:00:00,1\n", "booleans or dates, got time32[s]"),
+    "bad.txt": ("key,a,y\n1,2,0\n", "error: 'bad.txt' must end in .csv"),
     "order": ("key,g,y\n1,A,0\n2,E,1\n", "Column 'g' must hold the categories of its order, 'A', "),
 }
 
@@ -311,12 +294,13 @@ BAD_DATA = {
 @pytest.mark.parametrize("case", BAD_DATA)
 def test_bad_data(train, files, case):
     text, message = BAD_DATA[case]
-    Path("bad.csv").write_text(text)
+    data = case if case.endswith(".txt") else "bad.csv"
+    Path(data).write_text(text)
     options = ("--kind", "g=A,B") if case == "order" else ()
-    line = one_line(train(*options, data="bad.csv", target="y", code=1))
+    line = one_line(train(*options, data=data, target="y", code=1))
     assert line.startswith("error: ")
     assert message in line
-    assert files() == {"bad.csv"}
+    assert files() == {data}
 
 
 @pytest.mark.parametrize(
@@ -362,25 +346,11 @@ def test_rows_are_counted_as_an_editor_does(train):
     )
 
 
-def test_unknown_kind_of_file(train):
-    Path("data.txt").write_text("a,y\n1,0\n")
-    assert one_line(train(data="data.txt", code=1)).startswith("error: 'data.txt' must end in .csv")
-
-
 def test_failed_training_leaves_the_old_model(train):
     train()
     before = Path("model.fcorr").read_bytes()
     train("--set", "learning_rate=1e30", "--epochs", 2, code=1)
     assert Path("model.fcorr").read_bytes() == before
-
-
-@pytest.mark.parametrize("invariance", ["adapt", "marginal"])
-def test_exact_invariance_to_a_number_and_a_category(train, columns, invariance):
-    options = ["--sensitive", "sex", "--sensitive", "age", "--invariance", invariance]
-    assert "exactly invariant to sex, age" in train(*options).stdout
-    model = fcorr.load("model.fcorr")
-    assert model.exact_
-    assert (model.portfolio_ is not None) == (invariance == "marginal")
 
 
 def test_car_alone(train):

@@ -18,7 +18,7 @@ from fcorr.audit.measure import (
     Estimator,
     Measured,
     View,
-    as_it_is,
+    check_estimator,
     collect_warnings,
     errors_about,
     measure,
@@ -26,8 +26,7 @@ from fcorr.audit.measure import (
     read_rows,
     unpack,
 )
-from fcorr.audit.tables import TextTable, show_metric
-from fcorr.estimators import FCorrClassifier, FCorrRegressor
+from fcorr.audit.tables import TextTable, tabulate_metrics
 
 PLAIN = "FCorr"
 WITH_CAR = "FCorr + CAR"
@@ -42,13 +41,7 @@ SCOPE = (
 
 Form = Literal["plain", "car", "adapt", "marginal"]
 
-_NAMES: dict[Form, str] = {
-    "plain": PLAIN,
-    "car": WITH_CAR,
-    "adapt": EXACT,
-    "marginal": AVERAGED,
-}
-_TEXT, _NUMBER = "removed", 0.0  # what a removed column holds
+_NAMES: dict[Form, str] = {"plain": PLAIN, "car": WITH_CAR, "adapt": EXACT, "marginal": AVERAGED}
 
 
 @dataclass(frozen=True)
@@ -87,10 +80,8 @@ class ComparedModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; what is not estimable or infinite becomes None."""
-        n_parameters = self.estimator.model_.n_parameters
-        plain: dict[str, Any] = to_plain(
-            {**asdict(self.measured), "parameters": n_parameters, "seconds": self.seconds}
-        )
+        cost = {"parameters": self.estimator.model_.n_parameters, "seconds": self.seconds}
+        plain: dict[str, Any] = to_plain({**asdict(self.measured), **cost})
         return plain
 
 
@@ -139,12 +130,7 @@ class Comparison:
 
     def table(self) -> TextTable:
         """Return the table: a line per metric, a column per model."""
-        columns = self.metrics
-        rows = [
-            [name, *(show_metric(name, [of_model[name]]) for of_model in columns.values())]
-            for name in self.models[0].metrics
-        ]
-        return TextTable(["", *columns], rows)
+        return tabulate_metrics(self.metrics)
 
     def __str__(self) -> str:
         return "\n".join([self.table().text(), *self.notes, SCOPE])
@@ -188,6 +174,7 @@ def compare(
 
     Examples
     --------
+    >>> from fcorr import FCorrClassifier
     >>> from fcorr.data import make_indirect_bias
     >>> train, test = (make_indirect_bias(500, random_state=seed) for seed in (0, 1))
     >>> model = FCorrClassifier(sensitive="X1", epochs=2, head=(4,), random_state=0)
@@ -197,45 +184,8 @@ def compare(
     >>> comparison["FCorr, column removed"].metrics["largest change"]
     0.0
     """
-    forms = _choose_forms(estimator, also)
-    sensitive = name_columns(estimator.sensitive)
-    fitted_rows = unpack(train, "train")
-    rows = read_rows(test, estimator.sensitive, "test")
-    models = []
-
-    def add(name: str, model: Estimator, view: View, seconds: float | None) -> None:
-        with errors_about("test"):
-            measured = measure(model, rows, view=view, threshold=threshold)
-        models.append(ComparedModel(name, model, view, measured, seconds))
-
-    with collect_warnings() as collected:
-        given, given_seconds = estimator, None
-        if not hasattr(estimator, "model_"):
-            given, given_seconds = _fit(clone(estimator), *fitted_rows)
-        for form in forms:
-            if form == _form(given):
-                add(_NAMES[form], given, as_it_is, given_seconds)
-            else:
-                other, seconds = _fit(_with_form(given, form), *fitted_rows)
-                add(_NAMES[form], other, as_it_is, seconds)
-        removed, view = _without_sensitive(given)
-        X, y, weight = fitted_rows
-        # That these columns hold one value is our doing, and no news to anybody.
-        held = "|".join(re.escape(repr(name)) for name in given.schema_.sensitive)
-        warnings.filterwarnings("ignore", message=f".*({held})")
-        removed, seconds = _fit(removed, view(X), y, weight)
-        add(REMOVED, removed, view, seconds)
-    collected.warn_again(stacklevel=2)
-    return Comparison(tuple(models), _NAMES[_form(given)], sensitive, tuple(collected.notes))
-
-
-def _choose_forms(estimator: Any, also: Collection[str]) -> list[Form]:
-    if not isinstance(estimator, FCorrClassifier | FCorrRegressor):
-        raise InvalidInputError(
-            "compare is about FCorrClassifier and FCorrRegressor, got "
-            f"{type(estimator).__name__}. Measure other models with fcorr.metrics."
-        )
-    wanted = [also] if isinstance(also, str) else list(also)
+    check_estimator(estimator, "compare", "Measure other models with fcorr.metrics.")
+    wanted: list[Any] = [also] if isinstance(also, str) else list(also)
     for form in wanted:
         if form not in _NAMES:
             raise InvalidInputError(
@@ -247,7 +197,40 @@ def _choose_forms(estimator: Any, also: Collection[str]) -> list[Form]:
             f"also='car' needs a λ to train with, got car={estimator.car!r}. Give the estimator "
             "one, such as car=1e6."
         )
-    return [form for form in _NAMES if form in {_form(estimator), "plain", *wanted}]
+    X, y, weight = unpack(train, "train")
+    rows = read_rows(test, estimator.sensitive, "test")
+    models: dict[str, ComparedModel] = {}
+
+    def add(name: str, model: Estimator, view: View = _see_all) -> None:
+        seconds = None
+        if not hasattr(model, "model_"):
+            start = time.perf_counter()
+            model.fit(view(X), y, weight)
+            seconds = time.perf_counter() - start
+        with errors_about("test"):
+            measured = measure(model, rows, view=view, threshold=threshold)
+        models[name] = ComparedModel(name, model, view, measured, seconds)
+
+    with collect_warnings() as (notes, other_warnings):
+        given = estimator if hasattr(estimator, "model_") else clone(estimator)
+        name_given = _NAMES[_form(given)]
+        add(name_given, given)  # first, as the others have its seed
+        for form in {"plain": None, **dict.fromkeys(wanted)}:
+            if _NAMES[form] not in models:
+                add(_NAMES[form], _with_form(given, form))
+        # That these columns hold one value is our doing, and no news to anybody.
+        held = "|".join(re.escape(repr(name)) for name in given.schema_.sensitive)
+        warnings.filterwarnings("ignore", message=f".*({held})")
+        add(REMOVED, *_without_sensitive(given))
+    for text, category in other_warnings.items():
+        warnings.warn(text, category, stacklevel=2)
+    in_order = tuple(models[name] for name in (*_NAMES.values(), REMOVED) if name in models)
+    return Comparison(in_order, name_given, rows.sensitive, tuple(notes))
+
+
+def _see_all(X: Any) -> Any:
+    """View a table unchanged."""
+    return X
 
 
 def _form(estimator: Estimator) -> Form:
@@ -262,11 +245,6 @@ def _with_form(estimator: Estimator, form: Form) -> Estimator:
     if form == "plain":
         changes["car"] = None
     return clone(estimator).set_params(**changes, random_state=estimator.seed_)
-
-
-def _fit(estimator: Estimator, X: Any, y: Any, weight: Any) -> tuple[Estimator, float]:
-    start = time.perf_counter()
-    return estimator.fit(X, y, weight), time.perf_counter() - start
 
 
 def _without_sensitive(estimator: Estimator) -> tuple[Estimator, View]:
@@ -291,29 +269,14 @@ def _without_sensitive(estimator: Estimator) -> tuple[Estimator, View]:
 
 
 def hold_constant(X: Any, kinds: Mapping[Any, str]) -> Any:
-    """Return a table in which some columns have one value in all rows.
-
-    Parameters
-    ----------
-    X : dataframe or array
-        The table.
-    kinds : mapping
-        The columns, by name or position: "numeric" for a number, else text, where the table can
-        hold it.
-
-    Examples
-    --------
-    >>> hold_constant(np.array([[1.0, 2.0], [3.0, 4.0]]), {0: "numeric"})
-    array([[0., 2.],
-           [0., 4.]])
-    """
+    """Return a table in which columns, given with their kinds, hold one number or one text."""
     if isinstance(X, np.ndarray):
         held = X.copy()
         for position, kind in kinds.items():
             is_text = kind != "numeric" and X.dtype.kind == "O"
-            held[:, position] = _TEXT if is_text else _NUMBER
+            held[:, position] = "removed" if is_text else 0.0
         return held
     constants = [
-        nw.lit(_NUMBER if kind == "numeric" else _TEXT).alias(name) for name, kind in kinds.items()
+        nw.lit(0.0 if kind == "numeric" else "removed").alias(name) for name, kind in kinds.items()
     ]
     return nw.from_native(X, eager_only=True).with_columns(*constants).to_native()

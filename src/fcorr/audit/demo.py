@@ -15,7 +15,7 @@ from fcorr._core import write_atomically
 from fcorr._version import __version__
 from fcorr.audit.comparison import PLAIN, WITH_CAR, compare
 from fcorr.audit.displays import AttentionDisplay, SignificanceDisplay, save_figure
-from fcorr.audit.tables import TextTable, show_metric
+from fcorr.audit.tables import TextTable, tabulate_metrics
 from fcorr.data import make_indirect_bias
 from fcorr.estimators import FCorrClassifier, FeatureMatrix
 
@@ -39,6 +39,10 @@ class Demo:
     metrics: dict[str, dict[str, list[float]]]
     attention: dict[str, FeatureMatrix]
     flip_change: dict[str, FeatureMatrix]
+
+    def table(self) -> TextTable:
+        """Return the table: a line per metric, a column per model."""
+        return tabulate_metrics(self.metrics)
 
 
 def run_demo(seeds: range, report: Callable[[int], None] = lambda seed: None) -> Demo:
@@ -82,15 +86,6 @@ def _set(X: Any, category: str) -> Any:
     return nw.from_native(X, eager_only=True).with_columns(column).to_native()
 
 
-def demo_table(demo: Demo) -> TextTable:
-    """Return the table: a line per metric, a column per model."""
-    rows = [
-        [name, *(show_metric(name, of_model[name]) for of_model in demo.metrics.values())]
-        for name in next(iter(demo.metrics.values()))
-    ]
-    return TextTable(["", *demo.metrics], rows)
-
-
 def write_demo(demo: Demo, folder: str | os.PathLike[str], *, figures: bool = True) -> list[Path]:
     """Write the results, the table and, unless told otherwise, figures; return the files."""
     folder = Path(folder)
@@ -108,7 +103,7 @@ def write_demo(demo: Demo, folder: str | os.PathLike[str], *, figures: bool = Tr
     }
     texts = {
         "results.json": json.dumps(results, indent=1) + "\n",
-        "table.md": demo_table(demo).markdown(),
+        "table.md": demo.table().markdown(),
     }
     for name, text in texts.items():
         write_atomically(folder / name, text.encode())

@@ -2,9 +2,9 @@
 
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +24,8 @@ Metrics = dict[str, float]
 Task = Literal["two classes", "several classes", "regression"]
 View = Callable[[Any], Any]
 """What a model sees of a table."""
+Score = Callable[[Any], Floats]
+FlipsOf = Callable[[Score], FlippedScores]
 
 MAIN_METRIC: dict[Task, str] = {
     "two classes": "AUROC",
@@ -39,28 +41,24 @@ LOWER_IS_BETTER = ("log loss", "deviance", "RMSE", "MAE")
 
 @dataclass(frozen=True)
 class AuditRows:
-    """Rows that models are measured on, read once for all of them.
-
-    Attributes
-    ----------
-    X : dataframe or array
-        The table.
-    y : ndarray of shape (n_rows,)
-        The outcomes.
-    weight : ndarray of shape (n_rows,) or None
-        Weights, of mean 1.
-    sensitive : tuple of str or int
-        The sensitive columns, as names or positions.
-    groups : dict of str to list
-        Each row's group, for each sensitive column and, where there are several, for all of them
-        together. Measurements such as an age are grouped as :func:`fcorr.metrics.flip_scores` does.
-    """
+    """Rows that models are measured on, read once for all of them."""
 
     X: Any
     y: NDArray[Any]
-    weight: Floats | None
-    sensitive: tuple[str | int, ...]
+    weight: Floats | None  # of mean 1
+    sensitive: tuple[str | int, ...]  # columns, as names or positions
     groups: dict[str, list[Any]]
+    """Each row's group, for each sensitive column and, where there are several, for all of them
+    together. Measurements such as an age are grouped as :func:`fcorr.metrics.flip_scores` does."""
+
+
+def check_estimator(estimator: Any, caller: str, for_others: str) -> None:
+    """Refuse a model that is none of ours."""
+    if not isinstance(estimator, FCorrClassifier | FCorrRegressor):
+        raise InvalidInputError(
+            f"{caller} is about FCorrClassifier and FCorrRegressor, got "
+            f"{type(estimator).__name__}. {for_others}"
+        )
 
 
 def read_rows(rows: Sequence[Any], sensitive: Any, argument: str) -> AuditRows:
@@ -180,13 +178,12 @@ class Measured:
         }
 
 
-def as_it_is(X: Any) -> Any:
-    """View a table unchanged."""
-    return X
-
-
 def measure(
-    estimator: Estimator, rows: AuditRows, *, view: View = as_it_is, threshold: float | None = None
+    estimator: Estimator,
+    rows: AuditRows,
+    *,
+    view: View | None = None,
+    threshold: float | None = None,
 ) -> Measured:
     """Measure a fitted model, and certify it on the rows.
 
@@ -196,46 +193,32 @@ def measure(
         The model.
     rows : AuditRows
         The rows, from :func:`read_rows`.
-    view : callable
+    view : callable, optional
         What the model sees of a table; by default all of it.
     threshold : float, optional
         Of two classes, the probability from which on the second is decided; by default the
         model's own.
     """
 
-    def flips_of(score: Callable[[Any], Floats]) -> FlippedScores:
-        return metrics.flip_scores(lambda X: score(view(X)), rows.X, list(rows.sensitive))
+    def flips_of(score: Score) -> FlippedScores:
+        return metrics.flip_scores(
+            lambda X: score(X if view is None else view(X)), rows.X, list(rows.sensitive)
+        )
 
     if isinstance(estimator, FCorrRegressor):
-        y, weight = _per_exposure(estimator, rows)
-        measured = measure_amounts(
-            flips_of(estimator.predict_rate),
-            y,
-            replace(rows, weight=weight),
-            estimator.objective_,
-            float(estimator.tweedie_power),
-        )
+        measured = _measure_regression(estimator, rows, flips_of)
     else:
-        classes = estimator.classes_
-        unknown = [label for label in np.unique(rows.y).tolist() if label not in classes.tolist()]
+        classes = estimator.classes_.tolist()
+        unknown = [label for label in np.unique(rows.y).tolist() if label not in classes]
         if unknown:
             raise InvalidInputError(
                 f"y must hold classes of the training table ({enumerate_some(classes)}), got "
                 f"{enumerate_some(unknown)}. Correct or drop these rows."
             )
         if len(classes) > 2:
-            flips = [
-                flips_of(lambda X, k=k: estimator.predict_proba(X)[:, k])  # type: ignore[misc]
-                for k in range(len(classes))
-            ]
-            measured = _measure_several(flips, classes, rows)
+            measured = _measure_several_classes(estimator, rows, flips_of)
         else:
-            if threshold is None:
-                assert estimator.threshold_ is not None  # two classes have one
-                threshold = estimator.threshold_
-            flips_of_second = flips_of(lambda X: estimator.predict_proba(X)[:, 1])
-            truth = (rows.y == classes[1]).astype(int)
-            measured = measure_decisions(flips_of_second, truth, rows, threshold)
+            measured = _measure_two_classes(estimator, rows, flips_of, threshold)
     if not estimator.schema_.sensitive:  # no flip can change what a model never sees
         return replace(measured, exact=True, search=0.0, population=0.0)
     certificate = estimator.certificate(rows.X)
@@ -248,18 +231,15 @@ def measure(
     )
 
 
-# ------------------------------------------------------------------------------ classes
-
-
-def measure_decisions(
-    flips: FlippedScores, truth: NDArray[Any], rows: AuditRows, threshold: float
+def _measure_two_classes(
+    estimator: FCorrClassifier, rows: AuditRows, flips_of: FlipsOf, threshold: float | None
 ) -> Measured:
-    """Measure any model of two classes by the probabilities it gives the second.
-
-    ``flips`` are these probabilities, ``truth`` is 1 for rows of the second class, which is decided
-    from the probability ``threshold`` on.
-    """
+    """Measure by the probabilities of the second class, which is decided from a threshold on."""
+    threshold = estimator.threshold_ if threshold is None else threshold
+    assert threshold is not None  # two classes have one
     weight: dict[str, Any] = {"sample_weight": rows.weight}
+    flips = flips_of(lambda X: estimator.predict_proba(X)[:, 1])
+    truth = (rows.y == estimator.classes_[1]).astype(int)
     decisions = (flips.factual >= threshold).astype(int)
     return Measured(
         "two classes",
@@ -283,11 +263,17 @@ def measure_decisions(
     )
 
 
-def _measure_several(
-    flips: Sequence[FlippedScores], classes: NDArray[Any], rows: AuditRows
+def _measure_several_classes(
+    estimator: FCorrClassifier, rows: AuditRows, flips_of: FlipsOf
 ) -> Measured:
-    """Measure a model of several classes; of what each class has, the largest."""
+    """Measure by the probabilities of all classes; of what each class has, the largest."""
     weight: dict[str, Any] = {"sample_weight": rows.weight}
+    classes = estimator.classes_
+
+    def score(k: int) -> Score:
+        return lambda X: estimator.predict_proba(X)[:, k]
+
+    flips = [flips_of(score(k)) for k in range(len(classes))]
     probabilities = np.column_stack([of_class.factual for of_class in flips])
     chosen = probabilities.argmax(axis=1)
     under_flips = np.stack([of_class.scores for of_class in flips]).argmax(axis=0)
@@ -311,12 +297,8 @@ def _measure_several(
             "log loss": float(log_loss(rows.y, probabilities, labels=classes, **weight)),
         },
         flip={
-            "AvgIF": max(
-                metrics.average_individual_fairness(of_class, **weight) for of_class in flips
-            ),
-            "largest change": max(
-                metrics.flip_changes(of_class, **weight)["max"] for of_class in flips
-            ),
+            "AvgIF": max(metrics.average_individual_fairness(each, **weight) for each in flips),
+            "largest change": max(metrics.flip_changes(each, **weight)["max"] for each in flips),
             "decisions flipped": float(np.average(changed, weights=rows.weight)),
         },
         groups=groups,
@@ -334,32 +316,26 @@ def _decision_differences(
     }
 
 
-# ------------------------------------------------------------------------------ amounts and rates
+def _measure_regression(estimator: FCorrRegressor, rows: AuditRows, flips_of: FlipsOf) -> Measured:
+    """Measure by the predictions, per unit of exposure and weighted by it where there is one.
 
-
-def measure_amounts(
-    flips: FlippedScores,
-    y: Floats,
-    rows: AuditRows,
-    objective: Literal["mse", "poisson", "gamma", "tweedie"] = "mse",
-    tweedie_power: float = 1.5,
-) -> Measured:
-    """Measure any model of amounts or rates by its predictions.
-
-    ``flips`` are these predictions, ``y`` is in their unit. The deviance is that of the
-    distribution which the objective stands for; with all objectives but "mse" predictions are
-    positive, so that they have ratios.
+    The deviance is that of the distribution which the objective stands for; with all objectives
+    but "mse" predictions are positive, so that they have ratios.
     """
-    weight: dict[str, Any] = {"sample_weight": rows.weight}
-    predicted = flips.factual
-    if objective == "poisson":
-        deviance = metrics.poisson_deviance(y, predicted, **weight)
-    elif objective == "gamma":
-        deviance = metrics.gamma_deviance(y, predicted, **weight)
-    elif objective == "tweedie":
-        deviance = metrics.tweedie_deviance(y, predicted, power=tweedie_power, **weight)
-    else:  # that of the normal distribution
-        deviance = float(np.average((y - predicted) ** 2, weights=rows.weight))
+    y, row_weight = rows.y.astype(np.float64), rows.weight
+    if estimator.exposure is not None:
+        table = read_table(rows.X)
+        (name,) = resolve_columns(table, [estimator.exposure], "exposure")
+        exposure = read_exposure(table, name)
+        y, row_weight = y / exposure, exposure * (1.0 if row_weight is None else row_weight)
+    weight: dict[str, Any] = {"sample_weight": row_weight}
+    flips = flips_of(estimator.predict_rate)
+    predicted, objective = flips.factual, estimator.objective_
+    if objective == "mse":  # that of the normal distribution
+        deviance = float(np.average((y - predicted) ** 2, weights=row_weight))
+    else:
+        power = {"poisson": 1.0, "gamma": 2.0}.get(objective, float(estimator.tweedie_power))
+        deviance = metrics.tweedie_deviance(y, predicted, power=power, **weight)
     groups = {}
     for name, grouping in rows.groups.items():
         by_group: dict[str, Any] = {"sensitive_features": grouping, **weight}
@@ -372,8 +348,7 @@ def measure_amounts(
                 for of_y, of_model in zip(actual, expected, strict=True)
                 if of_y.weight > 0
             ]
-            gap = max(ratios) - min(ratios) if len(ratios) > 1 else math.nan
-            groups[name]["A/E gap"] = gap
+            groups[name]["A/E gap"] = np.ptp(ratios).item() if len(ratios) > 1 else math.nan
     return Measured(
         "regression",
         performance={
@@ -392,52 +367,21 @@ def measure_amounts(
     )
 
 
-def _per_exposure(estimator: FCorrRegressor, rows: AuditRows) -> tuple[Floats, Floats | None]:
-    """Return the outcomes per unit of exposure, and the weights of the rows."""
-    y = rows.y.astype(np.float64)
-    if estimator.exposure is None:
-        return y, rows.weight
-    table = read_table(rows.X)
-    (name,) = resolve_columns(table, [estimator.exposure], "exposure")
-    exposure = read_exposure(table, name)
-    return y / exposure, exposure if rows.weight is None else exposure * rows.weight
-
-
-# ------------------------------------------------------------------------------ warnings
-
-
-@dataclass
-class CollectedWarnings:
-    """Warnings of some work, each text once.
-
-    Attributes
-    ----------
-    notes : list of str
-        Which metrics are not estimable, or not for all groups, and why.
-    others : dict of str to type
-        All other warnings: texts and categories.
-    """
-
-    notes: list[str] = field(default_factory=list)
-    others: dict[str, type[Warning]] = field(default_factory=dict)
-
-    def warn_again(self, stacklevel: int, known: Collection[str] = ()) -> None:
-        """Warn of the others, but for texts that are known already."""
-        for text, category in self.others.items():
-            if text not in known:
-                warnings.warn(text, category, stacklevel=stacklevel + 1)
-
-
 @contextmanager
-def collect_warnings() -> Iterator[CollectedWarnings]:
-    """Catch warnings, so that a hundred alike runs do not repeat one a hundred times."""
-    collected = CollectedWarnings()
+def collect_warnings() -> Iterator[tuple[list[str], dict[str, type[Warning]]]]:
+    """Catch warnings, so that a hundred alike runs do not repeat one a hundred times.
+
+    When it ends, the list has notes on what is not estimable, or not for all groups, and the dict
+    all other texts with their categories; each once.
+    """
+    notes: list[str] = []
+    others: dict[str, type[Warning]] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield collected
+        yield notes, others
     for entry in caught:
         text = str(entry.message)
         if not issubclass(entry.category, NotEstimableWarning):
-            collected.others[text] = entry.category
-        elif text not in collected.notes:
-            collected.notes.append(text)
+            others[text] = entry.category
+        elif text not in notes:
+            notes.append(text)

@@ -1,16 +1,15 @@
 """Runs of a sweep: from a grid of arguments to records of what was measured."""
 
 import hashlib
-import itertools
 import json
 import os
 import platform
 import time
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import joblib
 import numpy as np
@@ -24,7 +23,6 @@ from fcorr._core import InvalidInputError, enumerate_some, near_match, to_plain
 from fcorr._version import __version__
 from fcorr.audit.measure import (
     AuditRows,
-    CollectedWarnings,
     Estimator,
     Measured,
     collect_warnings,
@@ -38,7 +36,9 @@ from fcorr.estimators.options import check_arguments, complete_advanced
 Point = dict[str, Any]
 Grid = Mapping[str, Sequence[Any]]
 Record = dict[str, Any]
-"""One run as plain data; see :attr:`Sweep.records`."""
+"""One run as plain data; see :class:`fcorr.audit.sweep.Sweep`."""
+Result = tuple[Point, Record, dict[str, type[Warning]]]
+"""A run that is done: its record, and what it warned of."""
 
 DEFAULT_GRID: tuple[Grid, ...] = (
     {"car": [0.0, *(10.0**power for power in range(9))], "invariance": [None]},
@@ -60,32 +60,21 @@ _NOT_VARIED = {
 }
 
 _FIELDS = (
-    *("key", "estimator", "data", "arguments", "seed", "warm_path", "measured", "notes"),
-    *("seconds", "versions"),
+    *("key", "estimator", "data", "arguments", "seed", "measured", "notes", "seconds", "versions"),
 )
 _START = b'{"key": '  # of every record, so that one that was cut off can be told from other text
 
 
-class Run(NamedTuple):
-    """One model to fit: arguments that the grid varies, seed, and λ of the fits it starts from."""
+def expand_grid(grid: Grid | Sequence[Grid] | None, base: Mapping[str, Any]) -> list[Point]:
+    """List the points of a grid, checked; all have the same arguments.
 
-    point: Point
-    seed: int
-    warm_path: tuple[float, ...] = ()
-
-
-def expand_grid(
-    grid: Grid | Sequence[Grid] | None, base: Mapping[str, Any]
-) -> tuple[list[Point], tuple[str, ...]]:
-    """List the points of a grid, checked, and the arguments that it varies.
-
-    Arguments that a grid leaves out are those of ``base``, the estimator's own.
+    Those that one of several grids leaves out are those of ``base``, the estimator's own.
 
     Examples
     --------
     >>> from fcorr import FCorrClassifier
     >>> base = FCorrClassifier(invariance=None).get_params()
-    >>> expand_grid({"car": [0, 100], "dropout": [0.1]}, base)[0]
+    >>> expand_grid({"car": [0, 100], "dropout": [0.1]}, base)
     [{'car': 0, 'dropout': 0.1}, {'car': 100, 'dropout': 0.1}]
     """
     given = DEFAULT_GRID if grid is None else [grid] if isinstance(grid, Mapping) else list(grid)
@@ -98,10 +87,10 @@ def expand_grid(
                 "grid={'car': [0, 1e2, 1e4], 'invariance': [None]}."
             )
     grids = [{n: _read_values(n, values, base) for n, values in each.items()} for each in given]
-    varied = tuple(dict.fromkeys(name for each in grids for name in each))
+    own = {name: base[name] for each in grids for name in each}
     points: dict[str, Point] = {}
     for values in ParameterGrid(grids):
-        point = {name: base[name] for name in varied} | values
+        point = own | values
         check_arguments({**base, **point})
         points.setdefault(_canonical({**base, **point}), point)
     found = list(points.values())
@@ -113,7 +102,7 @@ def expand_grid(
             UserWarning,
             stacklevel=3,
         )
-    return found, varied
+    return found
 
 
 def _read_values(name: str, values: Any, base: Mapping[str, Any]) -> list[Any]:
@@ -133,30 +122,6 @@ def _read_values(name: str, values: Any, base: Mapping[str, Any]) -> list[Any]:
             f"Write {{{name!r}: [...]}}."
         )
     return listed
-
-
-def chain_runs(
-    points: Sequence[Point], base: Mapping[str, Any], seeds: Sequence[int], *, warm_start: bool
-) -> list[list[Run]]:
-    """Order the runs into chains; each run of a chain starts from the weights of the one before.
-
-    Without ``warm_start`` every chain has one run. With it, runs of one seed that differ in a λ
-    that acts alone go from the smallest to the largest.
-    """
-    chains: dict[str, list[Point]] = {}
-    for point in points:
-        arguments = {**base, **point}
-        is_link = warm_start and arguments["invariance"] is None and arguments["car"] != "paper"
-        shared = {**arguments, "car": None} if is_link else arguments
-        chains.setdefault(_canonical(shared) + str(is_link), []).append(point)
-    runs = []
-    for seed, chain in itertools.product(seeds, chains.values()):
-        weights: list[float] = [0.0]
-        if len(chain) > 1:
-            chain = sorted(chain, key=lambda point: float(point["car"] or 0.0))
-            weights = [float(point["car"] or 0.0) for point in chain]
-        runs.append([Run(p, seed, tuple(weights[:i])) for i, p in enumerate(chain)])
-    return runs
 
 
 def list_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,12 +221,12 @@ def append_record(path: str | os.PathLike[str], record: Record) -> None:
         os.fsync(file.fileno())
 
 
-Result = tuple[Run, Record, CollectedWarnings]
-
-
 @dataclass(frozen=True)
 class Experiment:
-    """What all runs of a sweep share: the model that they vary, the rows, and a hash of these."""
+    """What all runs of a sweep share: the model that they vary, the rows, and a hash of these.
+
+    A run is one fit, of a point of the grid with a seed; runs do not depend on each other.
+    """
 
     estimator: Estimator
     train: tuple[Any, Any, Any]
@@ -274,10 +239,9 @@ class Experiment:
         arguments: dict[str, Any] = self.estimator.get_params(deep=False)
         return arguments
 
-    def key(self, run: Run) -> str:
+    def key(self, point: Point, seed: int) -> str:
         """Name a run: the same arguments, seed and data give the same key."""
-        arguments = _canonical({**self.base, **run.point})
-        content = json.dumps([arguments, run.seed, list(run.warm_path), self.data])
+        content = json.dumps([_canonical({**self.base, **point}), seed, self.data])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def refuse_others(self, records: Iterable[Record], varied: Collection[str], path: Any) -> None:
@@ -294,65 +258,52 @@ class Experiment:
                         "another path, or move the file away."
                     )
 
-    def fit(self, run: Run, before: Estimator | None = None) -> Estimator:
-        """Fit the model of a run, from the weights of another or from scratch."""
+    def fit(self, point: Point, seed: int) -> Estimator:
+        """Fit the model of a run."""
         model: Estimator = clone(self.estimator)
-        model.set_params(**run.point, random_state=run.seed, verbose=False)
-        with errors_about(f"The run {run.point}, seed {run.seed}"):
-            return model.fit(*self.train, init_model=before)
+        model.set_params(**point, random_state=seed, verbose=False)
+        with errors_about(f"The run {point}, seed {seed}"):
+            return model.fit(*self.train)
 
-    def carry_out(
-        self, chains: Sequence[Sequence[Run]], done: Set[str], n_jobs: int
-    ) -> Iterator[Result]:
-        """Carry out the runs that are not done, one after the other or side by side."""
-        to_do = [chain for chain in chains if any(self.key(run) not in done for run in chain)]
-        if n_jobs == 1 or len(to_do) < 2:
-            for chain in to_do:
-                yield from self.carry_out_chain(chain, done)
-            return
-        jobs = [joblib.delayed(_carry_out_alone)(self, chain, done) for chain in to_do]
-        for finished in joblib.Parallel(n_jobs, return_as="generator_unordered")(jobs):
-            yield from finished
+    def carry_out(self, runs: Sequence[tuple[Point, int]], n_jobs: int) -> Iterator[Result]:
+        """Fit and measure runs, one after the other or side by side, in the order they end."""
+        if n_jobs == 1 or len(runs) < 2:
+            yield from (self._carry_out_run(*run) for run in runs)
+        else:
+            jobs = [joblib.delayed(_carry_out_alone)(self, *run) for run in runs]
+            yield from joblib.Parallel(n_jobs, return_as="generator_unordered")(jobs)
 
-    def carry_out_chain(self, chain: Sequence[Run], done: Set[str]) -> Iterator[Result]:
-        """Fit and measure the runs of a chain, up to the last that is not done."""
-        model: Estimator | None = None
-        keys = [self.key(run) for run in chain]
-        last = max(i for i, key in enumerate(keys) if key not in done)
-        for run, key in zip(chain[: last + 1], keys, strict=False):
-            with collect_warnings() as collected:
-                start = time.perf_counter()
-                model = self.fit(run, model)
-                fitted = time.perf_counter()
-                if key in done:
-                    continue  # only its weights were asked for
-                with errors_about("eval_set"):
-                    measured = measure(model, self.rows)
-                finished = time.perf_counter()
-            record: Record = to_plain(
-                {
-                    "key": key,
-                    "estimator": type(model).__name__,
-                    "data": self.data,
-                    "arguments": list_arguments({**self.base, **run.point}),
-                    "seed": run.seed,
-                    "warm_path": run.warm_path,
-                    "measured": asdict(measured),
-                    "notes": collected.notes,
-                    "seconds": {"fit": fitted - start, "measure": finished - fitted},
-                    "versions": {
-                        "fcorr": __version__,
-                        "torch": torch.__version__,
-                        "numpy": np.__version__,
-                        "python": platform.python_version(),
-                        "engine": model.history_.engine,
-                    },
-                }
-            )
-            yield run, record, collected
+    def _carry_out_run(self, point: Point, seed: int) -> Result:
+        with collect_warnings() as (notes, other_warnings):
+            start = time.perf_counter()
+            model = self.fit(point, seed)
+            fitted = time.perf_counter()
+            with errors_about("eval_set"):
+                measured = measure(model, self.rows)
+            finished = time.perf_counter()
+        record: Record = to_plain(
+            {
+                "key": self.key(point, seed),
+                "estimator": type(model).__name__,
+                "data": self.data,
+                "arguments": list_arguments({**self.base, **point}),
+                "seed": seed,
+                "measured": asdict(measured),
+                "notes": notes,
+                "seconds": {"fit": fitted - start, "measure": finished - fitted},
+                "versions": {
+                    "fcorr": __version__,
+                    "torch": torch.__version__,
+                    "numpy": np.__version__,
+                    "python": platform.python_version(),
+                    "engine": model.history_.engine,
+                },
+            }
+        )
+        return point, record, other_warnings
 
 
-def _carry_out_alone(experiment: Experiment, chain: Sequence[Run], done: Set[str]) -> list[Result]:
-    """Carry out a chain in a process of its own."""
-    torch.set_num_threads(1)  # the other cores have chains of their own
-    return list(experiment.carry_out_chain(chain, done))
+def _carry_out_alone(experiment: Experiment, point: Point, seed: int) -> Result:
+    """Carry out a run in a process of its own."""
+    torch.set_num_threads(1)  # the other cores have runs of their own
+    return experiment._carry_out_run(point, seed)

@@ -3,8 +3,9 @@
 import math
 import numbers
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,37 +26,22 @@ from fcorr.audit.measure import (
     MAIN_METRIC,
     Estimator,
     Measured,
-    name_columns,
+    check_estimator,
     read_rows,
     unpack,
 )
 from fcorr.audit.runs import (
-    DEFAULT_GRID,
     Experiment,
     Grid,
     Point,
     Record,
-    Run,
     append_record,
-    chain_runs,
     expand_grid,
     hash_rows,
     read_records,
 )
 from fcorr.audit.tables import TextTable, show_metric, show_small
-from fcorr.estimators import FCorrClassifier, FCorrRegressor
 from fcorr.estimators.options import is_integer
-
-__all__ = [
-    "DEFAULT_GRID",
-    "Choice",
-    "Summary",
-    "Sweep",
-    "group_metrics",
-    "main_metric",
-    "performance_metrics",
-    "sweep",
-]
 
 
 def sweep(
@@ -70,7 +56,6 @@ def sweep(
     n_jobs: int = 1,
     path: str | os.PathLike[str] | None = None,
     budget: float | None = None,
-    warm_start: bool = False,
     progress: bool = True,
 ) -> "Sweep":
     """Fit a model over a grid of arguments and seeds, and measure what each costs and brings.
@@ -108,11 +93,6 @@ def sweep(
     budget : float, optional
         The largest change under a flip that may have been found of the chosen model; see
         :meth:`Sweep.choose`.
-    warm_start : bool, default=False
-        Let runs of one seed that differ only in a λ that acts alone start from each other's
-        weights, from the smallest λ to the largest. Such runs need fewer epochs, but are not the
-        models that ``fit`` would give: the chosen point is fitted afresh before it is reported.
-        With several processes their records are added when the largest λ is done.
     progress : bool, default=True
         Show progress: a bar on a terminal, plain lines elsewhere.
 
@@ -130,6 +110,7 @@ def sweep(
 
     Examples
     --------
+    >>> from fcorr import FCorrClassifier
     >>> from fcorr.data import make_indirect_bias
     >>> X, y = make_indirect_bias(500, random_state=0)
     >>> validation = make_indirect_bias(500, random_state=1)
@@ -145,21 +126,15 @@ def sweep(
     >>> found.choose(budget=0).point
     {'car': 10000.0, 'invariance': 'adapt'}
     """
-    if not isinstance(estimator, FCorrClassifier | FCorrRegressor):
-        raise InvalidInputError(
-            "sweep is about FCorrClassifier and FCorrRegressor, got "
-            f"{type(estimator).__name__}. Use scikit-learn's GridSearchCV for other models."
-        )
-    name_columns(estimator.sensitive)
-    budget = _check_budget(budget)
-    seeds = _read_seeds(seeds)
+    check_estimator(estimator, "sweep", "Use scikit-learn's GridSearchCV for other models.")
+    budget, seeds = _read_budget(budget), _read_seeds(seeds)
     if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise InvalidInputError(
             f"n_jobs must be an integer that is not 0, got {n_jobs!r}. Write n_jobs=2 for two "
             "processes, n_jobs=-1 for as many as there are cores.",
             argument="n_jobs",
         )
-    points, varied = expand_grid(grid, estimator.get_params(deep=False))
+    points = expand_grid(grid, estimator.get_params(deep=False))
     rows = read_rows(eval_set, estimator.sensitive, "eval_set")
     data = [hash_rows(X, y, sample_weight), hash_rows(*unpack(eval_set, "eval_set"))]
     if data[0] == data[1]:
@@ -169,24 +144,44 @@ def sweep(
         )
     experiment = Experiment(clone(estimator), (X, y, sample_weight), rows, "-".join(data))
     records = {} if path is None else {record["key"]: record for record in read_records(path)}
-    experiment.refuse_others(records.values(), varied, path)
-    chains = chain_runs(points, experiment.base, seeds, warm_start=warm_start)
-    found = Sweep(budget, experiment, points, chains, records, path, n_jobs, progress)
-    found._carry_out(chains)
-    return found
+    experiment.refuse_others(records.values(), points[0].keys(), path)
+    runs = [
+        (point, seed)
+        for seed in seeds
+        for point in points
+        if experiment.key(point, seed) not in records
+    ]
+    warned: set[str] = set()
+    with show_progress("sweep", len(runs), shown=progress) as steps:
+        for point, record, other_warnings in experiment.carry_out(runs, n_jobs):
+            if path is not None:
+                append_record(path, record)
+            records[record["key"]] = record
+            measured = Measured(**record["measured"])
+            metrics, metric = measured.flat(), MAIN_METRIC[measured.task]
+            steps.advance(
+                f"{name_point(point, points, experiment.base)}, seed {record['seed']}: "
+                f"{metric} {metrics[metric]:.4g}, "
+                f"largest change {show_small(metrics['largest change'])}, "
+                f"found by search {show_small(measured.search)}"
+            )
+            for text, category in other_warnings.items():
+                if text not in warned:
+                    warned.add(text)
+                    warnings.warn(text, category, stacklevel=2)
+    in_order = [records[experiment.key(point, seed)] for point in points for seed in seeds]
+    return Sweep(in_order, budget, points, seeds, experiment)
 
 
-def _check_budget(budget: Any) -> float | None:
-    if budget is None:
-        return None
+def _read_budget(budget: Any) -> float | None:
     is_number = isinstance(budget, numbers.Real) and not isinstance(budget, bool)
-    if not is_number or not budget >= 0:
+    if budget is not None and not (is_number and budget >= 0):
         raise InvalidInputError(
             f"budget must be a number of at least 0, or None, got {budget!r}. It is the largest "
             "change of a prediction that a flip may make; 0 stands for exact models only.",
             argument="budget",
         )
-    return float(budget)
+    return None if budget is None else float(budget)
 
 
 def _read_seeds(seeds: Any) -> list[int]:
@@ -217,7 +212,7 @@ class Summary:
     point : dict
         The arguments that the grid varies.
     runs : tuple of dict
-        Records of its runs, one for each seed; see :attr:`Sweep.records`.
+        Records of its runs, one for each seed; see :class:`Sweep`.
     """
 
     name: str
@@ -235,11 +230,6 @@ class Summary:
         """The exact form, or None."""
         invariance: str | None = self.runs[0]["arguments"]["invariance"]
         return invariance
-
-    @property
-    def warm(self) -> bool:
-        """Whether a run started from the weights of another."""
-        return any(run["warm_path"] for run in self.runs)
 
     @property
     def measured(self) -> list[Measured]:
@@ -269,7 +259,10 @@ class Summary:
 
     @property
     def largest_found(self) -> float:
-        """The largest change found, on the rows or by the search; 0 for exact models."""
+        """The largest change found under a flip of any of the seeds' models; 0 if they are exact.
+
+        On the validation rows, or by a search over all inputs.
+        """
         return 0.0 if self.exact else max(self.largest_change, self.search)
 
     def values(self, metric: str) -> list[float]:
@@ -350,42 +343,35 @@ def show_value(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Summary):
     """The point that was chosen, and why. ``print`` it for a sentence.
 
     Attributes
     ----------
-    name : str
-        What tables and figures call the point.
-    point : dict
-        The arguments that the grid varies.
     metric : str
         What performance is.
-    performance : float
-        Its mean over the seeds, on the validation rows.
-    largest_found : float
-        The largest change under a flip that was found of any of the seeds' models, on the
-        validation rows or by a search over all inputs; 0 if they are exact.
-    exact : bool
-        Whether no flip changes any prediction.
     budget : float or None
-        What that change was not to exceed.
-    n_seeds : int
-        How many models stand behind it.
+        What the largest change found was not to exceed.
     """
 
-    name: str
-    point: Point
     metric: str
-    performance: float
-    largest_found: float
-    exact: bool
     budget: float | None
-    n_seeds: int
+
+    @property
+    def performance(self) -> float:
+        """The mean of the metric over the seeds, on the validation rows."""
+        return self.mean(self.metric)
+
+    @property
+    def n_seeds(self) -> int:
+        """How many models stand behind it."""
+        return len(self.runs)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        plain: dict[str, Any] = to_plain({**vars(self), "reason": str(self)})
+        told = ("name", "point", "metric", "performance", "largest_found", "exact", "budget")
+        found = {name: getattr(self, name) for name in (*told, "n_seeds")}
+        plain: dict[str, Any] = to_plain({**found, "reason": str(self)})
         return plain
 
     def __str__(self) -> str:
@@ -400,15 +386,15 @@ class Choice:
         )
 
 
-def choose_summary(
-    summaries: Sequence[Summary], budget: float | None, metric: str | None
-) -> Summary:
-    """Return the most accurate point, of those within the budget for all seeds.
+def choose_point(
+    summaries: Sequence[Summary], budget: float | None = None, metric: str | None = None
+) -> Choice:
+    """Choose the most accurate point, of those within the budget for all seeds.
 
     Of points that are equally accurate, the one with the smallest change found.
     """
-    metric = metric or main_metric(summaries)
     names = performance_metrics(summaries)
+    metric = metric or main_metric(summaries)
     if metric not in names:
         raise InvalidInputError(
             f"metric must be one of {', '.join(names)}, got {metric!r}.{near_match(metric, names)}"
@@ -432,7 +418,8 @@ def choose_summary(
             "Choose more rows, or choose by another metric."
         )
     sign = 1.0 if metric in LOWER_IS_BETTER else -1.0
-    return min(known, key=lambda summary: (sign * summary.mean(metric), summary.largest_found))
+    chosen = min(known, key=lambda summary: (sign * summary.mean(metric), summary.largest_found))
+    return Choice(chosen.name, chosen.point, chosen.runs, metric, budget)
 
 
 # ------------------------------------------------------------------------------ the result
@@ -446,89 +433,37 @@ class Sweep:
 
     Attributes
     ----------
+    records : list of dict
+        One record for each run: by point, then by seed. A record is plain data: ``key``
+        (arguments, seed and data in one text), ``estimator`` (its class), ``data`` (hash of
+        training and validation rows), ``arguments``, ``seed``, ``measured``
+        (:class:`fcorr.audit.measure.Measured` as a dict; None is what the rows cannot give),
+        ``notes`` (what could not be estimated, or not for all groups), ``seconds`` and
+        ``versions``.
     budget : float or None
         The largest change found that a chosen model may have, unless told otherwise.
     """
 
+    records: list[Record]
     budget: float | None
-    _experiment: Experiment
     _points: list[Point]
-    _chains: list[list[Run]]
-    _records: dict[str, Record]  # by key
-    _path: str | os.PathLike[str] | None
-    _n_jobs: int
-    _progress: bool
-    _warned: set[str] = field(default_factory=set)
-
-    def _carry_out(self, chains: Sequence[Sequence[Run]]) -> None:
-        """Carry out the runs that have no record yet, and keep their records."""
-        n_runs = sum(self._find(run) is None for chain in chains for run in chain)
-        with show_progress("sweep", n_runs, shown=self._progress) as progress:
-            results = self._experiment.carry_out(chains, set(self._records), self._n_jobs)
-            for run, record, collected in results:
-                if self._path is not None:
-                    append_record(self._path, record)
-                self._records[record["key"]] = record
-                progress.advance(self._describe(run, Measured(**record["measured"])))
-                collected.warn_again(stacklevel=3, known=self._warned)
-                self._warned.update(collected.others)
-
-    def _describe(self, run: Run, measured: Measured) -> str:
-        metrics, metric = measured.flat(), MAIN_METRIC[measured.task]
-        return (
-            f"{self._name(run.point)}, seed {run.seed}: {metric} {metrics[metric]:.4g}, largest "
-            f"change {show_small(metrics['largest change'])}, found by search "
-            f"{show_small(measured.search)}"
-        )
-
-    def _name(self, point: Point) -> str:
-        return name_point(point, self._points, self._experiment.base)
-
-    def _find(self, run: Run) -> Record | None:
-        """Return the record of a run, if it is done."""
-        return self._records.get(self._experiment.key(run))
-
-    @property
-    def _seeds(self) -> list[int]:
-        return list(dict.fromkeys(chain[0].seed for chain in self._chains))
-
-    def _records_of(self, point: Point, *, fresh: bool) -> list[Record]:
-        """List records of a point that are done: as planned, or of fits from scratch."""
-        runs = [Run(point, seed) for seed in self._seeds]
-        if not fresh:
-            runs = [run for chain in self._chains for run in chain if run.point == point]
-        return [record for run in runs if (record := self._find(run)) is not None]
-
-    @property
-    def records(self) -> list[Record]:
-        """One record for each run: by point, then by seed; then those of fresh fits.
-
-        A record is plain data: ``key`` (arguments, seed and data in one text), ``estimator`` (its
-        class), ``data`` (hash of training and validation rows), ``arguments``, ``seed``,
-        ``warm_path`` (λ of the runs whose weights it started from; empty for a fit from scratch),
-        ``measured`` (:class:`fcorr.audit.measure.Measured` as a dict; None is what the rows cannot
-        give), ``notes`` (what could not be estimated, or not for all groups), ``seconds`` and
-        ``versions``.
-        """
-        planned = [r for point in self._points for r in self._records_of(point, fresh=False)]
-        fresh = [r for point in self._points for r in self._records_of(point, fresh=True)]
-        return list({record["key"]: record for record in planned + fresh}.values())
+    _seeds: list[int]
+    _experiment: Experiment
 
     def summaries(self) -> list[Summary]:
-        """Put the runs of each point together; those of a fresh fit where there is one."""
-        found = []
-        for point in self._points:
-            runs = self._records_of(point, fresh=True)
-            if len(runs) < len(self._seeds):
-                runs = self._records_of(point, fresh=False)
-            found.append(Summary(self._name(point), point, tuple(runs)))
-        return found
+        """Put the runs of each point together."""
+        n_seeds = len(self._seeds)
+        return [
+            Summary(
+                name_point(point, self._points, self._experiment.base),
+                point,
+                tuple(self.records[i * n_seeds : (i + 1) * n_seeds]),
+            )
+            for i, point in enumerate(self._points)
+        ]
 
     def choose(self, budget: float | None = None, *, metric: str | None = None) -> Choice:
         """Choose the most accurate point, by the mean over its seeds.
-
-        A point of which a run started from the weights of another (``warm_start``) is fitted
-        afresh before it is reported: such a run is not the model that ``fit`` would give.
 
         Parameters
         ----------
@@ -552,29 +487,13 @@ class Sweep:
         InvalidInputError
             No point keeps to the budget; the message names the smallest change found.
         """
-        budget = self.budget if budget is None else _check_budget(budget)
-        while True:
-            summaries = self.summaries()
-            chosen = choose_summary(summaries, budget, metric)
-            if not chosen.warm:
-                break
-            self._carry_out([[Run(chosen.point, seed)] for seed in self._seeds])
-        metric = metric or main_metric(summaries)
-        return Choice(
-            name=chosen.name,
-            point=chosen.point,
-            metric=metric,
-            performance=chosen.mean(metric),
-            largest_found=chosen.largest_found,
-            exact=chosen.exact,
-            budget=budget,
-            n_seeds=len(chosen.runs),
-        )
+        budget = self.budget if budget is None else _read_budget(budget)
+        return choose_point(self.summaries(), budget, metric)
 
     def best_estimator(
         self, budget: float | None = None, *, metric: str | None = None, seed: int | None = None
     ) -> Estimator:
-        """Fit the chosen point again, from scratch, and return the model.
+        """Fit the chosen point again, and return the model.
 
         Parameters
         ----------
@@ -589,7 +508,7 @@ class Sweep:
                 f"seed must be one of the sweep's {self._seeds}, got {seed!r}. Others were not "
                 "measured."
             )
-        return self._experiment.fit(Run(self.choose(budget, metric=metric).point, seed))
+        return self._experiment.fit(self.choose(budget, metric=metric).point, seed)
 
     def table(self) -> TextTable:
         """Return the table: a line per point, means over the seeds, the largest of the changes."""
@@ -599,7 +518,7 @@ class Sweep:
         header = ["", *performance, *flips, "largest change", "found by search", "bound for 99 %"]
         rows = [
             [
-                each.name + each.warm * " (warm)",
+                each.name,
                 *(show_metric(name, each.values(name)) for name in (*performance, *flips)),
                 *(show_small(v) for v in (each.largest_change, each.search, each.population)),
                 *(show_metric(name, each.values(name)) for name in groups),
@@ -629,7 +548,6 @@ class Sweep:
                 {
                     **{n: v for n, v in _flat(record["arguments"]).items() if n in varied},
                     "seed": record["seed"],
-                    "warm": bool(record["warm_path"]),
                     "exact": record["measured"]["exact"],
                     **Measured(**record["measured"]).flat(),
                     "fit seconds": record["seconds"]["fit"],
@@ -645,9 +563,11 @@ class Sweep:
         """
         from fcorr.audit.displays import ControllabilityDisplay, FrontierDisplay, save_figure
 
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        files = [folder / "controllability.svg", folder / "frontier.svg"]
-        save_figure(ControllabilityDisplay.from_sweep(self).figure_, files[0])
-        save_figure(FrontierDisplay.from_sweep(self).figure_, files[1])
-        return files
+        displays = {
+            "controllability.svg": ControllabilityDisplay.from_sweep(self),
+            "frontier.svg": FrontierDisplay.from_sweep(self),
+        }
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for name, display in displays.items():
+            save_figure(display.figure_, Path(folder) / name)
+        return [Path(folder) / name for name in displays]

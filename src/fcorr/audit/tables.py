@@ -1,5 +1,6 @@
 """Tables of numbers as text, for a terminal and for Markdown."""
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,14 +13,14 @@ class TextTable(NamedTuple):
     rows: list[list[str]]
 
     def markdown(self) -> str:
-        """Write the table in Markdown.
+        r"""Write the table in Markdown.
 
         Examples
         --------
-        >>> print(TextTable(["", "AUROC"], [["FCorr", "0.75"]]).markdown(), end="")
-        |  | AUROC |
-        | --- | ---: |
-        | FCorr | 0.75 |
+        >>> print(TextTable(["", "AUROC", "F1"], [["a|b", "0.75", "0.5"]]).markdown(), end="")
+        |  | AUROC | F1 |
+        | --- | ---: | ---: |
+        | a\|b | 0.75 | 0.5 |
         """
         rule = ["---", *["---:"] * (len(self.header) - 1)]
         lines = [self.header, rule, *self.rows]
@@ -32,9 +33,10 @@ class TextTable(NamedTuple):
 
         Examples
         --------
-        >>> print(TextTable(["", "AUROC"], [["FCorr", "0.75"]]).text())
-               AUROC
-        FCorr   0.75
+        >>> print(TextTable(["Model", "AUROC"], [["FCorr", "0.7 ± 0.1"], ["X", "0.65"]]).text())
+        Model      AUROC
+        FCorr  0.7 ± 0.1
+        X           0.65
         """
         lines = [self.header, *self.rows]
         first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
@@ -61,7 +63,14 @@ def show_small(value: float | None) -> str:
     return f"{value:.2g}" if 1e-3 <= abs(value) < 1e6 or np.isinf(value) else f"{value:.1e}"
 
 
-def show_metric(name: str, values: list[float]) -> str:
+def tabulate_metrics(models: Mapping[str, Mapping[str, float | Sequence[float]]]) -> TextTable:
+    """Put models side by side: a line per metric, a column per model, of one or several fits."""
+    names = next(iter(models.values()))
+    rows = [[n, *(show_metric(n, metrics[n]) for metrics in models.values())] for n in names]
+    return TextTable(["", *models], rows)
+
+
+def show_metric(name: str, values: float | Sequence[float]) -> str:
     """Write a metric of one or several fits, in the digits that its kind needs; n/a for nan.
 
     Of changes and gaps it is the mean, of all else the mean and, of several fits, their deviation.
@@ -82,4 +91,4 @@ def show_metric(name: str, values: list[float]) -> str:
     if is_gap or name.startswith(("AvgIF", "largest change", "decisions", "found", "bound")):
         return show_small(mean)
     text = f"{mean:.3f}" if np.mean(np.abs(values)) < 1e4 else f"{mean:.4g}"
-    return text if len(values) == 1 else f"{text} ± {np.std(values):.3f}"
+    return text if np.size(values) == 1 else f"{text} ± {np.std(values):.3f}"

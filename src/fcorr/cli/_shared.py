@@ -121,8 +121,8 @@ def collect_arguments(settings: list[str] | None, **options: Any) -> dict[str, A
     }
     rule = "ARGUMENT=VALUE, once for an argument"
     for given, text in split_pairs(settings or [], "--set", rule).items():
-        name = check_argument(given, "--set")
-        own = arguments.setdefault("advanced", {}) if is_advanced(name) else arguments
+        name, is_advanced = find_argument(given, "--set")
+        own = arguments.setdefault("advanced", {}) if is_advanced else arguments
         if name in own:
             bad_usage("--set", f"must be {rule}, got {given}={text!r}.")
         own[name] = parse_value(name, text)
@@ -140,18 +140,20 @@ def split_pairs(options: Iterable[str], option: str, rule: str) -> dict[str, str
     return pairs
 
 
-def check_argument(name: str, option: str) -> str:
-    """Return the name of an argument of the estimators, or one of ``advanced``."""
+def find_argument(name: str, option: str) -> tuple[str, bool]:
+    """Return the name of an argument of the estimators, and whether it is one of ``advanced``."""
+    from fcorr.estimators import Advanced
+
     name = name.replace("-", "_")
     unnamed = ("verbose", *_OPTIONS)  # these have options of their own
-    names = sorted({*_argument_names(), *_advanced_names()}.difference(unnamed))
+    names = sorted({*_argument_names(), *Advanced.__annotations__}.difference(unnamed))
     if name not in names:
         bad_usage(
             option,
             f"no estimator has an argument {name!r}.{near_match(name, names)} There are: "
             f"{', '.join(names)}.",
         )
-    return name
+    return name, name in Advanced.__annotations__
 
 
 def parse_value(name: str, text: str) -> Any:
@@ -263,12 +265,21 @@ class Roles:
 def read_training_file(data: Path, roles: Roles, arguments: dict[str, Any]) -> "pa.Table":
     """Read a file to learn from, and check what the options say of its columns."""
     from fcorr.data.files import read_file
+    from fcorr.data.tables import is_number
 
     table = read_file(data)
     roles.check(table.column_names)
-    for name in ("kinds", "bins"):
-        check_columns(arguments.get(name) or [], table.column_names, _option(name))
-    _read_orders(arguments.get("kinds") or {}, table)
+    kinds: dict[str, Any] = arguments.get("kinds", {})
+    check_columns(kinds, table.column_names, "--kind")
+    check_columns(arguments.get("bins", []), table.column_names, "--bins")
+    for name, kind in kinds.items():
+        if isinstance(kind, list) and is_number(table[name].type):
+            try:  # the order of a column of numbers is one of numbers
+                numbers = [float(category) for category in kind]
+            except ValueError:
+                message = f"the column {name!r} holds numbers, got the order {','.join(kind)}."
+                bad_usage("--kind", message)
+            kinds[name] = [int(number) if number.is_integer() else number for number in numbers]
     return table
 
 
@@ -289,14 +300,15 @@ def make_estimator(
 ) -> "FCorrClassifier | FCorrRegressor":
     """Make the estimator that the options ask for, or that the target looks like."""
     classes = _estimators()
+    known = {each: set(inspect.signature(classes[each]).parameters) for each in classes}
     if task == "auto":  # options that only one task has settle it
-        possible = [each for each in classes if set(arguments) <= set(_signature(classes[each]))]
+        possible = [each for each in classes if known[each].issuperset(arguments)]
         task = possible[0] if possible else "regression"
         if len(possible) == 2:
             task = _guess_task(table[target])
             typer.echo(f"task: {task} (guessed from {target!r}; --task sets it)")
     for name in arguments:
-        if name not in _signature(classes[task]):
+        if name not in known[task]:
             (other,) = set(classes) - {task}
             bad_usage(_option(name), f"is for {other}, not for {task}.")
     return classes[task](**arguments)
@@ -311,21 +323,6 @@ def _guess_task(y: "pa.ChunkedArray") -> Literal["classification", "regression"]
         return "classification" if few else "regression"
     is_number = pat.is_floating(y.type) or pat.is_decimal(y.type)
     return "regression" if is_number else "classification"
-
-
-def _read_orders(kinds: dict[str, Any], table: "pa.Table") -> None:
-    """Read the categories of columns of numbers as numbers, in place."""
-    from fcorr.data.tables import is_number
-
-    for name, kind in kinds.items():
-        if isinstance(kind, list) and is_number(table[name].type):
-            try:
-                numbers = [float(category) for category in kind]
-            except ValueError:
-                bad_usage(
-                    "--kind", f"the column {name!r} holds numbers, got the order {','.join(kind)}."
-                )
-            kinds[name] = [int(number) if number.is_integer() else number for number in numbers]
 
 
 def check_columns(names: Iterable[str], columns: Sequence[str], option: str) -> None:
@@ -373,13 +370,13 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
             except KeyboardInterrupt:
                 fail("interrupted; nothing was written")
             except Exception as error:
-                if _debug or _is_typers_own(error):
+                # Usage errors and exits are typer's own way to leave.
+                if _debug or type(error).__module__.split(".")[0] in ("typer", "click"):
                     raise
                 argument = getattr(error, "argument", None)
                 if argument is not None:
                     text = str(error).removeprefix(f"{argument} ")
-                    hint = _option(argument)
-                    bad_usage(hint, as_options(text))
+                    bad_usage(_option(argument), as_options(text))
                 fail(as_options(f"{error}") or type(error).__name__)
 
     return guarded
@@ -454,26 +451,12 @@ def _estimators() -> "dict[TaskName, type[FCorrClassifier | FCorrRegressor]]":
     return {"classification": FCorrClassifier, "regression": FCorrRegressor}
 
 
-def _signature(estimator: type) -> list[str]:
-    return list(inspect.signature(estimator).parameters)
-
-
 @functools.cache
 def _argument_names() -> list[str]:
     """List the arguments of both estimators, the longest first."""
-    names = {name for estimator in _estimators().values() for name in _signature(estimator)}
+    estimators = _estimators().values()
+    names = {name for each in estimators for name in inspect.signature(each).parameters}
     return sorted({*names, *_OPTIONS} - {"advanced"}, key=len, reverse=True)
-
-
-def is_advanced(name: str) -> bool:
-    """Whether an argument is given in ``advanced``."""
-    return name in _advanced_names()
-
-
-def _advanced_names() -> list[str]:
-    from fcorr.estimators import Advanced
-
-    return list(Advanced.__annotations__)
 
 
 def _option(argument: str) -> str:
@@ -496,11 +479,6 @@ def fail(message: str) -> NoReturn:
     """Print one line on stderr and leave with exit code 1."""
     typer.echo(f"error: {' '.join(message.split())}", err=True)
     raise typer.Exit(1)
-
-
-def _is_typers_own(error: Exception) -> bool:
-    """Tell whether an error is typer's way to leave: usage errors, exits."""
-    return type(error).__module__.split(".")[0] in ("typer", "click")
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

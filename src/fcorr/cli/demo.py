@@ -28,14 +28,13 @@ def demo(
     if not can_draw:
         typer.echo("no figures: they need matplotlib, pip install 'fcorr[plot]'", err=True)
     typer.echo(f"make_indirect_bias: {fits} fits of four models", err=True)
-    from fcorr.audit.demo import demo_table, run_demo, write_demo
+    from fcorr.audit.demo import run_demo, write_demo
 
     result = run_demo(
         range(seed, seed + fits),
         report=lambda done: typer.echo(f"fit {done - seed + 1} of {fits} done", err=True),
     )
     files = write_demo(result, output, figures=can_draw)
-    header, rows = demo_table(result)
-    print_table(f"test rows, mean of {fits} fits", header, rows)
+    print_table(f"test rows, mean of {fits} fits", *result.table())
     for file in files:
         typer.echo(f"wrote {file}")

@@ -50,7 +50,16 @@ def inspect(
         ),
     }
     if schema.sensitive:
-        facts["invariance"] = _describe_invariance(estimator)
+        if not estimator.exact_:  # which load has checked
+            invariance = "not exact: model.certificate(X) tells what a flip can change"
+        elif estimator.portfolio_ is None:
+            invariance = "exact: every sensitive value is embedded as the same number"
+        else:
+            n = len(estimator.portfolio_.shares)
+            invariance = (
+                f"exact: predictions are averages over {n} combinations of sensitive values"
+            )
+        facts["invariance"] = invariance
     facts |= _target_facts(estimator)
     width = max(map(len, facts))
     for name, fact in facts.items():
@@ -72,16 +81,6 @@ def inspect(
             for name, value in estimator.feature_significance().items()
         ],
     )
-
-
-def _describe_invariance(estimator: "Estimator") -> str:
-    """Tell how a model came to be exact; ``load`` has proven that it is."""
-    if not estimator.exact_:
-        return "not exact: model.certificate(X) tells what a flip can change"
-    if estimator.portfolio_ is None:
-        return "exact: every sensitive value is embedded as the same number"
-    n_values = len(estimator.portfolio_.shares)
-    return f"exact: predictions are averages over {n_values} combinations of sensitive values"
 
 
 def _target_facts(estimator: "Estimator") -> dict[str, str]:
@@ -122,15 +121,13 @@ def _rule(threshold: Any) -> str:
 def _describe(column: "Column", feature: str) -> str:
     from fcorr.data.schema import CodedColumn, OrdinalColumn
 
+    labels: Sequence[str]
     if isinstance(column, CodedColumn):
-        return _enumerate(column.labels, ", ")
-    if isinstance(column, OrdinalColumn):
-        return _enumerate([str(category) for category in column.categories], " < ")
-    numbers = next(found for found in column.features if found.name == feature)
-    return f"{numbers.low:g} to {numbers.high:g}, mean {numbers.mean:.4g}"
-
-
-def _enumerate(labels: Sequence[str], separator: str) -> str:
-    more = len(labels) - _SHOWN_CATEGORIES
-    shown = separator.join(labels[:_SHOWN_CATEGORIES])
+        labels, separator = column.labels, ", "
+    elif isinstance(column, OrdinalColumn):
+        labels, separator = [str(category) for category in column.categories], " < "
+    else:
+        numbers = next(found for found in column.features if found.name == feature)
+        return f"{numbers.low:g} to {numbers.high:g}, mean {numbers.mean:.4g}"
+    shown, more = separator.join(labels[:_SHOWN_CATEGORIES]), len(labels) - _SHOWN_CATEGORIES
     return f"{shown} and {more} more" if more > 0 else shown

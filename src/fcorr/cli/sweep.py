@@ -52,12 +52,6 @@ def sweep(
     model: Annotated[
         Path | None, typer.Option(help="Model file to write, of the chosen point.", dir_okay=False)
     ] = None,
-    warm_start: Annotated[
-        bool,
-        typer.Option(
-            "--warm-start", help="Start each λ from the one before; the chosen one from scratch."
-        ),
-    ] = False,
     task: shared.Task = "auto",
     weight: shared.Weight = None,
     objective: shared.Objective = None,
@@ -128,7 +122,6 @@ def sweep(
                 n_jobs=jobs,
                 path=records,
                 budget=budget,
-                warm_start=warm_start,
                 progress=not quiet,
             )
     except KeyboardInterrupt:
@@ -150,11 +143,11 @@ def _parse_grid(
     varied: dict[str, list[Any]] = {}
     advanced: dict[str, list[Any]] = {}
     for given, text in shared.split_pairs(options, "--grid", rule).items():
-        name = shared.check_argument(given, "--grid")
+        name, is_advanced = shared.find_argument(given, "--grid")
         if name in ("car", "invariance"):
             shared.bad_usage("--grid", f"must be {rule}, got {given}={text!r}.")
         values = [shared.parse_value(name, value) for value in text.split(",")]
-        (advanced if shared.is_advanced(name) else varied)[name] = values
+        (advanced if is_advanced else varied)[name] = values
     if advanced:
         fixed = arguments.get("advanced", {})
         combinations = itertools.product(*advanced.values())
