@@ -1,7 +1,5 @@
 """What all tests share."""
 
-import importlib.util
-
 import pytest
 import torch
 
@@ -17,7 +15,5 @@ def _one_thread():
 @pytest.fixture(params=["plain", "compiled"])
 def each_engine(request):
     """Run a test once in plain torch and once with compiled kernels."""
-    if request.param == "compiled" and importlib.util.find_spec("numba") is None:
-        pytest.skip("numba is not installed: pip install 'fcorr[fast]'")
     with use_engine(request.param):
         yield request.param

@@ -6,22 +6,20 @@ All get the same rows, the same loss and the same optimiser. :func:`make_step` i
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-import fcorr.nn.fcorr
 from benchmarks.speed.data import Data
-from fcorr.nn import FCorrTransformer
+from fcorr.nn import FCorrEncoderLayer, FCorrTransformer
 from fcorr.nn.attention import attention_weights
 from fcorr.nn.car import exchange_features
 from fcorr.nn.engine import EngineName, use_engine
 from fcorr.nn.layers import FeedForward
 from fcorr.training.loop import SlicedGradients
-from fcorr.training.objective import Objective, Rows
+from fcorr.training.objective import CarForm, Objective, Rows
 from fcorr.training.threads import Workers
 from paper.baselines.tab_transformer import TabTransformer
 
@@ -69,7 +67,7 @@ def rows_per_step(name: str, data: Data, batch: int, most_entries: int) -> int:
 
 def make_fcorr_step(name: str, data: Data, n_rows: int) -> Step:
     """Build FCorr, with or without CAR, and the step that ``fcorr.training.loop`` takes."""
-    attention, car_form, engine = _FCORR[name]
+    car_form, engine = _FCORR[name]
     model = FCorrTransformer(
         data.cardinalities,
         len(data.knots),
@@ -77,9 +75,11 @@ def make_fcorr_step(name: str, data: Data, n_rows: int) -> Step:
         numeric_embedding="spline",
         knots=data.knots,
         dropout=DROPOUT,
-        attention="auto" if attention == "auto" else "exact",
         generator=_generator(),
     )
+    if name == "fcorr_exact":
+        for layer in model.layers:
+            layer.forward = partial(run_layer_by_matrix, layer)
     objective = Objective(
         model,
         data.loss,
@@ -91,37 +91,27 @@ def make_fcorr_step(name: str, data: Data, n_rows: int) -> Step:
     step = _sliced_step(name, objective, rows, n_rows)
 
     def run() -> None:
-        with use_engine(engine), _materialised(attention == "materialised"):
+        with use_engine(engine):
             step.run()
 
     return replace(step, run=run)
 
 
-def attend_materialised(z_BF: Tensor, method: str = "exact") -> Tensor:
-    """Compute ``softmax(z zᵀ/√p) z`` as the paper writes it: the p × p matrix is made and kept."""
-    return torch.bmm(attention_weights(z_BF), z_BF.unsqueeze(2)).squeeze(2)
+def run_layer_by_matrix(layer: FCorrEncoderLayer, h_BF: Tensor) -> Tensor:
+    """Run a layer as the paper writes it: its p × p matrix is made, and kept for the gradient."""
+    z_BF = layer.attention_norm(h_BF)
+    a_BF = torch.bmm(attention_weights(z_BF), z_BF.unsqueeze(2)).squeeze(2)
+    return a_BF + layer.transform(layer.stack_norm(a_BF))
 
 
-@contextmanager
-def _materialised(is_wanted: bool) -> Iterator[None]:
-    """Let layers that compute their attention exactly make the matrix, not torch's fused one."""
-    before = fcorr.nn.fcorr.attend
-    fcorr.nn.fcorr.attend = attend_materialised if is_wanted else before
-    try:
-        yield
-    finally:
-        fcorr.nn.fcorr.attend = before
-
-
-# name: (attention, form of CAR, engine)
-_FCORR: dict[str, tuple[str, Any, EngineName]] = {
-    "fcorr": ("auto", None, "auto"),
-    "fcorr_plain": ("auto", None, "plain"),
-    "fcorr_sdpa": ("sdpa", None, "auto"),
-    "fcorr_exact": ("materialised", None, "auto"),
-    "fcorr_car": ("auto", "sensitive", "auto"),
-    "fcorr_car_paper": ("auto", "paper", "auto"),
-    "fcorr_car_cda": ("auto", "cda", "auto"),
+# name: (form of CAR, engine)
+_FCORR: dict[str, tuple[CarForm | None, EngineName]] = {
+    "fcorr": (None, "auto"),
+    "fcorr_sdpa": (None, "plain"),
+    "fcorr_exact": (None, "auto"),
+    "fcorr_car": ("sensitive", "auto"),
+    "fcorr_car_paper": ("paper", "auto"),
+    "fcorr_car_cda": ("cda", "auto"),
 }
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 STEP_MODELS = (
     *("head", "fcorr", "fcorr_car", "fcorr_car_paper", "fcorr_car_cda"),
-    *("fcorr_plain", "fcorr_sdpa", "fcorr_exact", "tab_transformer", "ft_transformer"),
+    *("fcorr_sdpa", "fcorr_exact", "tab_transformer", "ft_transformer"),
 )
 SCALING_MODELS = ("fcorr", "fcorr_car", "fcorr_sdpa", "fcorr_exact", "ft_transformer")
 

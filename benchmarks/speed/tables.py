@@ -12,7 +12,6 @@ LABELS = {
     "fcorr_car": "FCorr + CAR",
     "fcorr_car_paper": "FCorr + CAR, the paper's form",
     "fcorr_car_cda": "FCorr + CAR, CDA form",
-    "fcorr_plain": "FCorr, plain torch engine",
     "fcorr_sdpa": "FCorr, torch's fused softmax",
     "fcorr_exact": "FCorr, p × p softmax",
     "tab_transformer": "TabTransformer",

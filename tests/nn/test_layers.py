@@ -133,7 +133,7 @@ KNOTS = [
 
 @pytest.fixture
 def spline():
-    embed = SplineEmbedding(KNOTS, scale=1.0, generator=seeded()).double()
+    embed = SplineEmbedding(KNOTS, generator=seeded()).double()
     embed.knots = embed.knots.double()
     return embed
 

@@ -5,7 +5,6 @@ There are two ways to compute it: the compiled kernels, in linear time by a powe
 """
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,37 +13,26 @@ from torch.utils.checkpoint import checkpoint
 
 from fcorr.nn.engine import CompiledAttention, runs_compiled
 
-AttentionMethod = Literal["auto", "exact"]
-
 _CHUNK_NUMBERS = 2**22  # entries of p × p matrices held at a time
-
-
-def attention_scores(z_BF: Tensor) -> Tensor:
-    """Pre-softmax matrix ``z zᵀ / √p``, the paper's feature dependencies: ``(B, F, F)``."""
-    return z_BF.unsqueeze(2) * (z_BF / math.sqrt(z_BF.shape[1])).unsqueeze(1)
 
 
 def attention_weights(z_BF: Tensor) -> Tensor:
     """Attention matrix ``softmax(z zᵀ / √p)`` of the paper's equation 1: ``(B, F, F)``."""
-    return torch.softmax(attention_scores(z_BF), dim=2)
+    scores_BFF = z_BF.unsqueeze(2) * (z_BF / math.sqrt(z_BF.shape[1])).unsqueeze(1)
+    return torch.softmax(scores_BFF, dim=2)
 
 
 def mean_attention_scores(z_NF: Tensor) -> Tensor:
-    """Mean of the pre-softmax matrices over rows, as one product ``zᵀz / (N √p)``: ``(F, F)``."""
+    """Mean over rows of ``z zᵀ / √p``, the paper's feature dependencies: ``(F, F)``."""
     n_rows, n_features = z_NF.shape
     return z_NF.T @ z_NF / (n_rows * math.sqrt(n_features))
 
 
-def attend(z_BF: Tensor, method: AttentionMethod = "auto") -> Tensor:
-    """Attention output ``softmax(z zᵀ / √p) z``: ``(B, F)`` → ``(B, F)``.
+def attend(z_BF: Tensor) -> Tensor:
+    """Attention output ``softmax(z zᵀ / √p) z`` of layer-normed features: ``(B, F)`` → ``(B, F)``.
 
-    Parameters
-    ----------
-    z_BF : Tensor
-        Layer-normed features.
-    method : {"auto", "exact"}, default="auto"
-        ``"exact"``: torch's fused softmax attention, O(p²) time and O(p) memory. ``"auto"``: the
-        compiled kernels where they run, O(p·K), and ``"exact"`` elsewhere.
+    In O(p·K) by the compiled kernels where they run; elsewhere by torch's fused softmax attention,
+    in O(p²) time and O(p) memory.
 
     Examples
     --------
@@ -52,7 +40,7 @@ def attend(z_BF: Tensor, method: AttentionMethod = "auto") -> Tensor:
     tensor([1., 1.])
     """
     root = math.sqrt(z_BF.shape[1])
-    if method == "auto" and runs_compiled(z_BF):
+    if runs_compiled(z_BF):
         return CompiledAttention.apply(z_BF, root)[0]
     z_B1F1 = z_BF[:, None, :, None]
     return scaled_dot_product_attention(z_B1F1, z_B1F1, z_B1F1, scale=1 / root)[:, 0, :, 0]
@@ -61,21 +49,10 @@ def attend(z_BF: Tensor, method: AttentionMethod = "auto") -> Tensor:
 def attend_with_partition(z_BF: Tensor, root: float | None = None) -> tuple[Tensor, Tensor]:
     """Attention output, and the logarithm of what each feature's softmax divides by.
 
-    With y = z less the row's mean the second is ``log Σ_j exp(z_i y_j/root)``. A feature's column
-    of the matrix follows from it in O(p), see :func:`attention_column`.
-
-    Parameters
-    ----------
-    z_BF : Tensor
-        Layer-normed features.
-    root : float, optional
-        What scores are divided by; √p if not given.
-
-    Returns
-    -------
-    h_BF, log_n_BF : Tensor
-        Both ``(B, F)`` and differentiable: by the kernels, or by the p × p matrix, of which a
-        bounded number is in memory at a time.
+    With y = z less the row's mean the second is ``log Σ_j exp(z_i y_j/root)``, where ``root`` is √p
+    if not given. A feature's column of the matrix follows from it in O(p), see
+    :func:`attention_column`. Both are ``(B, F)`` and differentiable: by the kernels, or by the
+    p × p matrix, of which a bounded number is in memory at a time.
     """
     root = math.sqrt(z_BF.shape[1]) if root is None else root
     if runs_compiled(z_BF):

@@ -21,7 +21,7 @@ the two embeddings have all but met.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from fcorr.nn.attention import attend_with_partition, attention_column
-from fcorr.nn.engine import CompiledColumnChange
+from fcorr.nn.engine import CompiledColumnChange, runs_compiled
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
 from fcorr.nn.layers import ElementwiseLinear
 
@@ -105,10 +105,8 @@ def exchange_features(
 
     Parameters
     ----------
-    cat_cardinalities : sequence of int
-        Number of categories of each categorical feature.
-    n_numeric : int
-        Number of numeric features; they follow the categorical ones.
+    cat_cardinalities, n_numeric : sequence of int, int
+        The features, as :class:`~fcorr.nn.fcorr.FCorrTransformer` takes them.
     sensitive : sequence of int
         Positions of the sensitive features among all.
     grids : mapping of int to Tensor, optional
@@ -134,15 +132,12 @@ def exchange_features(
         else (grids or {})[feature].float().cpu()
         for feature in sensitive
     }
-    groups: list[tuple[int, ...]] = [(feature,) for feature in sensitive]
-    if combinations and sensitive:
-        groups = [tuple(sensitive)]
+    groups = [sensitive] if combinations and sensitive else [(feature,) for feature in sensitive]
     exchanges = []
     for features in groups:
         columns = torch.meshgrid(*(values[feature] for feature in features), indexing="ij")
         values_CS = torch.stack([column.flatten() for column in columns], dim=1)
-        sizes = n_categorical, n_numeric
-        exchanges.append(Exchange.to_values(features, values_CS, *sizes, device))
+        exchanges.append(Exchange.to_values(features, values_CS, n_categorical, n_numeric, device))
     return tuple(exchanges)
 
 
@@ -272,39 +267,25 @@ def car_sensitive(
     The compiled kernels take O(p·C) time for it: the columns of the softmax over p features come
     with the forward pass, and what the softmax over p + C keys divides by follows from them.
 
-    Parameters
-    ----------
-    model : FCorrTransformer
-        The model that embedded the rows.
-    e_BF : Tensor
-        Embeddings of the rows, from ``model.embed``.
-    exchanges : sequence of Exchange
-        What the sensitive features are exchanged for.
-
-    Returns
-    -------
-    outputs : Tensor
-        ``(B, n_outputs)``.
-    losses : Tensor
-        CAR of each row, ``(B,)``.
+    Parameters as in :func:`car_cda`, but that ``e_BF`` are rows that ``model.embed`` embedded.
+    Returns outputs, ``(B, n_outputs)``, and CAR of each row, ``(B,)``.
     """
     layer, norm = model.first_layer, model.first_layer.attention_norm
     fixed_BF, own = e_BF.detach(), exchanged_features(exchanges)
     values = [values_C for exchange in exchanges for values_C in exchange.embed(model).T]
-    if layer.runs_compiled(e_BF):
+    if runs_compiled(e_BF):
         h_BF, *columns = layer.forward_with_columns(e_BF, own)
         norm_2F = torch.stack([norm.weight, norm.bias]).detach()
-        rows = (fixed_BF, *columns, norm_2F, norm.eps, own, [len(v) for v in values])
-        losses = CompiledColumnChange.apply(e_BF[:, own], torch.cat(values), *rows)
+        exchanged = e_BF[:, own], torch.cat(values), own, [len(v) for v in values]
+        losses = CompiledColumnChange.apply(*exchanged, fixed_BF, *columns, norm_2F, norm.eps)
         return model.decode(model.encode(h_BF, first=1)), losses
     weight, bias = norm.weight.detach(), norm.bias.detach()
-    statistics = _mean_and_deviation(norm, fixed_BF)
     open_BF = fixed_BF.index_copy(1, torch.tensor(own, device=e_BF.device), e_BF[:, own])
     extras = {
-        sigma: _normalize(values_C, statistics, weight[sigma], bias[sigma])
+        sigma: _normalize(values_C, fixed_BF, weight[sigma], bias[sigma], norm.eps)
         for sigma, values_C in zip(own, values, strict=True)
     }
-    losses = car_augmented(_normalize(open_BF, statistics, weight, bias), extras)
+    losses = car_augmented(_normalize(open_BF, fixed_BF, weight, bias, norm.eps), extras)
     return model.decode(model.encode(e_BF)), losses
 
 
@@ -349,31 +330,24 @@ def paper_weight(performance_loss: float, car_loss: float) -> float:
     return 10.0 ** math.floor(math.log10(performance_loss / car_loss))
 
 
-# The paper's parameter-sharing operations. They own no parameters: each reads the sensitive
-# feature's entries out of the standard layer it stands beside. The third, SenCatLinear, comes with
-# `Exchange.embed`: a category is one look-up in its feature's own embedding.
-
-
-def sen_elementwise_linear(layer: ElementwiseLinear, x_BC: Tensor, sigma: int) -> Tensor:
-    """SenElementWiseLinear: the layer's weight and bias of feature σ, for every extra entry."""
-    return x_BC * layer.weight[sigma] + layer.bias[sigma]
-
-
-def sen_layer_norm(norm: nn.LayerNorm, x_BC: Tensor, h_BF: Tensor, sigma: int) -> Tensor:
-    """SenLayerNorm: mean and variance of the p original entries, weight and bias of feature σ."""
-    statistics = _mean_and_deviation(norm, h_BF)
-    return _normalize(x_BC, statistics, norm.weight[sigma], norm.bias[sigma])
-
-
 def _augmented_layer(
     layer: FCorrEncoderLayer, h_BF: Tensor, extras: dict[int, Tensor]
 ) -> tuple[Tensor, dict[int, Tensor], Tensor]:
-    """One encoder layer on p features and their extras, and its CAR."""
-    n_features = h_BF.shape[1]
-    norm = layer.attention_norm
+    """One encoder layer on p features and their extras, and its CAR.
+
+    The paper's parameter-sharing operations own no parameters: each reads the sensitive feature's
+    entries out of the standard layer it stands beside. SenCatLinear comes with `Exchange.embed`: a
+    category is one look-up in its feature's own embedding.
+    """
+
+    def sen_layer_norm(norm: nn.LayerNorm, x_BC: Tensor, around_BF: Tensor, sigma: int) -> Tensor:
+        """Take mean and variance of the p original entries, weight and bias of feature σ."""
+        return _normalize(x_BC, around_BF, norm.weight[sigma], norm.bias[sigma], norm.eps)
+
+    n_features, norm = h_BF.shape[1], layer.attention_norm
     # Not torch's fused LayerNorm for the first: by the same operations, entries that embed alike
     # come out alike to the bit, and CAR is then exactly 0.
-    z_BF = _normalize(h_BF, _mean_and_deviation(norm, h_BF), norm.weight, norm.bias)
+    z_BF = _normalize(h_BF, h_BF, norm.weight, norm.bias, norm.eps)
     z_extras = {sigma: sen_layer_norm(norm, x, h_BF, sigma) for sigma, x in extras.items()}
     z_BK = torch.cat([z_BF, *z_extras.values()], dim=1)
     # √p, not √(p + C): the scores stay those of the model without the extra keys.
@@ -385,21 +359,16 @@ def _augmented_layer(
     a_BF, *a_extras = attended.split(sizes, dim=1)
     h_BF = a_BF + layer.transform(layer.stack_norm(a_BF))
     transformed = {}
-    for (sigma, _), a_BC in zip(extras.items(), a_extras, strict=True):
+    for sigma, a_BC in zip(extras, a_extras, strict=True):
         x = sen_layer_norm(layer.stack_norm, a_BC, a_BF, sigma)
-        for i, linear in enumerate(layer.stack):
-            x = sen_elementwise_linear(cast(ElementwiseLinear, linear), gelu(x) if i else x, sigma)
+        for i, linear in enumerate(cast(Iterable[ElementwiseLinear], layer.stack)):
+            # SenElementWiseLinear: weight and bias of feature σ, for every extra entry.
+            x = (gelu(x) if i else x) * linear.weight[sigma] + linear.bias[sigma]
         transformed[sigma] = a_BC + x
     return h_BF, transformed, losses
 
 
-def _mean_and_deviation(norm: nn.LayerNorm, h_BF: Tensor) -> tuple[Tensor, Tensor]:
-    variance, mean = torch.var_mean(h_BF, dim=1, correction=0, keepdim=True)
-    return mean, torch.sqrt(variance + norm.eps)
-
-
-def _normalize(
-    x: Tensor, statistics: tuple[Tensor, Tensor], weight: Tensor, bias: Tensor
-) -> Tensor:
-    mean, deviation = statistics
-    return (x - mean) / deviation * weight + bias
+def _normalize(x: Tensor, around_BF: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """LayerNorm by the mean and variance of entries that may be others."""
+    variance, mean = torch.var_mean(around_BF, dim=1, correction=0, keepdim=True)
+    return (x - mean) / torch.sqrt(variance + eps) * weight + bias

@@ -5,8 +5,7 @@ give the same results but for rounding. The kernels compute attention in linear 
 step takes them half of plain torch's time or less.
 """
 
-import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import once_differentiable
 
 EngineName = Literal["auto", "compiled", "plain"]
 
@@ -22,18 +21,10 @@ _chosen: ContextVar[EngineName] = ContextVar("engine", default="auto")
 
 
 def resolve_engine(engine: EngineName) -> Literal["compiled", "plain"]:
-    """Return the engine that runs; "auto" takes the compiled one where numba can be imported."""
+    """Return the engine that runs; "auto" takes the compiled one."""
     if engine not in ("auto", "compiled", "plain"):
         raise ValueError(f"engine must be 'auto', 'compiled' or 'plain', got {engine!r}.")
-    if engine == "plain":
-        return "plain"
-    if importlib.util.find_spec("numba") is not None:
-        return "compiled"
-    if engine == "compiled":
-        raise ImportError(
-            "engine='compiled' needs numba: pip install numba; engine='plain' does not."
-        )
-    return "plain"
+    return "plain" if engine == "plain" else "compiled"
 
 
 @contextmanager
@@ -61,20 +52,19 @@ def use_engine(engine: EngineName) -> Iterator[None]:
 
 def runs_compiled(x: Tensor) -> bool:
     """Whether the compiled kernels take a tensor."""
-    suits = x.device.type == "cpu" and x.dtype == torch.float32
-    return suits and resolve_engine(_chosen.get()) == "compiled"
+    return x.device.type == "cpu" and x.dtype == torch.float32 and _chosen.get() != "plain"
 
 
 def prepare_engine(on_wait: Callable[[str], None]) -> None:
     """Tell ``on_wait`` if kernels are going to be compiled, as they are at their first use."""
-    if resolve_engine(_chosen.get()) == "compiled":
+    if _chosen.get() != "plain":
         from fcorr.nn.kernels.arithmetic import cache_folder
 
         if not any(cache_folder().rglob("*.nbc")):  # numba's files of machine code
             on_wait("compiling fcorr's kernels, once per installation; it takes about 15 seconds")
 
 
-def _run(kernel: str, *arguments: Any) -> Any:
+def run_kernel(kernel: str, *arguments: Any) -> Any:
     """Run a kernel on the arrays of tensors; those it writes to must be contiguous."""
     from fcorr.nn.kernels import network  # not before it is needed: numba takes long to import
 
@@ -89,38 +79,37 @@ class CompiledAttention(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: FunctionCtx, z_BF: Tensor, root: float) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, z_BF: Tensor, root: float) -> tuple[Tensor, Tensor]:
         """Compute both."""
         z_BF = z_BF.contiguous()
         h_BF, log_n_BF = torch.empty_like(z_BF), torch.empty_like(z_BF)
-        _run("attention_forward", z_BF, root, h_BF, log_n_BF)
+        run_kernel("attention_forward", z_BF, root, h_BF, log_n_BF)
         ctx.save_for_backward(z_BF)
-        ctx.root = root  # type: ignore[attr-defined]
+        ctx.root = root
         ctx.set_materialize_grads(False)
         return h_BF, log_n_BF
 
     @staticmethod
     @once_differentiable
     def backward(
-        ctx: FunctionCtx, grad_h_BF: Tensor | None, grad_log_BF: Tensor | None
+        ctx: Any, grad_h_BF: Tensor | None, grad_log_BF: Tensor | None
     ) -> tuple[Tensor, None]:
         """Propagate the gradient of either or both."""
-        (z_BF,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        (z_BF,) = ctx.saved_tensors
         if grad_h_BF is None:
             grad_h_BF = torch.zeros_like(z_BF)
         if grad_log_BF is None:
             grad_log_BF = z_BF.new_empty(len(z_BF), 0)
         dz_BF = torch.empty_like(z_BF)
-        root = ctx.root  # type: ignore[attr-defined]
-        _run("attention_backward", z_BF, root, grad_h_BF, grad_log_BF, dz_BF)
+        run_kernel("attention_backward", z_BF, ctx.root, grad_h_BF, grad_log_BF, dz_BF)
         return dz_BF, None
 
 
 class CompiledEncoderLayer(torch.autograd.Function):
     """A whole encoder layer, see :class:`fcorr.nn.fcorr.FCorrEncoderLayer`.
 
-    Returns the output, the attention paid to the features in ``columns_of``, and the attention's
-    output at them; only the first has a gradient. ``parameters`` are weight and bias of the two
+    Returns the output, the attention paid to the features ``own``, and the attention's output at
+    them; only the first has a gradient. ``parameters`` are weight and bias of the two
     LayerNorms and of each layer of the stack.
 
     **Shape**: ``(B, F)`` → ``(B, F)``, ``(B, S, F)``, ``(B, S)``.
@@ -128,83 +117,68 @@ class CompiledEncoderLayer(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: FunctionCtx,
-        h_BF: Tensor,
-        columns_of: tuple[int, ...],
-        eps: float,
-        residual: bool,
-        *parameters: Tensor,
+        ctx: Any, h_BF: Tensor, own: Sequence[int], eps: float, residual: bool, *parameters: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run the layer."""
         h_BF = h_BF.contiguous()
         norms = torch.stack(parameters[:4])
         stack = torch.stack(parameters[4:]) if len(parameters) > 4 else norms[:0]
-        own = np.asarray(columns_of, dtype=np.int64)
-        out_BF = torch.empty_like(h_BF)
         columns_BSF = h_BF.new_empty(len(h_BF), len(own), h_BF.shape[1])
-        attended_BS = h_BF.new_empty(len(h_BF), len(own))
-        outputs = out_BF, columns_BSF, attended_BS
-        _run("encoder_forward", h_BF, norms, stack, eps, residual, own, *outputs)
+        outputs = torch.empty_like(h_BF), columns_BSF, h_BF.new_empty(len(h_BF), len(own))
+        features = np.asarray(own, dtype=np.int64)
+        run_kernel("encoder_forward", h_BF, norms, stack, eps, residual, features, *outputs)
         ctx.save_for_backward(h_BF, norms, stack)
-        ctx.options = eps, residual  # type: ignore[attr-defined]
-        ctx.mark_non_differentiable(columns_BSF, attended_BS)
+        ctx.options = eps, residual
+        ctx.mark_non_differentiable(*outputs[1:])
         ctx.set_materialize_grads(False)
         return outputs
 
     @staticmethod
     @once_differentiable
-    def backward(
-        ctx: FunctionCtx, grad_BF: Tensor | None, *_: Tensor | None
-    ) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_BF: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
         """Run the layer again, and its gradient after it."""
-        h_BF, norms, stack = ctx.saved_tensors  # type: ignore[attr-defined]
+        h_BF, norms, stack = ctx.saved_tensors
         if grad_BF is None:
             grad_BF = torch.zeros_like(h_BF)
         dh_BF = torch.empty_like(h_BF)
         # Added up over all rows, so in double precision.
         dnorms, dstack = np.empty(norms.shape), np.empty(stack.shape)
-        options = ctx.options  # type: ignore[attr-defined]
-        _run("encoder_backward", h_BF, norms, stack, *options, grad_BF, dh_BF, dnorms, dstack)
+        inputs, outputs = (h_BF, norms, stack, *ctx.options, grad_BF), (dh_BF, dnorms, dstack)
+        run_kernel("encoder_backward", *inputs, *outputs)
         by_parameter = torch.from_numpy(np.concatenate([dnorms, dstack])).to(h_BF.dtype)
         return dh_BF, None, None, None, *by_parameter.unbind()
 
 
 class CompiledEmbedding(torch.autograd.Function):
-    """Categories looked up in ``table``, located numbers interpolated between knots.
+    """Categories looked up in a table, located numbers interpolated between knots.
+
+    ``rows`` are codes, the offsets of features in the table, positions among the knots, and where
+    the features' steps start. See :func:`fcorr.nn.kernels.network.embed_forward`.
 
     **Shape**: codes ``(B, C)``, positions ``(B, M)`` → ``(B, C + M)``.
     """
 
     @staticmethod
-    def forward(
-        ctx: FunctionCtx,
-        table: Tensor,
-        steps: Tensor,
-        missing: Tensor,
-        codes: Tensor,
-        offsets: Tensor,
-        positions: Tensor,
-        starts: Tensor,
-    ) -> Tensor:
+    def forward(ctx: Any, table: Tensor, steps: Tensor, missing: Tensor, *rows: Tensor) -> Tensor:
         """Embed a batch."""
-        rows = codes.to(torch.int32), offsets, positions, starts
+        codes, offsets, positions, starts = rows
         out = steps.new_empty(len(codes), codes.shape[1] + positions.shape[1])
-        if not _run("embed_forward", *rows, table, steps, missing, out):
+        rows = codes.to(torch.int32), offsets, positions, starts
+        if not run_kernel("embed_forward", *rows, table, steps, missing, out):
             raise IndexError(
                 "Codes must run from 0 to the feature's number of categories less one, and located "
                 "numbers from 0 to its number of knots less one."
             )
         ctx.save_for_backward(*rows)
-        ctx.sizes = len(table), len(steps), len(missing)  # type: ignore[attr-defined]
+        ctx.sizes = len(table), len(steps), len(missing)
         return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Add up the gradient by table, steps and missing, in double precision."""
-        rows = ctx.saved_tensors  # type: ignore[attr-defined]
-        gradients = [np.empty(size) for size in ctx.sizes]  # type: ignore[attr-defined]
-        _run("embed_backward", *rows, grad, *gradients)
+        gradients = [np.empty(size) for size in ctx.sizes]
+        run_kernel("embed_backward", *ctx.saved_tensors, grad, *gradients)
         by_input = [torch.from_numpy(gradient).to(grad.dtype) for gradient in gradients]
         return *by_input, None, None, None, None
 
@@ -212,51 +186,35 @@ class CompiledEmbedding(torch.autograd.Function):
 class CompiledColumnChange(torch.autograd.Function):
     """CAR of each row and its gradient into the sensitive embeddings alone.
 
-    **Shape**: ``e_own (B, S)``, ``values (ΣC,)``, ``e (B, F)``, ``columns (B, S, F)``,
-    ``attended (B, S)`` → ``(B,)``.
+    Features ``own`` are embedded as ``e_own_BS`` and exchanged for ``values_C``, as many for each
+    as ``sizes`` says. ``constants`` are the first inputs of
+    :func:`fcorr.nn.kernels.network.column_change`.
+
+    **Shape**: ``(B, S)``, ``(ΣC,)`` → ``(B,)``.
     """
 
     @staticmethod
     def forward(
-        ctx: FunctionCtx,
+        ctx: Any,
         e_own_BS: Tensor,
         values_C: Tensor,
-        e_BF: Tensor,
-        columns_BSF: Tensor,
-        attended_BS: Tensor,
-        norm_2F: Tensor,
-        eps: float,
         own: list[int],
         sizes: list[int],
+        *constants: Any,
     ) -> Tensor:
         """Compute the loss, and its gradient with it: both need the same exponentials."""
-        loss_B = e_BF.new_empty(len(e_BF))
-        d_own_BS = e_BF.new_empty(e_own_BS.shape)
-        d_values_BC = e_BF.new_empty(len(e_BF), len(values_C))
-        inputs = e_BF, columns_BSF, attended_BS, norm_2F, eps, values_C
+        loss_B = e_own_BS.new_empty(len(e_own_BS))
+        d_own_BS = torch.empty_like(e_own_BS, memory_format=torch.contiguous_format)
+        d_values_BC = e_own_BS.new_empty(len(e_own_BS), len(values_C))
         features = np.cumsum([0, *sizes], dtype=np.int64), np.asarray(own, dtype=np.int64)
-        _run("column_change", *inputs, *features, loss_B, d_own_BS, d_values_BC)
+        outputs = loss_B, d_own_BS, d_values_BC
+        run_kernel("column_change", *constants, values_C, *features, *outputs)
         ctx.save_for_backward(d_own_BS, d_values_BC)
         return loss_B
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, grad_B: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_B: Tensor) -> tuple[Tensor | None, ...]:
         """Weigh the rows' gradients, which the forward pass computed."""
-        d_own_BS, d_values_BC = ctx.saved_tensors  # type: ignore[attr-defined]
-        by_own, by_value = grad_B.unsqueeze(1) * d_own_BS, grad_B @ d_values_BC
-        return by_own, by_value, None, None, None, None, None, None, None
-
-
-def locate_numbers(x_BM: Tensor, knots: Tensor, starts: Tensor) -> Tensor:
-    """Find each number's position among its feature's knots: ``(B, M)``."""
-    out_BM = torch.empty_like(x_BM, memory_format=torch.contiguous_format)
-    _run("locate", x_BM, knots, starts, out_BM)
-    return out_BM
-
-
-def drop_entries(x: Tensor, seed: int, threshold: int, scale: float) -> Tensor:
-    """Apply the dropout mask of a seed, see :class:`fcorr.nn.layers.Dropout`."""
-    out = torch.empty_like(x, memory_format=torch.contiguous_format)
-    _run("drop", x.reshape(-1), seed, threshold, np.float32(scale), out.view(-1))
-    return out
+        d_own_BS, d_values_BC = ctx.saved_tensors
+        return grad_B.unsqueeze(1) * d_own_BS, grad_B @ d_values_BC, *[None] * 7

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from fcorr.nn.attention import AttentionMethod, attend, attention_weights
+from fcorr.nn.attention import attend, attention_weights
 from fcorr.nn.engine import CompiledEmbedding, CompiledEncoderLayer, runs_compiled
 from fcorr.nn.layers import (
     CategoricalEmbedding,
@@ -40,8 +40,6 @@ class FCorrEncoderLayer(nn.Module):
         Number of element-wise linear layers in the stack, with GELU between them.
     residual : bool, default=False
         Add the layer's input to the attention's output.
-    attention : {"auto", "exact"}, default="auto"
-        How the attention is computed, see :func:`fcorr.nn.attention.attend`.
     generator : torch.Generator, optional
         Source of the initial weights.
     """
@@ -52,12 +50,10 @@ class FCorrEncoderLayer(nn.Module):
         *,
         n_elementwise: int,
         residual: bool = False,
-        attention: AttentionMethod = "auto",
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.residual = residual
-        self.attention = attention
         self.attention_norm = nn.LayerNorm(n_features)
         self.stack_norm = nn.LayerNorm(n_features)
         self.stack = nn.ModuleList(
@@ -77,16 +73,12 @@ class FCorrEncoderLayer(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Let the features attend to each other, then transform each by itself."""
-        if self.runs_compiled(h):
+        if runs_compiled(h):
             return self.forward_with_columns(h, ())[0]
-        attended = attend(self.attention_norm(h), self.attention)
+        attended = attend(self.attention_norm(h))
         if self.residual:
             attended = h + attended
         return attended + self.transform(self.stack_norm(attended))
-
-    def runs_compiled(self, h: Tensor) -> bool:
-        """Whether the compiled kernels run the layer."""
-        return self.attention != "exact" and runs_compiled(h)
 
     def forward_with_columns(
         self, h: Tensor, features: Sequence[int]
@@ -100,7 +92,7 @@ class FCorrEncoderLayer(nn.Module):
         modules = (self.attention_norm, self.stack_norm, *self.stack)
         parameters = [p for module in modules for p in (module.weight, module.bias)]
         eps = self.attention_norm.eps
-        return CompiledEncoderLayer.apply(h, tuple(features), eps, self.residual, *parameters)
+        return CompiledEncoderLayer.apply(h, features, eps, self.residual, *parameters)
 
     def transform(self, x: Tensor) -> Tensor:
         """Apply the stack of element-wise linear layers."""
@@ -140,8 +132,6 @@ class FCorrTransformer(nn.Module):
         Dropout in the prediction head.
     learn_missing : bool, default=False
         Give each numeric feature one more number, its embedding where the value is NaN.
-    attention : {"auto", "exact"}, default="auto"
-        How the attention is computed, see :func:`fcorr.nn.attention.attend`.
     generator : torch.Generator, optional
         Source of the initial weights; the same generator state gives the same model.
 
@@ -165,7 +155,6 @@ class FCorrTransformer(nn.Module):
         knots: Sequence[Tensor] | None = None,
         dropout: float = 0.0,
         learn_missing: bool = False,
-        attention: AttentionMethod = "auto",
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -188,11 +177,7 @@ class FCorrTransformer(nn.Module):
         self.missing = nn.Parameter(torch.zeros(n_numeric)) if learn_missing else None
         self.layers = nn.ModuleList(
             FCorrEncoderLayer(
-                n_features,
-                n_elementwise=len(head),
-                residual=residual,
-                attention=attention,
-                generator=generator,
+                n_features, n_elementwise=len(head), residual=residual, generator=generator
             )
             for _ in range(n_layers)
         )
@@ -237,14 +222,8 @@ class FCorrTransformer(nn.Module):
         """Embed a feature as one number, whatever its category, number or lack of one; in place.
 
         Whatever follows then gets the same bits, and gives the same bits. Training that goes on
-        has to call :meth:`hold_collapsed` after each of its steps.
-
-        Parameters
-        ----------
-        feature : int
-            Position of the feature; numeric features follow the categorical ones.
-        value : float
-            The number.
+        has to call :meth:`hold_collapsed` after each of its steps. Numeric features follow the
+        categorical ones.
         """
         embedding, position = self._embedding_of(feature)
         # Not -0.0, which would become 0.0 where a zero is added to it, and elsewhere not.
@@ -255,7 +234,7 @@ class FCorrTransformer(nn.Module):
     def hold_collapsed(self, feature: int) -> None:
         """Undo what a training step did to the embedding of a collapsed feature."""
         embedding, position = self._embedding_of(feature)
-        embedding.hold_collapsed(position)
+        embedding.varying(position).zero_()
         if self.missing is not None and embedding is self.numeric:
             self.missing[position] = embedding.constant(position)
 
@@ -268,9 +247,9 @@ class FCorrTransformer(nn.Module):
             return self.categorical, feature
         return self.numeric, feature - n_categorical
 
-    def encode(self, h_BF: Tensor, first: int = 0) -> Tensor:
-        """Run the encoder layers on embedded features, from layer ``first`` on: ``(B, F)``."""
-        for layer in self.layers[first:]:
+    def encode(self, h_BF: Tensor, first: int = 0, stop: int | None = None) -> Tensor:
+        """Run the encoder layers on embedded features, ``first`` to before ``stop``: ``(B, F)``."""
+        for layer in self.layers[first:stop]:
             h_BF = layer(h_BF)
         return h_BF
 
@@ -284,9 +263,7 @@ class FCorrTransformer(nn.Module):
 
     def normalized_embedding(self, x_cat: Tensor, x_num: Tensor, layer: int = 0) -> Tensor:
         """``z``, what a layer attends with; the first layer's ``z zᵀ/√p`` is the matrix to read."""
-        h_BF = self.embed(x_cat, x_num)
-        for before in self.layers[:layer]:
-            h_BF = before(h_BF)
+        h_BF = self.encode(self.embed(x_cat, x_num), stop=layer)
         return cast(FCorrEncoderLayer, self.layers[layer]).attention_norm(h_BF)
 
     def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx
 from torch.nn.functional import gelu
 
-from fcorr.nn.engine import drop_entries, locate_numbers, runs_compiled
+from fcorr.nn.engine import run_kernel, runs_compiled
 
 
 class ElementwiseLinear(nn.Module):
@@ -185,13 +185,10 @@ class CategoricalEmbedding(nn.Module):
         self.cat_linear = CatLinear(self.cardinalities, generator=generator)
         offsets = torch.tensor([0, *self.cardinalities]).cumsum(0)
         self.register_buffer("offsets", offsets, persistent=False)
-        self._start_centred()
-
-    @torch.no_grad()
-    def _start_centred(self) -> None:
-        """Let no feature stand out before it has learnt to: the mean over its categories is 0."""
-        total = self.cat_linear.sum_by_feature(self.table())
-        self.cat_linear.bias.sub_(total / torch.tensor(self.cardinalities).clamp(min=1))
+        with torch.no_grad():
+            # No feature is to stand out before it has learnt to: the mean over its categories is 0.
+            total = self.cat_linear.sum_by_feature(self.table())
+            self.cat_linear.bias.sub_(total / torch.tensor(self.cardinalities).clamp(min=1))
 
     def table(self) -> Tensor:
         """Embed every category of every feature: ``(Σ C_i,)``."""
@@ -210,14 +207,13 @@ class CategoricalEmbedding(nn.Module):
         """Return the number that a collapsed feature is embedded as, a view of the parameter."""
         return self.cat_linear.bias[feature]
 
-    @torch.no_grad()
-    def hold_collapsed(self, feature: int) -> None:
-        """Let all categories of a feature embed alike, at the start and after a training step.
+    def varying(self, feature: int) -> Tensor:
+        """Return what is 0 in a collapsed feature, a view of the parameter.
 
-        With weights of 0 the table gives ``bias + 0`` for each of them: the same bits, in any
+        With weights of 0 the table gives ``bias + 0`` for each category: the same bits, in any
         precision and after any copy.
         """
-        self.cat_linear.weight[self.offsets[feature] : self.offsets[feature + 1]] = 0
+        return self.cat_linear.weight[self.offsets[feature] : self.offsets[feature + 1]]
 
     def forward(self, x_cat: Tensor) -> Tensor:
         """Look the codes up in the table."""
@@ -239,10 +235,9 @@ class NumericEmbedding(nn.Module):
         """Return the number that a collapsed feature is embedded as, a view of the parameter."""
         return self.second.bias[feature]
 
-    @torch.no_grad()
-    def hold_collapsed(self, feature: int) -> None:
-        """Let all numbers of a feature embed alike, at the start and after a training step."""
-        self.second.weight[feature] = 0
+    def varying(self, feature: int) -> Tensor:
+        """Return what is 0 in a collapsed feature, a view of the parameter."""
+        return self.second.weight[feature]
 
     def forward(self, x_num: Tensor) -> Tensor:
         """Embed standardised numbers."""
@@ -265,8 +260,6 @@ class SplineEmbedding(nn.Module):
     ----------
     knots : sequence of 1-D tensors
         Increasing knots of each feature, at least one.
-    scale : float, default=0.1
-        Standard deviation of the initial values.
     generator : torch.Generator, optional
         Source of the initial values.
 
@@ -284,11 +277,7 @@ class SplineEmbedding(nn.Module):
     used: Tensor
 
     def __init__(
-        self,
-        knots: Sequence[Tensor],
-        *,
-        scale: float = 0.1,
-        generator: torch.Generator | None = None,
+        self, knots: Sequence[Tensor], *, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
         n_knots = torch.tensor([len(k) for k in knots], dtype=torch.long)
@@ -303,28 +292,21 @@ class SplineEmbedding(nn.Module):
         self.register_buffer("used", used, persistent=False)
         self.register_buffer("slots", slots, persistent=False)
         self.register_buffer("starts", torch.cat([starts, n_knots.sum()[None]]), persistent=False)
-        steps = torch.empty(int(n_knots.sum())).normal_(0, scale, generator=generator)
+        steps = torch.empty(int(n_knots.sum())).normal_(0, 0.1, generator=generator)
         self.steps = nn.Parameter(steps)
-        self._start_centred(starts)
-
-    @torch.no_grad()
-    def _start_centred(self, starts: Tensor) -> None:
-        """Let the mean of each shape function over its knots be 0, as with the categories.
-
-        An offset of a few features among many zeros would fill LayerNorm's spread, and with few
-        features training can stay caught in it.
-        """
-        means = (self.table() * self.used).sum(1) / self.used.sum(1)
-        self.steps[starts] -= means
+        with torch.no_grad():
+            # The mean of each shape function over its knots is 0, as with the categories: an offset
+            # of a few features among many zeros would fill LayerNorm's spread, and with few
+            # features training can stay caught in it.
+            self.steps[starts] -= (self.table() * self.used).sum(1) / self.used.sum(1)
 
     def constant(self, feature: int) -> Tensor:
         """Return the number that a collapsed feature is embedded as, a view of the parameter."""
         return self.steps[int(self.starts[feature])]
 
-    @torch.no_grad()
-    def hold_collapsed(self, feature: int) -> None:
-        """Let a feature have no step but the first, at the start and after a training step."""
-        self.steps[self.starts[feature] + 1 : self.starts[feature + 1]] = 0
+    def varying(self, feature: int) -> Tensor:
+        """Return what is 0 in a collapsed feature, all steps but the first: a view."""
+        return self.steps[self.starts[feature] + 1 : self.starts[feature + 1]]
 
     def table(self) -> Tensor:
         """Value of each shape function at its knots: ``(n_features, n_knots)``, padded."""
@@ -342,7 +324,9 @@ class SplineEmbedding(nn.Module):
         that are used again and again are located once. NaN stays NaN.
         """
         if runs_compiled(x_num) and not x_num.requires_grad:
-            return locate_numbers(x_num, self.knots[self.used], self.starts)
+            positions = torch.empty_like(x_num, memory_format=torch.contiguous_format)
+            run_kernel("locate", x_num, self.knots[self.used], self.starts, positions)
+            return positions
         # The inner knots split the line into width - 1 segments; padding (inf) is never passed.
         x_FB = x_num.T.contiguous()
         segment_FB = torch.searchsorted(self.knots[:, 1:-1].contiguous(), x_FB, right=True)
@@ -375,19 +359,18 @@ def choose_knots(numbers: NDArray[np.float32], n_knots: int) -> list[torch.Tenso
     >>> choose_knots(np.array([[0.0], [1.0], [0.0], [5.0]], dtype=np.float32), n_knots=8)
     [tensor([0., 1., 5.])]
     """
-    return [torch.from_numpy(_column_knots(column, n_knots)) for column in numbers.T]
-
-
-def _column_knots(values: NDArray[np.float32], n_knots: int) -> NDArray[np.float32]:
-    values = values[~np.isnan(values)]
-    distinct = np.unique(values)
-    if len(distinct) <= n_knots:
-        return distinct
     # With two or three knots there is nothing to share out: they span the values.
     n_rows = n_knots // 2 if n_knots >= 4 else 0
-    by_row = np.quantile(values, np.linspace(0, 1, n_rows), method="inverted_cdf")
-    by_value = distinct[np.linspace(0, len(distinct) - 1, n_knots - n_rows).round().astype(int)]
-    return np.unique(np.concatenate([by_row, by_value])).astype(np.float32)
+    knots = []
+    for column in numbers.T:
+        values = column[~np.isnan(column)]
+        chosen = np.unique(values)
+        if len(chosen) > n_knots:
+            by_row = np.quantile(values, np.linspace(0, 1, n_rows), method="inverted_cdf")
+            places = np.linspace(0, len(chosen) - 1, n_knots - n_rows).round().astype(int)
+            chosen = np.unique(np.concatenate([by_row, chosen[places]])).astype(np.float32)
+        knots.append(torch.from_numpy(chosen))
+    return knots
 
 
 # ------------------------------------------------------------------------------------------ dropout
@@ -435,21 +418,19 @@ class _Drop(torch.autograd.Function):
     """Apply the mask of a seed; its gradient is the same mask on the gradient."""
 
     @staticmethod
-    def forward(ctx: FunctionCtx, x: Tensor, seed: int, rate: float) -> Tensor:
-        ctx.mask = seed, rate  # type: ignore[attr-defined]
-        return _drop(x, seed, rate)
+    def forward(ctx: Any, x: Tensor, seed: int, rate: float) -> Tensor:
+        ctx.mask = seed, rate
+        threshold, scale = round(rate * 2**32), 1 / (1 - rate)
+        if runs_compiled(x):
+            out = torch.empty_like(x, memory_format=torch.contiguous_format)
+            run_kernel("drop", x.reshape(-1), seed, threshold, np.float32(scale), out.view(-1))
+            return out
+        kept = hash_positions(x.numel(), seed, device=x.device) >= threshold - 2**31
+        return torch.where(kept.view(x.shape), x * scale, 0)
 
     @staticmethod
-    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _drop(grad, *ctx.mask), None, None  # type: ignore[attr-defined]
-
-
-def _drop(x: Tensor, seed: int, rate: float) -> Tensor:
-    threshold, scale = round(rate * 2**32), 1 / (1 - rate)
-    if runs_compiled(x):
-        return drop_entries(x, seed, threshold, scale)
-    kept = hash_positions(x.numel(), seed, device=x.device) >= threshold - 2**31
-    return torch.where(kept.view(x.shape), x * scale, 0)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return _Drop.apply(grad, *ctx.mask), None, None
 
 
 def hash_positions(n: int, seed: int, *, device: torch.device | None = None) -> Tensor:

@@ -1,8 +1,8 @@
 """The training loop: AdamW, and a learning rate that rises once and falls to nothing."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -113,7 +113,7 @@ def train(
         _parameter_groups(model, pace.weight_decay), lr=pace.learning_rate, betas=betas, fused=True
     )
     n_steps = pace.epochs * math.ceil(len(rows) / pace.batch_size)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _one_cycle(n_steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(_one_cycle, n_steps))
     history = History()
     best = _BestWeights(model)
     if objective.has_car and objective.car_weight is None:  # the paper's rule settles it
@@ -140,12 +140,7 @@ def train(
         if validation is not None:
             validation_loss, validation_total = _evaluate(objective, validation, workers)
             _refuse_divergence(validation_loss, epoch, pace)
-        record = EpochRecord(
-            epoch,
-            loss,
-            car=car_loss if objective.has_car else None,
-            validation_loss=validation_loss,
-        )
+        record = EpochRecord(epoch, loss, car_loss if objective.has_car else None, validation_loss)
         history.epochs.append(record)
         progress.advance(str(record))
         if pace.patience is not None and best.stale_for(epoch, validation_total) >= pace.patience:
@@ -244,11 +239,12 @@ def _evaluate(objective: Objective, rows: Rows, workers: Workers) -> tuple[float
 def _parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """Set the weights of linear layers apart, which alone are to decay."""
     weights = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Linear)}
-    decaying = [p for p in model.parameters() if id(p) in weights]
-    others = [p for p in model.parameters() if id(p) not in weights]
     return [
-        {"params": decaying, "weight_decay": weight_decay},
-        {"params": others, "weight_decay": 0.0},
+        {
+            "params": [p for p in model.parameters() if (id(p) in weights) is decays],
+            "weight_decay": weight_decay if decays else 0.0,
+        }
+        for decays in (True, False)
     ]
 
 
@@ -273,16 +269,12 @@ class _BestWeights:
         return self.epoch
 
 
-def _one_cycle(n_steps: int) -> Callable[[int], float]:
-    """Learning-rate factor per step: a linear rise, then half a cosine down to 0."""
+def _one_cycle(n_steps: int, step: int) -> float:
+    """Learning-rate factor of a step: a linear rise, then half a cosine down to 0."""
     n_rising = max(1, round(_WARM_UP * n_steps))
-
-    def factor(step: int) -> float:
-        if step < n_rising:
-            return (step + 1) / n_rising
-        return 0.5 * (1 + math.cos(math.pi * (step - n_rising) / max(1, n_steps - n_rising)))
-
-    return factor
+    if step < n_rising:
+        return (step + 1) / n_rising
+    return 0.5 * (1 + math.cos(math.pi * (step - n_rising) / max(1, n_steps - n_rising)))
 
 
 def _refuse_divergence(loss: float, epoch: int, pace: Pace) -> None:
