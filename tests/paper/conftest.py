@@ -4,14 +4,8 @@ import os
 
 import pytest
 
-from paper import experiments
 from paper.experiments import list_runs
 from paper.models import load_split, papers_threshold
-
-
-def forget_tables():
-    load_split.cache_clear()
-    papers_threshold.cache_clear()
 
 
 @pytest.fixture
@@ -39,9 +33,12 @@ def data_folder(tmp_path, monkeypatch):
     folder = tmp_path / "data"
     folder.mkdir()
     monkeypatch.setenv("FCORR_DATA", str(folder))
-    forget_tables()
+    caches = (load_split, papers_threshold)
+    for cache in caches:
+        cache.cache_clear()
     yield folder
-    forget_tables()
+    for cache in caches:
+        cache.cache_clear()
 
 
 @pytest.fixture
@@ -51,29 +48,14 @@ def real_data():
 
 
 @pytest.fixture
-def change_config(monkeypatch):
-    """Let entries of a configuration file be others; those that are tables are merged."""
-    read = experiments.read_config
-
-    def change(name, **entries):
-        changed = experiments.merge(read(name), entries)
-        monkeypatch.setattr(
-            experiments, "read_config", lambda asked: changed if asked == name else read(asked)
-        )
-
-    return change
-
-
-@pytest.fixture
 def make_fit():
-    """Make the record of a fit; a metric is one number, or one for each seed.
+    """Make the record of a fit, with some metrics and, perhaps, other fields than these.
 
     On training rows it has none unless asked for: what is read there by mistake is missing.
     """
 
     def make(experiment, model, seed, *, columns, metrics, table="table", point=None, **fields):
-        values = {name: v[seed] if isinstance(v, list) else v for name, v in metrics.items()}
-        train = values if fields.pop("on_train", False) else {}
+        train = metrics if fields.pop("on_train", False) else {}
         sizes = {"n_train": 1_000, "n_train_measured": 400, "n_test": 500}
         return {
             "experiment": experiment,
@@ -82,8 +64,8 @@ def make_fit():
             "config": {"data": {"name": table}, "point": point or {}, "threshold": None},
             "data": {"name": "made up", "stands_in_for": "", **sizes},
             "threshold": 0.1 + 0.1 * seed,
-            "performance": {"train": train, "test": values},
-            "fairness": {column: {"train": train, "test": values} for column in columns},
+            "performance": {"train": train, "test": metrics},
+            "fairness": {column: {"train": train, "test": metrics} for column in columns},
             "parameters": 1_234,
             "training": {},
             "attention": {},
@@ -93,22 +75,6 @@ def make_fit():
             "warnings": [],
             "versions": {"fcorr": "0"},
             **fields,
-        }
-
-    return make
-
-
-@pytest.fixture
-def make_fits(make_fit):
-    """Make the records of some models, five seeds each."""
-
-    def make(experiment, models, columns, **shared):
-        return {
-            experiment: [
-                make_fit(experiment, model, seed, columns=columns, metrics=metrics, **shared)
-                for model, metrics in models.items()
-                for seed in range(5)
-            ]
         }
 
     return make

@@ -1,6 +1,5 @@
 """Runs of smoke size: what their records hold, that it is right, and how they go on."""
 
-import itertools
 import json
 import mmap
 import sys
@@ -17,58 +16,26 @@ from typer.testing import CliRunner
 
 from fcorr import InvalidInputError, metrics
 from fcorr.training.objective import Objective
-from paper import costs, runs
+from paper import costs, experiments, runs
 from paper.__main__ import app
 from paper.baselines.car import BaselineObjective, TokenwiseModel
-from paper.costs import encode_table, measure_cost, watch_kept, watch_peak
-from paper.experiments import EXPERIMENTS, Run, list_runs
-from paper.models import fit, load_split, papers_threshold
+from paper.costs import measure_cost, watch_kept, watch_peak
+from paper.experiments import EXPERIMENTS, Run, list_runs, read_config
+from paper.models import fit, load_split
 from paper.report import write_report
 from paper.runs import carry_out, carry_out_fit, read_records, reproduce
 
-RANKED = {"AUROC", "AUPRC", "F1", "Accuracy", "Accuracy at 0.5", "FPR", "FNR"}
-FLIPS = {"AvgIF", "F1 gap", "AUROC gap", "AUPRC gap", "largest change", "decisions flipped"}
-GROUPS = {"DPD", "EqOdd", "EqOpp", "DPD of scores"}
-AMOUNTS = {"deviance", "RMSE", "MAE", "Gini", "normalised Gini", "PE"}
 
-# Some models of each experiment, so that it takes a moment: every kind is among them.
-SOME = {
-    "baf": {"models": ["TabTransformer", "FT-Transformer + CAR", "FCorr + Res + CAR, collapsed"]},
-    "adult": {
-        "models": [
-            "FCorr, splines + CAR",
-            "FCorr, splines + Rem",
-            "FCorr, marginal",
-            "GridSearch, demographic parity",
-            "ThresholdOptimizer, equalized odds",
-        ],
-        "sensitive": ["sex"],
-    },
-    "claims": {"models": ["FFN", "FCorr", "FCorr + CAR"], "smoke": {"n_train": 120, "n_test": 80}},
-    "motor": {"models": ["LightGBM", "FCorr + CAR", "FCorr + Rem", "FCorr, defaults"]},
-    "complexity": {
-        "sizes": {"bank_fraud": ["FFN", "FCorr + CAR"], "claims": ["FFN"]},
-        "smoke": {"epochs": {"bank_fraud": 64, "claims": 8}},
-    },
-}
-
-
-def what_was_found(record):
-    """Leave out what is never twice the same."""
-    measured = ("seconds", "peak_megabytes")
-    return {name: value for name, value in record.items() if name not in measured}
-
-
-def smoke_test(experiment, folder):
+@pytest.mark.slow
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_all_models_of_all_experiments_run_through(tmp_path, real_data, experiment):
     expected = list_runs(experiment, "smoke", 1)
-    found = reproduce([experiment], folder / "results", size="smoke", n_seeds=1, progress=False)
+    found = reproduce([experiment], tmp_path / "results", size="smoke", n_seeds=1, progress=False)
     (records,) = found.values()
     assert [record["key"] for record in records] == [run.key for run in expected]
-    assert read_records(folder / "results", size="smoke") == found
-    files = write_report(found, folder, smoke=True)
-    assert all(file.stat().st_size for file in files)
+    assert read_records(tmp_path / "results", size="smoke") == found
+    assert all(file.stat().st_size for file in write_report(found, tmp_path, smoke=True))
     for run, record in zip(expected, records, strict=True):
-        assert record["title"] == run.title
         if not isinstance(run, Run):
             assert record["cost"]
             continue
@@ -78,20 +45,6 @@ def smoke_test(experiment, folder):
         if run.removed or run.model in ("FCorr, marginal", "FCorr + Res + CAR, collapsed"):
             for column in run.sensitive:
                 assert record["fairness"][column]["test"]["largest change"] == 0
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_experiments_run_through(tmp_path, request, change_config, experiment):
-    needs = "real_data" if experiment in ("adult", "motor") else "data_folder"
-    request.getfixturevalue(needs)
-    change_config(experiment, **SOME.get(experiment, {}))
-    smoke_test(experiment, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_all_models_of_all_experiments_run_through(tmp_path, real_data, experiment):
-    smoke_test(experiment, tmp_path)
 
 
 # ------------------------------------------------------------ records
@@ -106,16 +59,8 @@ def test_the_record_of_a_classification(data_folder, find_run):
     assert record["key"] == run.key
     assert record["config"] == json.loads(json.dumps(asdict(run)))
     assert record["title"] == "FCorr + CAR (bank_fraud, customer_age), seed 0"
-    assert record["data"] == {
-        "name": "make_bank_fraud",
-        "stands_in_for": "Bank Account Fraud",
-        "n_train": 1_500,
-        "n_train_measured": 1_500,
-        "n_test": 800,
-    }
-    for part in ("train", "test"):
-        assert record["performance"][part].keys() == RANKED
-        assert record["fairness"]["customer_age"][part].keys() == FLIPS | GROUPS
+    known = {"name": "make_bank_fraud", "stands_in_for": "Bank Account Fraud", "n_test": 800}
+    assert record["data"] == {**known, "n_train": 1_500, "n_train_measured": 1_500}
     assert record["performance"]["train"] != record["performance"]["test"]
     assert record["training"]["epochs"] == 1
     assert 0 < record["seconds"]["fit"] == record["seconds"]["epoch"]
@@ -138,7 +83,7 @@ def test_the_record_of_a_regression_with_exposure(real_data, find_run, model):
     record = carry_out_fit(run)
     assert record["threshold"] is None
     found = record["performance"]["test"]
-    assert found.keys() == AMOUNTS
+    assert found.keys() == {"deviance", "RMSE", "MAE", "Gini", "normalised Gini", "PE"}
     flips = {"AvgIF", "RMSE gap", "MAE gap", "largest change"}
     assert record["fairness"]["DrivAge"]["test"].keys() == {"DPD", "A/E gap", *flips}
     data = load_split(run.data, 0)
@@ -156,6 +101,13 @@ def test_metrics_are_those_of_the_scores(data_folder, find_run):
     assert (record["data"]["n_train"], record["data"]["n_train_measured"]) == (400, 100)
     assert np.shape(record["attention"]["first"]) == (3, 3)
     data = load_split(run.data, 0)
+    # The threshold is that of LightGBM's best F1.
+    train, options = data.train, {"n_jobs": 1, "deterministic": True, "force_row_wise": True}
+    trees = lightgbm.LGBMClassifier(n_estimators=3, random_state=0, verbose=-1, **options)
+    ranks = trees.fit(train.X, train.y).predict_proba(train.X)[:, 1]
+    best = max(sklearn_metrics.f1_score(train.y, ranks >= level) for level in np.unique(ranks))
+    reached = sklearn_metrics.f1_score(train.y, ranks >= record["threshold"])
+    assert reached == pytest.approx(best, abs=1e-12)
     score = fit(run, data.train).score
     for part, rows in (("train", data.train.first(100)), ("test", data.test)):
         y, scores = rows.y, score(rows.X)
@@ -170,6 +122,7 @@ def test_metrics_are_those_of_the_scores(data_folder, find_run):
             "AUPRC": sklearn_metrics.average_precision_score(y, scores),
             "F1": sklearn_metrics.f1_score(y, decisions),
             "Accuracy": sklearn_metrics.accuracy_score(y, decisions),
+            "Accuracy at 0.5": sklearn_metrics.accuracy_score(y, scores >= 0.5),
             "FPR": decisions[y == 0].mean(),
             "FNR": 1 - decisions[y == 1].mean(),
             "AvgIF": metrics.average_individual_fairness(flips),
@@ -181,28 +134,27 @@ def test_metrics_are_those_of_the_scores(data_folder, find_run):
             "DPD": metrics.demographic_parity_difference(y, decisions, **groups),
             "EqOdd": metrics.equalized_odds_difference(y, decisions, **groups),
             "EqOpp": metrics.equal_opportunity_difference(y, decisions, **groups),
+            "DPD of scores": metrics.demographic_parity_difference(None, scores, **groups),
         }
-        assert {name: found[name] for name in expected} == pytest.approx(expected)
+        assert found == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("experiment", ["baf", "synthetic"])
-def test_the_threshold_is_that_of_the_best_f1_of_lightgbm(data_folder, find_run, experiment):
-    run = find_run(experiment, "FCorr")
-    train = load_split(run.data, 0).train
-    options = {"random_state": 0, "n_jobs": 1, "deterministic": True, "force_row_wise": True}
-    trees = lightgbm.LGBMClassifier(n_estimators=3, verbose=-1, **options).fit(train.X, train.y)
-    scores = trees.predict_proba(train.X)[:, 1]
-    best = max(sklearn_metrics.f1_score(train.y, scores >= level) for level in np.unique(scores))
-    reached = sklearn_metrics.f1_score(train.y, scores >= papers_threshold(run.data, 0))
-    assert reached == pytest.approx(best, abs=1e-12)
+def test_the_same_run_finds_the_same_also_side_by_side_and_costs_come_last(data_folder):
+    cost = replace(find_cost("bank_fraud", "size", "FFN"), n_rows=8)
+    fits = list_runs("synthetic", "smoke", 1)[:3]
 
+    def found(n_jobs):
+        records = list(carry_out([cost, *fits], n_jobs))
+        assert (records[-1]["key"], records[-1]["title"]) == (
+            cost.key,
+            "FFN, size (bank_fraud), seed 0",
+        )
+        never_twice = ("seconds", "peak_megabytes")
+        return [{k: v for k, v in record.items() if k not in never_twice} for record in records]
 
-def test_the_same_run_finds_the_same_also_side_by_side(data_folder):
-    some = list_runs("synthetic", "smoke", 1)[:3]
-    alone = {record["key"]: what_was_found(record) for record in carry_out(some, 1)}
-    assert list(alone) == [run.key for run in some]
-    together = {record["key"]: what_was_found(record) for record in carry_out(some, 2)}
-    assert together == alone
+    alone = found(1)
+    assert [record["key"] for record in alone[:-1]] == [run.key for run in fits]
+    assert sorted(found(2), key=lambda of: [one["key"] for one in alone].index(of["key"])) == alone
     assert torch.get_num_threads() == 1
 
 
@@ -215,62 +167,49 @@ def carried_out(monkeypatch):
     titles = Counter()
 
     def quick(run):
+        if len(titles) == titles.stop_at:
+            raise KeyboardInterrupt
         titles[run.title] += 1
         return runs.make_record(run, {"found": len(titles)})
 
+    titles.stop_at = None
     monkeypatch.setattr(runs, "carry_out_fit", quick)
     return titles
 
 
 @pytest.fixture
 def start(tmp_path):
-    def start(*names, size="smoke", n_seeds=1):
-        return reproduce(names, tmp_path, size=size, n_seeds=n_seeds, progress=False)
+    def start(*names, n_seeds=1):
+        return reproduce(names, tmp_path, size="smoke", n_seeds=n_seeds, progress=False)
 
     return start
 
 
-def test_what_has_a_record_is_not_done_again(start, carried_out, tmp_path):
-    first = start("synthetic", "baf")
-    assert start("synthetic", "baf") == first
-    more = start("synthetic", n_seeds=2)["synthetic"]
-    assert set(carried_out.values()) == {1}
-    assert more[:6] == first["synthetic"]
-    path = tmp_path / "synthetic.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    assert len(lines) == len(more) == 12
-    path.write_text("".join(reversed(lines)))  # the order is that of the configuration
-    assert read_records(tmp_path, size="smoke")["synthetic"] == more
+def test_interrupted_it_goes_on_where_it_stopped(start, carried_out, tmp_path):
     assert read_records(tmp_path / "nowhere") == {}
-
-
-def test_interrupted_it_goes_on_where_it_stopped(start, carried_out, tmp_path, monkeypatch):
-    quick = runs.carry_out_fit
-
-    def interrupted(run):
-        if len(carried_out) == 4:
-            raise KeyboardInterrupt
-        return quick(run)
-
-    monkeypatch.setattr(runs, "carry_out_fit", interrupted)
+    carried_out.stop_at = 4
     with pytest.raises(KeyboardInterrupt):
-        start("synthetic")
+        start("synthetic", n_seeds=2)
     path = tmp_path / "synthetic.jsonl"
     before = path.read_bytes()
     assert before.count(b"\n") == 4
-    monkeypatch.setattr(runs, "carry_out_fit", quick)
-    records = start("synthetic")["synthetic"]
-    assert set(carried_out.values()) == {1}
+    carried_out.stop_at = None
+    records = start("synthetic", n_seeds=2)["synthetic"]
     assert path.read_bytes().startswith(before)
+    assert start("synthetic")["synthetic"] == records[:6]  # those of the first seed
+    assert set(carried_out.values()) == {1}
     # A line that was cut off is done again; whoever only reads leaves it.
-    path.write_bytes(path.read_bytes()[:-40])
-    cut = path.read_bytes()
+    cut = path.read_bytes()[:-40]
+    path.write_bytes(cut)
     assert read_records(tmp_path, size="smoke")["synthetic"] == records[:-1]
     assert path.read_bytes() == cut
-    again = start("synthetic")["synthetic"]
+    again = start("synthetic", n_seeds=2)["synthetic"]
     assert carried_out[records[-1]["title"]] == 2
     assert [record["key"] for record in again] == [record["key"] for record in records]
-    assert len([json.loads(line) for line in path.read_text().splitlines()]) == len(records)
+    lines = path.read_text().splitlines(keepends=True)
+    assert len([json.loads(line) for line in lines]) == len(records) == 12
+    path.write_text("".join(reversed(lines)))  # the order is that of the configuration
+    assert read_records(tmp_path, size="smoke")["synthetic"] == again
 
 
 @pytest.mark.parametrize("text", ["a,b\n", '{"key": "k", "estimator": "x"}\n', "[]\n", "my notes"])
@@ -288,10 +227,12 @@ def test_a_foreign_file_is_refused(start, carried_out, tmp_path, text):
     assert not carried_out  # before hours are spent
 
 
-def test_records_of_other_settings_are_passed_over(start, carried_out, tmp_path, change_config):
+def test_records_of_other_settings_are_passed_over(start, carried_out, tmp_path, monkeypatch):
     before = start("synthetic")["synthetic"]
     assert read_records(tmp_path, size="full") == {}
-    change_config("synthetic", printed={"learning_rate": 0.1})
+    changed = experiments.merge(read_config("synthetic"), {"printed": {"learning_rate": 0.1}})
+    read = {"synthetic": changed}
+    monkeypatch.setattr(experiments, "read_config", lambda n: read.get(n) or read_config(n))
     kept = read_records(tmp_path, size="smoke")["synthetic"]
     assert kept == [record for record in before if record["config"]["kind"] == "fcorr"]
     assert 0 < len(kept) < len(before)
@@ -348,11 +289,8 @@ def test_end_to_end(run, monkeypatch):
     )
 
 
-def test_interrupted_it_says_how_to_go_on(run, monkeypatch):
-    def interrupted(each):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(runs, "carry_out_fit", interrupted)
+def test_interrupted_it_says_how_to_go_on(run, carried_out):
+    carried_out.stop_at = 0
     result = run("synthetic", *SMOKE, "--quiet", code=1)
     assert result.stderr == (
         "error: interrupted; what is done is in out/reproduction/results: the same command goes on "
@@ -409,19 +347,6 @@ def test_the_papers_numbers_of_parameters(table, n_parameters, n_head):
     assert 0 < plain < with_car  # which keeps what it compares
 
 
-@pytest.mark.parametrize("model", ["FFN", "TabTransformer", "FT-Transformer"])
-def test_sizes_of_the_baselines(model):
-    run = find_cost("bank_fraud", "size", model)
-    cost, half = (measure_cost(replace(run, n_rows=n_rows)) for n_rows in (64, 32))
-    assert 1.5 < cost["kept_megabytes"] / half["kept_megabytes"] <= 2.1
-    if model == "FFN":
-        schema = encode_table("bank_fraud", run.sensitive, run.task, 20_000, 0).schema
-        n_inputs = sum(schema.cardinalities) + len(schema.numeric)
-        layers = [n_inputs, *run.arguments["network_options"]["head"], 1]
-        dense = sum((before + 1) * after for before, after in itertools.pairwise(layers))
-        assert cost["parameters"] == dense
-
-
 @pytest.mark.parametrize(("table", "n_rows"), [("bank_fraud", 64), ("claims", 8)])
 def test_an_epoch_in_three_forms(monkeypatch, table, n_rows):
     """The definition and its closed form are one loss; augmentation is another."""
@@ -439,12 +364,9 @@ def test_an_epoch_in_three_forms(monkeypatch, table, n_rows):
         monkeypatch.setattr(costs, kind.__name__, Noting)
     cost = measure_cost(replace(find_cost(table, "epochs"), n_rows=n_rows))
     assert cost["n_rows"] == n_rows
-    assert set(cost["seconds_per_epoch"]) == {
-        costs.AUGMENTED,
-        costs.BY_DEFINITION,
-        costs.CLOSED_FORM,
-    }
-    assert all(value > 0 for value in cost["seconds_per_epoch"].values())
+    seconds = cost["seconds_per_epoch"]
+    assert set(seconds) == {costs.AUGMENTED, costs.BY_DEFINITION, costs.CLOSED_FORM}
+    assert min(seconds.values()) > 0
     closed, augmented = losses["cda"], losses["paper"]
     assert closed[2] > 0
     for one, other in zip(closed, losses["definition"], strict=True):  # total, performance, CAR
@@ -453,28 +375,15 @@ def test_an_epoch_in_three_forms(monkeypatch, table, n_rows):
     assert abs(augmented[2] / closed[2] - 1) > 1e-2
 
 
-def test_costs_are_measured_after_the_fits(data_folder):
-    cost = replace(find_cost("bank_fraud", "size", "FFN"), n_rows=8)
-    fits = list_runs("synthetic", "smoke", 1)[:1]
-    records = list(carry_out([cost, *fits], 1))
-    assert [record["key"] for record in records] == [fits[0].key, cost.key]
-    assert records[1]["cost"]["parameters"] > 0
-    assert records[1]["title"] == "FFN, size (bank_fraud), seed 0"
-
-
-N = 250_000  # numbers: a megabyte of float32
-
-
 def test_what_is_kept_is_counted_to_the_byte():
-    x = torch.rand(N, requires_grad=True)
+    x = torch.rand(250_000, requires_grad=True)  # a megabyte of float32
     with watch_kept() as kept:
         y = x.exp()  # keeps its result
         y * y  # keeps it twice more
         y.view(500, 500).square()
         y + 1  # keeps nothing
     assert kept.megabytes() == 1.0
-    total = y.sum()
-    total.backward()
+    y.sum().backward()
     torch.testing.assert_close(x.grad, x.detach().exp())  # as ever
     x = torch.rand(250, requires_grad=True)
     with watch_kept() as kept:
@@ -488,29 +397,20 @@ def test_what_is_kept_is_counted_to_the_byte():
     assert kept.megabytes(without=list(layer.parameters())) == 0.5
 
 
-def _touch(size):
-    """Take memory from the system, touch it all, give it back."""
-    # An array would not do: it may get memory that the process freed earlier and still holds.
-    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as pages:
-        for start in range(0, size, mmap.PAGESIZE):
-            pages[start] = 1
-
-
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells the peak")
-def test_the_peak_is_that_of_what_was_watched():
-    peaks = []
-    for size in (0, 200_000_000, 0):
-        with watch_peak() as peak:
-            _touch(size) if size else None
-        peaks.append(peak.megabytes)
-    assert peaks[1] - peaks[0] == pytest.approx(200, abs=30)
-    assert peaks[2] - peaks[0] == pytest.approx(0, abs=30)
+def test_the_peak_is_that_of_what_was_watched(monkeypatch, tmp_path):
+    def peak_of(size):
+        # An array would not do: it may get memory that the process freed earlier and still has.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        with watch_peak() as peak, mmap.mmap(-1, size, flags=flags) as pages:
+            for start in range(0, size, mmap.PAGESIZE):
+                pages[start] = 1
+        return peak.megabytes
 
-
-@pytest.mark.parametrize("name", ["_STATUS", "_CLEAR"])
-def test_elsewhere_there_is_no_peak(monkeypatch, tmp_path, name):
-    monkeypatch.setattr(costs, name, tmp_path / "no" / "file")
-    with watch_peak() as peak:
-        done = True
-    assert done
-    assert peak.megabytes is None
+    before, large, after = map(peak_of, (1, 200_000_000, 1))
+    assert large - before == pytest.approx(200, abs=30)
+    assert after - before == pytest.approx(0, abs=30)
+    for name in ("_STATUS", "_CLEAR"):  # elsewhere there is none
+        with monkeypatch.context() as patch:
+            patch.setattr(costs, name, tmp_path / "no" / "file")
+            assert peak_of(1) is None
