@@ -59,7 +59,7 @@ def measure_cost(run: CostRun) -> dict[str, Any]:
         else BaselineObjective(model, **shared)
     )
     with watch_kept() as kept:
-        total = objective(rows)[0]
+        total, *_ = objective(rows)
     total.backward()
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     head = sum(p.numel() for name, p in model.named_parameters() if name.startswith("head."))
@@ -168,15 +168,17 @@ def watch_kept() -> Iterator[KeptTensors]:
 
 
 class Peak:
-    """Largest resident memory of the process while it was watched."""
+    """Largest resident memory of the process while it was watched; None where nobody tells."""
 
     megabytes: float | None = None
-    """None where the operating system does not tell: it takes Linux, and the right to ask."""
 
 
 @contextmanager
 def watch_peak() -> Iterator[Peak]:
-    """Watch the process's resident memory; the kernel's high-water mark is set back before."""
+    """Watch the process's resident memory: it takes Linux, and the right to ask.
+
+    The kernel's high-water mark is set back before.
+    """
     peak = Peak()
     try:
         _CLEAR.write_text("5")
