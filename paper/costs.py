@@ -111,15 +111,20 @@ def _shared(run: CostRun, table: Table, car: float | None) -> dict[str, Any]:
     return {"loss": loss, "exchanges": table.exchanges, "car": car}
 
 
-def _time_epochs(run: CostRun, table: Table, rows: Rows) -> dict[str, float]:
-    """Time an epoch in each form, step by step in turn: what slows the machine slows them all."""
+def make_objectives(run: CostRun, table: Table) -> dict[str, Objective]:
+    """Make CAR in each form, with models of their own that start alike."""
     shared = _shared(run, table, _CAR_WEIGHT)
     models: list[Any] = [_make_model(run, table) for _ in range(3)]
-    objectives: dict[str, Objective] = {
+    return {
         AUGMENTED: Objective(models[0], car_form="paper", **shared),
         CLOSED_FORM: Objective(models[1], car_form="cda", **shared),
         BY_DEFINITION: BaselineObjective(models[2], **shared),
     }
+
+
+def _time_epochs(run: CostRun, table: Table, rows: Rows) -> dict[str, float]:
+    """Time an epoch in each form, step by step in turn: what slows the machine slows them all."""
+    objectives = make_objectives(run, table)
     optimizers = {
         name: torch.optim.Adam(objective.model.parameters(), lr=_LEARNING_RATE)
         for name, objective in objectives.items()

@@ -162,8 +162,8 @@ class Results:
         found = self.select(experiment, model, subset="test").drop_duplicates("seed")
         pairs = zip(found["seed"], found[kind], strict=True)
         # Where nothing has any, pandas has made the gaps nan.
-        found_ones = {seed: of for seed, of in pairs if isinstance(of, dict)}
-        whole = {seed: of for seed, of in found_ones.items() if of and None not in of.values()}
+        dicts = {seed: of for seed, of in pairs if isinstance(of, dict)}
+        whole = {seed: of for seed, of in dicts.items() if of and None not in of.values()}
         if not whole:
             raise NotRunError(f"no {kind} of {model}")
         return whole
