@@ -294,10 +294,7 @@ def _lambda_by_logarithm(r: Results) -> Parts:
     for place in (SYNTHETIC, *CLASSIFIED, AMOUNTS):
         if r.has(place, [CAR], "AvgIF"):
             fits = r.fits(place, CAR)
-            below, constant = (
-                fits["AvgIF"] < limit_of_change(r, place),
-                int((~fits["learnt"]).sum()),
-            )
+            below, constant = fits["AvgIF"] < limit_of_change(r, place), (~fits["learnt"]).sum()
             beside = f", {constant} of them constants" if constant else ""
             yield below.tolist(), f"{place.name} {count(below)}{beside}"
 
@@ -606,21 +603,19 @@ def _moves(r: Results, feature: str, *, rises: bool) -> tuple[list[bool], str]:
     return [after < before if rises else after > before for before, after in moves], text
 
 
-def _attention_leaves_age(r: Results) -> Parts:
-    yield _moves(r, FRAUD.column, rises=False)
-
-
 def _attention_moves(r: Results) -> Finding:
     if r.select("baf", "FCorr")["stands_in_for"].any():
         text = "That is about the real Bank Account Fraud, of which a download is needed."
         return Finding(Verdict.NOT_TESTABLE, text)
 
     def parts(r: Results) -> Parts:
-        for feature in ("current_address_months_count", "has_other_cards"):
-            held, text = _moves(r, feature, rises=True)
-            yield [judge_fits(held) is Verdict.HOLDS], text
-        for feature in ("velocity_4w", "prev_address_months_count"):
-            held, text = _moves(r, feature, rises=False)
+        for feature, rises in (
+            ("current_address_months_count", True),
+            ("has_other_cards", True),
+            ("velocity_4w", False),
+            ("prev_address_months_count", False),
+        ):
+            held, text = _moves(r, feature, rises=rises)
             yield [judge_fits(held) is Verdict.HOLDS], text
 
     return by_parts(parts, "Rank by significance without and with CAR, fit by fit: ")(r)
@@ -786,9 +781,7 @@ CHECKS: dict[str, Check] = {
     "augmentation-faster": by_parts(_augmentation_faster, _EPOCH),
     "augmentation-dimension": by_parts(_augmentation_dimension, f"{_EPOCH}31 and 581 features, "),
     "car-no-parameters": by_parts(_no_more_parameters, "Parameters: "),
-    "parameters-bank_fraud": by_parts(
-        lambda r: _parameters(r, "bank_fraud", 11_064, 10_433),
-    ),
+    "parameters-bank_fraud": by_parts(lambda r: _parameters(r, "bank_fraud", 11_064, 10_433)),
     "parameters-claims": by_parts(lambda r: _parameters(r, "claims", 21_767, 10_145)),
     "fewer-parameters": by_parts(_fewer_parameters, "FCorr's of FT-Transformer's: "),
     "ft-attention-parameters": by_parts(_heavy_attention, "Parameters outside the head: "),
@@ -847,7 +840,9 @@ CHECKS: dict[str, Check] = {
         "fit by fit: ",
     ),
     "baf-attends": by_fits(_attends_to_age, _RANK),
-    "baf-attention-leaves": by_fits(_attention_leaves_age, f"{_RANK}without and with CAR, "),
+    "baf-attention-leaves": by_fits(
+        lambda r: iter([_moves(r, FRAUD.column, rises=False)]), f"{_RANK}without and with CAR, "
+    ),
     "baf-attention-moves": _attention_moves,
     "claims-coverage": _coverage_is_first,
     "claims-agrees": by_parts(lambda r: _beside_trees(r, "claims", "FCorr", "differ")),

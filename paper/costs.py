@@ -59,7 +59,7 @@ def measure_cost(run: CostRun) -> dict[str, Any]:
         else BaselineObjective(model, **shared)
     )
     with watch_kept() as kept:
-        total = objective(rows)[0]
+        total, *_ = objective(rows)
     total.backward()
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     head = sum(p.numel() for name, p in model.named_parameters() if name.startswith("head."))
@@ -111,15 +111,20 @@ def _shared(run: CostRun, table: Table, car: float | None) -> dict[str, Any]:
     return {"loss": loss, "exchanges": table.exchanges, "car": car}
 
 
-def _time_epochs(run: CostRun, table: Table, rows: Rows) -> dict[str, float]:
-    """Time an epoch in each form, step by step in turn: what slows the machine slows them all."""
+def make_objectives(run: CostRun, table: Table) -> dict[str, Objective]:
+    """Make CAR in each form, with models of their own that start alike."""
     shared = _shared(run, table, _CAR_WEIGHT)
     models: list[Any] = [_make_model(run, table) for _ in range(3)]
-    objectives: dict[str, Objective] = {
+    return {
         AUGMENTED: Objective(models[0], car_form="paper", **shared),
         CLOSED_FORM: Objective(models[1], car_form="cda", **shared),
         BY_DEFINITION: BaselineObjective(models[2], **shared),
     }
+
+
+def _time_epochs(run: CostRun, table: Table, rows: Rows) -> dict[str, float]:
+    """Time an epoch in each form, step by step in turn: what slows the machine slows them all."""
+    objectives = make_objectives(run, table)
     optimizers = {
         name: torch.optim.Adam(objective.model.parameters(), lr=_LEARNING_RATE)
         for name, objective in objectives.items()
@@ -168,15 +173,17 @@ def watch_kept() -> Iterator[KeptTensors]:
 
 
 class Peak:
-    """Largest resident memory of the process while it was watched."""
+    """Largest resident memory of the process while it was watched; None where nobody tells."""
 
     megabytes: float | None = None
-    """None where the operating system does not tell: it takes Linux, and the right to ask."""
 
 
 @contextmanager
 def watch_peak() -> Iterator[Peak]:
-    """Watch the process's resident memory; the kernel's high-water mark is set back before."""
+    """Watch the process's resident memory: it takes Linux, and the right to ask.
+
+    The kernel's high-water mark is set back before.
+    """
     peak = Peak()
     try:
         _CLEAR.write_text("5")

@@ -29,9 +29,6 @@ EXPERIMENTS = (
 )
 """In the paper's order: what is quick comes early."""
 
-KINDS = ("printed", "fcorr", "ffn", "tab_transformer", "ft_transformer", "lightgbm", "fairlearn")
-"""Kinds of models; "printed" is FCorr with the paper's embedding of numbers."""
-
 PUBLISHED = ("adult", "bemtpl97", "fremtpl2")
 """Tables whose rows do not depend on the seed."""
 
@@ -74,7 +71,8 @@ class Run(Keyed):
     Attributes
     ----------
     experiment, model, kind, task : str
-        What it belongs to, what it is called there, one of :data:`KINDS`, and "classification" or
+        What it belongs to, what it is called there; "printed" (FCorr with the paper's embedding of
+        numbers), "fcorr", a baseline's name, "lightgbm" or "fairlearn"; and "classification" or
         "regression".
     data : DataSettings
         The rows.
@@ -236,28 +234,15 @@ def _list_costs(
 ) -> Iterator[CostRun]:
     for table, its_experiment in (("bank_fraud", "baf"), ("claims", "claims")):
         its = read_config(its_experiment)
-        shared = {
-            "experiment": experiment,
-            "task": its["task"],
-            "data": table,
-            "sensitive": tuple(its["sensitive"]),
-            "seed": seed,
-        }
-        if seed == 0:  # counts and sizes do not depend on chance
-            for model in config["sizes"][table]:
-                yield CostRun(
-                    model=model,
-                    measure="size",
-                    kind=read_config("models")[model]["kind"],
-                    arguments=_arguments(model, its, "full"),
-                    n_rows=config["sizes"]["batch_size"],
-                    **shared,
-                )
-        yield CostRun(
-            model="FCorr + CAR",
-            measure="epochs",
-            kind="printed",
-            arguments=_arguments("FCorr + CAR", its, "full"),
-            n_rows=config["epochs"][table],
-            **shared,
-        )
+        shared: dict[str, Any] = {"experiment": experiment, "data": table, "seed": seed}
+        shared |= {"task": its["task"], "sensitive": tuple(its["sensitive"])}
+        # Counts and sizes do not depend on chance.
+        sized = config["sizes"][table] if seed == 0 else []
+        measured = [(model, "size", config["sizes"]["batch_size"]) for model in sized]
+        for model, measure, n_rows in [
+            *measured,
+            ("FCorr + CAR", "epochs", config["epochs"][table]),
+        ]:
+            kind, arguments = read_config("models")[model]["kind"], _arguments(model, its, "full")
+            own = {"model": model, "measure": measure, "kind": kind, "n_rows": n_rows}
+            yield CostRun(**shared, **own, arguments=arguments)

@@ -161,7 +161,9 @@ class Results:
         """Return each seed's significance of features, where a fit did not diverge."""
         found = self.select(experiment, model, subset="test").drop_duplicates("seed")
         pairs = zip(found["seed"], found[kind], strict=True)
-        whole = {seed: of for seed, of in pairs if of and None not in of.values()}
+        # Where nothing has any, pandas has made the gaps nan.
+        dicts = {seed: of for seed, of in pairs if isinstance(of, dict)}
+        whole = {seed: of for seed, of in dicts.items() if of and None not in of.values()}
         if not whole:
             raise NotRunError(f"no {kind} of {model}")
         return whole

@@ -181,7 +181,17 @@ def order_models(rows: pd.DataFrame, experiment: str, paper: str = "") -> list[s
 def make_tables(r: Results) -> list[Table]:
     """Make all tables that there are records for, in the paper's order."""
     tables = []
-    for make in (_synthetic, _baf, _adult, _claims, _motor, _varied, _significances, _costs):
+    for make in (
+        _synthetic,
+        _baf,
+        _adult,
+        _claims,
+        _motor,
+        _lambdas,
+        _layers,
+        _significances,
+        _costs,
+    ):
         try:
             for table in make(r):
                 tables.append(table)  # noqa: PERF402 - what comes before a gap is kept
@@ -261,29 +271,17 @@ def _motor(r: Results) -> Iterator[Table]:
         yield _fit_table(rows, f"motor_{table}", title + rows["column"].iloc[0], metrics)
 
 
-def _varied(r: Results) -> Iterator[Table]:
-    """Make the tables over λ and over the number of layers."""
-    for name, title, metrics, point, paper, note in (
-        (
-            "controllability",
-            "Controllability: metrics over λ",
-            ("AUROC", "AUPRC", "F1", "DPD", *FLIPS, *_CHANGES),
-            ("car", "λ"),
-            "",
-            "The paper draws a figure and prints no numbers.",
-        ),
-        (
-            "multilayer",
-            "Several encoder layers, on bank account fraud",
-            ("AUROC", "AUPRC", *GROUPS, *FLIPS, *_CHANGES),
-            ("n_layers", "Layers"),
-            "multilayer",
-            "",
-        ),
-    ):
-        if (r.frame["experiment"] == name).any():
-            rows = r.select(name)
-            yield _fit_table(rows, name, title, metrics, point=point, paper=paper, note=note)
+def _lambdas(r: Results) -> Iterator[Table]:
+    rows, title = r.select("controllability"), "Controllability: metrics over λ"
+    metrics = ("AUROC", "AUPRC", "F1", "DPD", *FLIPS, *_CHANGES)
+    note = "The paper draws a figure and prints no numbers."
+    yield _fit_table(rows, "controllability", title, metrics, point=("car", "λ"), note=note)
+
+
+def _layers(r: Results) -> Iterator[Table]:
+    rows, title = r.select("multilayer"), "Several encoder layers, on bank account fraud"
+    metrics, point = ("AUROC", "AUPRC", *GROUPS, *FLIPS, *_CHANGES), ("n_layers", "Layers")
+    yield _fit_table(rows, "multilayer", title, metrics, point=point, paper="multilayer")
 
 
 def _fit_table(
@@ -393,15 +391,16 @@ def _costs(r: Results) -> Iterator[Table]:
         yield _cost_table(fits[is_first & (fits["subset"] == "test")])
 
 
-def _size_table(rows: pd.DataFrame, table: str, paper: str, shape: str) -> Table:
-    def percent(share: float) -> str:
-        return f"{100 * share:.1f} %"
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
+
+def _size_table(rows: pd.DataFrame, table: str, paper: str, shape: str) -> Table:
     lines = []
     for cost in rows.to_dict("records"):
         model, n, head = cost["model"], cost["parameters"], cost["head_parameters"]
         figures = paper_rows(paper).get(model, {})
-        of_paper = f" ({percent(figures['head_share'])})" if "head_share" in figures else ""
+        of_paper = f" ({_percent(figures['head_share'])})" if "head_share" in figures else ""
         counted: dict[str, Any] = {"decimals": 0, "paper_decimals": 0}
         megabytes = [
             show_cell([cost[size]], figures.get(size), decimals=2, paper_decimals=2)
@@ -409,7 +408,7 @@ def _size_table(rows: pd.DataFrame, table: str, paper: str, shape: str) -> Table
         ]
         # Of a network that is all head, the head has no name of its own.
         of_head = show_cell([head], figures.get("head_parameters"), **counted) if head else "–"
-        share = (percent(head / n) if head else "–") + of_paper
+        share = (_percent(head / n) if head else "–") + of_paper
         counts = show_cell([n], figures.get("parameters"), **counted)
         lines.append([model, counts, of_head, share, *megabytes])
     header = ["Model", "Parameters", "of the head", "their share", "Parameters, MB"]

@@ -17,21 +17,8 @@ class FeedForwardNetwork(nn.Module):
 
     **Shape**: codes ``(B, n_categorical)``, numbers ``(B, n_numeric)`` → ``(B, n_outputs)``.
 
-    Parameters
-    ----------
-    cat_cardinalities : sequence of int
-        Number of categories of each categorical feature; codes run from 0 to the cardinality less
-        one. They are not checked, for speed: a larger one sets the next feature's categories.
-    n_numeric : int
-        Number of numeric features; their values are expected to be standardised.
-    head : sequence of int, default=(64, 64)
-        Sizes of the hidden layers. Without any, the model is linear.
-    n_outputs : int, default=1
-        Number of outputs: 1, or the number of classes.
-    dropout : float, default=0.0
-        Dropout after each hidden layer.
-    generator : torch.Generator, optional
-        Source of the initial weights; the same generator state gives the same model.
+    Parameters are as in :class:`~paper.baselines.ft_transformer.FTTransformer`, and ``head``, sizes
+    of the hidden layers (without any, the model is linear), and ``dropout`` after each of them.
 
     Notes
     -----

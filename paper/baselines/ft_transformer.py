@@ -21,15 +21,6 @@ class FeatureTokenizer(nn.Module):
 
     **Shape**: codes ``(B, n_categorical)``, numbers ``(B, n_numeric)`` → ``(B, F, d_embedding)``,
     categorical features first.
-
-    Codes run from 0 to the cardinality less one. They are not checked, for speed: a larger one
-    reads the next feature's categories.
-
-    Examples
-    --------
-    >>> tokenize = FeatureTokenizer([2, 3], n_numeric=1, d_embedding=8)
-    >>> tokenize(torch.tensor([[0, 2], [1, 0]]), torch.zeros(2, 1)).shape
-    torch.Size([2, 3, 8])
     """
 
     offsets: Tensor
@@ -117,7 +108,8 @@ class FTTransformer(nn.Module):
     Parameters
     ----------
     cat_cardinalities : sequence of int
-        Number of categories of each categorical feature.
+        Number of categories of each categorical feature; codes run from 0 to the cardinality less
+        one. They are not checked, for speed: a larger one is taken for the next feature's.
     n_numeric : int
         Number of numeric features; their values are expected to be standardised.
     d_embedding : int, default=192

@@ -24,14 +24,6 @@ class ColumnEmbedding(nn.Module):
 
     **Shape**: ``(B, n_features)`` integer codes → ``(B, n_features, d_embedding)``.
 
-    Codes run from 0 to the cardinality less one. They are not checked, for speed: a larger one
-    reads the next feature's categories.
-
-    Examples
-    --------
-    >>> embed = ColumnEmbedding([2, 3], d_embedding=8, d_column=1)
-    >>> embed(torch.tensor([[0, 2], [1, 0]])).shape
-    torch.Size([2, 2, 8])
     """
 
     offsets: Tensor
@@ -106,28 +98,17 @@ class TabTransformer(nn.Module):
 
     Parameters
     ----------
-    cat_cardinalities : sequence of int
-        Number of categories of each categorical feature, of which there is at least one.
-    n_numeric : int
-        Number of numeric features.
+    cat_cardinalities, n_numeric, d_embedding, n_layers, n_heads, n_outputs, generator
+        See :class:`~paper.baselines.ft_transformer.FTTransformer`; there is at least one
+        categorical feature.
     head : sequence of int, optional
         Sizes of the hidden layers of the head. The default is the paper's: four times and twice
         the size of its input, which is ``n_categorical · d_embedding + n_numeric``.
-    d_embedding : int, default=32
-        Size of each categorical feature's vector, a multiple of ``n_heads``.
-    n_layers : int, default=6
-        Number of transformer layers.
-    n_heads : int, default=8
-        Number of attention heads.
     numeric_norm : bool, default=True
         Whether numbers are layer-normed, as the authors have it. Of two numbers that leaves a
         sign, of one nothing: the estimators go without.
-    n_outputs : int, default=1
-        Number of outputs: 1, or the number of classes.
     dropout : float, default=0.0
         Dropout in the head and on what each layer adds.
-    generator : torch.Generator, optional
-        Source of the initial weights; the same generator state gives the same model.
 
     Examples
     --------

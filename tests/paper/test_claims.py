@@ -11,7 +11,7 @@ from fcorr.estimators.base import EQUAL_PREDICTIONS
 from paper.claims import CHECKS, Verdict, check_claims
 from paper.costs import AUGMENTED, BY_DEFINITION, CLOSED_FORM
 from paper.experiments import read_config
-from paper.results import Difference, NotRunError, Place, Results, compare, has_learnt
+from paper.results import Difference, NotRunError, Results, compare, has_learnt
 
 HOLDS, IN_PART, FAILS = Verdict.HOLDS, Verdict.IN_PART, Verdict.FAILS
 NOT_TESTABLE = Verdict.NOT_TESTABLE
@@ -72,28 +72,6 @@ def test_a_difference_counts_by_students_test():
     assert (found.mean, found.error, found.n) == (pytest.approx(0.01), pytest.approx(0), 3)
     with pytest.raises(NotRunError):
         compare({0: 1.0}, {1: 1.0})
-
-
-def test_questions_to_results(make_results):
-    fraud = Place("baf", "customer_age")
-    plain = {"AvgIF": [700.0, 140.0, 240.0, 400.0, 0.0], "EqOpp": [0.5, None, 0.7, None, None]}
-    models = {"FCorr": plain, CAR: {"AvgIF": [70.0, 14.0, 24.0, 40.0, 9.0], "EqOpp": 0.9}}
-    r = make_results({"baf": models, "adult": models})
-    assert r.values(fraud, "FCorr", "EqOpp").to_dict() == {0: 0.5, 2: 0.7}  # estimable
-    found = r.difference(fraud, CAR, "FCorr", "AvgIF", log=True)
-    assert (found.mean, found.n, found.sign) == (pytest.approx(-1), 4, -1)  # 0 has no logarithm
-    assert r.difference(fraud, CAR, "FCorr", "AvgIF").sign == 0
-    assert r.largest(fraud, "FCorr", ("AvgIF", "EqOpp")) == pytest.approx(296)
-    some = r.at_seeds("baf", {1, 3})
-    assert some.values(fraud, "FCorr", "AvgIF").to_dict() == {1: 140.0, 3: 400.0}
-    assert len(some.values(Place("adult", "race"), "FCorr", "AvgIF")) == 5
-    assert r.has(fraud, ["FCorr"], "EqOpp")
-    elsewhere = Place("baf", "income")
-    missing = [(fraud, "FFN", "AvgIF"), (fraud, "FCorr", "DPD"), (elsewhere, "FCorr", "AvgIF")]
-    for place, model, metric in missing:
-        assert not r.has(place, [model], metric)
-        with pytest.raises(NotRunError):
-            r.mean(place, model, metric)
 
 
 @pytest.mark.parametrize(

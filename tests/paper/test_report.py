@@ -10,7 +10,7 @@ from paper.claims import check_claims
 from paper.experiments import EXPERIMENTS, list_runs, read_config
 from paper.figures import make_figures
 from paper.report import summarise, write_report
-from paper.results import Results, paper_rows
+from paper.results import NotRunError, Results
 from paper.runs import read_records
 from paper.tables import Table, make_tables
 
@@ -70,30 +70,6 @@ def test_adult_is_no_worse_than_published(records):
         assert means.loc[("FCorr, splines + CAR", column), "AvgIF"] <= 1e-4
 
 
-# ------------------------------------------------------------ the paper's figures
-
-
-@pytest.mark.parametrize(
-    ("table", "n_models", "metrics"),
-    [
-        ("baf_performance", 6, DECISIONS),
-        ("baf_baselines", 4, DECISIONS),
-        ("adult_performance", 4, DECISIONS),
-        ("adult_fairness", 4, FAIRNESS),
-        ("claims_performance", 5, ["Gini", "PE", "RMSE", "MAE"]),
-        ("claims_fairness", 4, ["DPD", "AvgIF", "RMSE gap", "MAE gap"]),
-        ("multilayer", 3, FAIRNESS),
-        ("synthetic_fairness", 2, FLIPS),
-    ],
-)
-def test_the_papers_tables_are_whole(table, n_models, metrics):
-    for subset in ("train", "test"):
-        rows = paper_rows(table, subset)
-        assert len(rows) == n_models
-        assert all(list(row) == metrics for row in rows.values())
-        assert table == "multilayer" or rows.keys() <= read_config("models").keys()
-
-
 # ------------------------------------------------------------ tables
 
 
@@ -146,6 +122,14 @@ def test_agreement(record):
     assert not any("CAR" in cell for row in table.rows for cell in row)
     for model, expected in (("FCorr", "1,234 to 1,300"), ("LightGBM", "–")):
         assert cells({"baf": fits}, "costs", "made up", model)["Parameters"] == expected
+
+
+def test_fits_without_significance_beside_measured_costs(record):
+    cost = {"experiment": "complexity", "model": "FFN", "seed": 0, "cost": {"parameters": 9}}
+    cost["config"] = {"data": "claims", "measure": "size"}
+    results = Results({"baf": [record()], "complexity": [cost]})
+    with pytest.raises(NotRunError):
+        results.significances("baf", "FCorr")
 
 
 def test_latex_and_markdown(record):
