@@ -392,8 +392,8 @@ def certify_model(
     sensitive: Sequence[int],
     names: Sequence[str],
     *,
-    link: Link | None = None,
-    values: Sequence[Tensor] = (),
+    link: Link,
+    values: Sequence[Tensor],
     averaged: bool = False,
     changes: Mapping[str, ArrayLike] | None = None,
     confidence: float = 0.95,
@@ -408,9 +408,9 @@ def certify_model(
         The model.
     sensitive, names : sequences of int and of str
         Positions of the sensitive features, numeric ones behind the categorical ones; their names.
-    link, values : Link and sequence of Tensor, optional
+    link, values : Link and sequence of Tensor
         How predictions come from outputs, and values of each feature of the model to search
-        through. An exact model needs neither.
+        through.
     averaged : bool, default=False
         Whether predictions are averages over a fixed list of sensitive values, so that the columns
         are not read. No flip can change anything then, whatever the weights are.
@@ -424,7 +424,8 @@ def certify_model(
     --------
     >>> model = FCorrTransformer([3, 2, 4], n_numeric=0, head=(4,))
     >>> model.collapse(0, 0.5)
-    >>> certify_model(model, [0], ["race"]).exact
+    >>> values = [torch.arange(n).float() for n in (3, 2, 4)]
+    >>> certify_model(model, [0], ["race"], link=Link("sigmoid"), values=values).exact
     True
     """
     if epsilon is None and alpha is None:
@@ -434,8 +435,6 @@ def certify_model(
     proven = [averaged or is_exact(model, [position]) for position in sensitive]
     flips, found = {}, dict.fromkeys([*names, ALL_TOGETHER], 0.0)
     if not all(proven):
-        if link is None or not values:
-            raise InvalidInputError("A model that is not exact needs link and values, got none.")
         model = copy.deepcopy(model).cpu().eval()
         flips = list_flips(model, sensitive, names, values)
         found = search_change(model, flips, link, values)

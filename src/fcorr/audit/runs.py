@@ -299,7 +299,7 @@ class Experiment:
         model: Estimator = clone(self.estimator)
         model.set_params(**run.point, random_state=run.seed, verbose=False)
         with errors_about(f"The run {run.point}, seed {run.seed}"):
-            return model.fit(*self.train, init_model=before)
+            return model.fit(*self.train)
 
     def carry_out(
         self, chains: Sequence[Sequence[Run]], done: Set[str], n_jobs: int
