@@ -238,10 +238,11 @@ class BaseFCorr(BaseEstimator, ABC):
         device = check_device(self.device)
         # The table and the target
         table = read_table(X)
-        exposure = None
+        exposure, exposures = None, np.ones(table.n_rows)
         if self.exposure is not None:
             (exposure,) = resolve_columns(table, [self.exposure], "exposure")
-        outcomes = read_outcomes(y, sample_weight, _exposures(table, exposure))
+            exposures = read_exposure(table, exposure)
+        outcomes = read_outcomes(y, sample_weight, exposures)
         self._learn_target(outcomes)
         self.schema_ = infer_schema(
             table,
@@ -428,16 +429,14 @@ class BaseFCorr(BaseEstimator, ABC):
         collapsed_epochs = 0
         if self.invariance == "adapt" and self.schema_.sensitive:
             collapsed_epochs = max(1, round(_COLLAPSED_SHARE * self.epochs))
-        patience = None
-        if self.early_stopping:
-            is_switch = isinstance(self.early_stopping, bool | np.bool_)
-            patience = _PATIENCE if is_switch else int(self.early_stopping)
+        is_switch = isinstance(self.early_stopping, bool | np.bool_)
+        patience = _PATIENCE if is_switch else int(self.early_stopping)
         return Pace(
             epochs=self.epochs,
             batch_size=choose_batch_size(self.batch_size, n_rows),
             learning_rate=self.learning_rate,
             beta2=self._options["beta2"],
-            patience=patience,
+            patience=patience if self.early_stopping else None,
             collapsed_epochs=collapsed_epochs,
         )
 
@@ -484,10 +483,13 @@ class BaseFCorr(BaseEstimator, ABC):
         return [tuple(n for n in self._column_names if n not in names) for names in left_out]
 
     def _read_exposure(self, table: Table) -> NDArray[np.float64]:
+        """Return each row's exposure, 1 where there is no column of them."""
         name = self.schema_.exposure
-        if name is not None and name not in table.columns:
+        if name is None:
+            return np.ones(table.n_rows)
+        if name not in table.columns:
             raise compare(self.schema_, table).to_error()
-        return _exposures(table, name)
+        return read_exposure(table, name)
 
     # Predict
 
@@ -758,11 +760,6 @@ def _warn_of_equal_outputs(outputs: NDArray[np.float64], outcomes: Outcomes) -> 
             ConvergenceWarning,
             stacklevel=4,
         )
-
-
-def _exposures(table: Table, name: str | None) -> NDArray[np.float64]:
-    """Return each row's exposure, 1 where there is no column of them."""
-    return np.ones(table.n_rows) if name is None else read_exposure(table, name)
 
 
 def _as_columns(columns: Columns) -> Sequence[str | int]:

@@ -39,13 +39,7 @@ def write_model(
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what a model file says of itself, without its weights.
-
-    Raises
-    ------
-    ModelFileError
-        The file is truncated, is not a model of fcorr, or was made by a newer version.
-    """
+    """Read what a model file says of itself, without its weights; errors as in :func:`load`."""
     return _read(path)[0]
 
 

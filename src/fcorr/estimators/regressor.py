@@ -202,17 +202,9 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         return exposure * self._to_rate(self._outputs(table))
 
     def predict_rate(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row per unit of exposure.
+        """Predict the target of each row per unit of exposure; without one, as ``predict`` does.
 
-        Parameters
-        ----------
-        X : dataframe or array of shape (n_rows, n_features)
-            Rows to score; the column of exposures may be left out.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Rates; without an exposure they are the predictions.
+        Parameters as in :meth:`predict`; the column of exposures may be left out of X.
         """
         return self._to_rate(self._outputs(self._read_known_table(X)))
 
