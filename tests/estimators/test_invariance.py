@@ -46,7 +46,9 @@ FORMS = [
 @pytest.mark.parametrize("advanced", FORMS, ids=str)
 def test_car_takes_the_direct_effect_away(binary, advanced):
     X, y, plain = binary
-    fair = FCorrClassifier(sensitive="group", advanced=advanced, **CAR_ALONE).fit(X, y)
+    # In 12 epochs the paper's forms come to an AUROC of 0.84 only.
+    settings = CAR_ALONE | {"epochs": 20 if "car_form" in advanced else 12}
+    fair = FCorrClassifier(sensitive="group", advanced=advanced, **settings).fit(X, y)
     assert average_individual_fairness(flip_scores(plain.predict_proba, X, "group")) > 0.5
     flips = flip_scores(fair.predict_proba, X, "group")
     assert average_individual_fairness(flips) < 1e-3

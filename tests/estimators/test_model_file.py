@@ -308,12 +308,6 @@ def test_entry_that_is_no_header(write, content, text):
         fcorr.load(write(join(outer, text, numbers)))
 
 
-def set_in(data, path, value):
-    for key in path[:-1]:
-        data = data[key]
-    data[path[-1]] = value
-
-
 @pytest.mark.parametrize(
     ("path", "value", "reason"),
     [
@@ -350,7 +344,10 @@ def set_in(data, path, value):
 )
 def test_damaged_header(write, content, path, value, reason):
     outer, header, numbers = split(content)
-    set_in(header, path, value)
+    parent = header
+    for key in path[:-1]:
+        parent = parent[key]
+    parent[path[-1]] = value
     message = rf"(?s)is a damaged model file: .*do not fit together \(.*{reason}.*Save the model"
     with pytest.raises(ModelFileError, match=message):
         fcorr.load(write(join(outer, header, numbers)))
