@@ -68,12 +68,7 @@ def is_exact(model: FCorrTransformer, sensitive: Sequence[int]) -> bool:
     bits, in the precision that the model computes in: 0.0 and −0.0 are told apart. For a numeric
     feature the values are all finite numbers, and NaN where the model has an embedding for it.
 
-    Parameters
-    ----------
-    model : FCorrTransformer
-        The model.
-    sensitive : sequence of int
-        Positions of the sensitive features; numeric ones follow the categorical ones.
+    ``sensitive`` are positions of features; numeric ones follow the categorical ones.
 
     Examples
     --------
@@ -91,10 +86,6 @@ def is_exact(model: FCorrTransformer, sensitive: Sequence[int]) -> bool:
                 f"sensitive must hold positions of the model's features, 0 to {n_features - 1}, "
                 f"got {position!r}. Categorical features come first, numeric ones follow."
             )
-    if len(set(sensitive)) != len(sensitive):
-        raise InvalidInputError(
-            f"sensitive must name each feature once, got {list(sensitive)!r}. Drop the repeats."
-        )
     table = model.categorical.table()
     return all(
         _same_bits(model.categorical.categories(position, table))
@@ -167,18 +158,16 @@ def list_flips(
     together are every combination of these or, where they are more than :data:`MAX_FLIPS`, so many
     of them, drawn at random and always the same.
     """
-    chosen = []
-    for position in sensitive:
+    flips: dict[str, Exchange] = {}
+    chosen: list[Tensor] = []
+    for name, position in zip(names, sensitive, strict=True):
         values_C = values[position]
         if position >= len(model.cat_cardinalities) and len(values_C) > _MOST_NUMBERS:
             embedded_C = _exchange(model, [position], values_C[:, None]).embed(model)[:, 0].cpu()
             spaced = torch.linspace(0, len(values_C) - 1, _MOST_NUMBERS).round().long()
             values_C = values_C[embedded_C.argsort()[spaced]]
         chosen.append(values_C)
-    flips = {
-        name: _exchange(model, [position], values_C[:, None])
-        for name, position, values_C in zip(names, sensitive, chosen, strict=True)
-    }
+        flips[name] = _exchange(model, [position], values_C[:, None])
     if len(chosen) > 1:
         sizes = [len(values_C) for values_C in chosen]
         if math.prod(sizes) <= MAX_FLIPS:
@@ -192,9 +181,8 @@ def list_flips(
 
 
 def _exchange(model: FCorrTransformer, features: Sequence[int], values_CS: Tensor) -> Exchange:
-    weight, n_categorical = model.head_norm.weight, len(model.cat_cardinalities)
-    sizes = n_categorical, len(weight) - n_categorical
-    return Exchange.to_values(features, values_CS, *sizes, weight.device)
+    weight, n_codes = model.head_norm.weight, len(model.cat_cardinalities)
+    return Exchange.to_values(features, values_CS, n_codes, len(weight) - n_codes, weight.device)
 
 
 def largest_change(
@@ -284,17 +272,9 @@ def _search_rows(
 class FlipStatement:
     """What is known about a flip of one sensitive feature, or of any number of them.
 
-    Attributes
-    ----------
-    name : str
-        The feature, or "all together".
-    exact : bool
-        Whether no flip can change any prediction, not by one bit.
-    search : float
-        The largest change of a prediction that a search, or the sample, showed: a lower bound of
-        the worst case. 0 if exact.
-    population : PopulationBound or None
-        The statement about the population, where a sample was given.
+    ``exact``: no flip can change any prediction, not by one bit. ``search``: the largest change of
+    a prediction that a search, or the sample, showed, a lower bound of the worst case; 0 if exact.
+    ``population``: the statement about the population, where a sample was given.
     """
 
     name: str
@@ -392,8 +372,8 @@ def certify_model(
     sensitive: Sequence[int],
     names: Sequence[str],
     *,
-    link: Link | None = None,
-    values: Sequence[Tensor] = (),
+    link: Link,
+    values: Sequence[Tensor],
     averaged: bool = False,
     changes: Mapping[str, ArrayLike] | None = None,
     confidence: float = 0.95,
@@ -402,29 +382,20 @@ def certify_model(
 ) -> Certificate:
     """State what is known about flips of a model's sensitive features.
 
-    Parameters
-    ----------
-    model : FCorrTransformer
-        The model.
-    sensitive, names : sequences of int and of str
-        Positions of the sensitive features, numeric ones behind the categorical ones; their names.
-    link, values : Link and sequence of Tensor, optional
-        How predictions come from outputs, and values of each feature of the model to search
-        through. An exact model needs neither.
-    averaged : bool, default=False
-        Whether predictions are averages over a fixed list of sensitive values, so that the columns
-        are not read. No flip can change anything then, whatever the weights are.
-    changes : mapping of str to array-like of shape (n_rows,), optional
-        For a sample of the population, the :func:`largest_change` of each row, for each of
-        :func:`list_flips` by its name.
-    confidence, alpha, epsilon : float, optional
-        See :func:`fcorr.metrics.population.population_bound`. By default ``alpha`` is 0.01.
+    ``sensitive`` and ``names`` are positions and names of the sensitive features, ``link`` says how
+    predictions come from outputs, ``values`` what each feature of the model can hold, to search
+    through. ``averaged`` predictions are averages over a fixed list of sensitive values: the
+    columns are not read, and no flip can change anything, whatever the weights are. For a sample
+    of the population, ``changes`` has the :func:`largest_change` of each row, for each of
+    :func:`list_flips` by its name; for ``confidence``, ``alpha`` (by default 0.01) and ``epsilon``
+    see :func:`fcorr.metrics.population.population_bound`.
 
     Examples
     --------
     >>> model = FCorrTransformer([3, 2, 4], n_numeric=0, head=(4,))
     >>> model.collapse(0, 0.5)
-    >>> certify_model(model, [0], ["race"]).exact
+    >>> values = [torch.arange(n).float() for n in (3, 2, 4)]
+    >>> certify_model(model, [0], ["race"], link=Link("sigmoid"), values=values).exact
     True
     """
     if epsilon is None and alpha is None:
@@ -434,8 +405,6 @@ def certify_model(
     proven = [averaged or is_exact(model, [position]) for position in sensitive]
     flips, found = {}, dict.fromkeys([*names, ALL_TOGETHER], 0.0)
     if not all(proven):
-        if link is None or not values:
-            raise InvalidInputError("A model that is not exact needs link and values, got none.")
         model = copy.deepcopy(model).cpu().eval()
         flips = list_flips(model, sensitive, names, values)
         found = search_change(model, flips, link, values)

@@ -1,3 +1,5 @@
+"""Exactness, read off the weights, and borne out by every bit of the outputs."""
+
 import io
 
 import pytest
@@ -6,6 +8,7 @@ import torch
 from fcorr.certify import is_exact
 from fcorr.nn.engine import use_engine
 
+N_ROWS = 16  # as many of each number, so that kernels and vectors see whole blocks of it
 VARIANTS = [
     {},
     {"residual": True},
@@ -47,7 +50,7 @@ def test_no_number_changes_a_bit_where_a_numeric_feature_is_collapsed(
     lab, each_engine, options, value
 ):
     model = lab.make_model((3, 2), 15, **options)
-    x_cat, x_num = lab.random_inputs(model, 40)
+    x_cat, x_num = lab.random_inputs(model, N_ROWS)
     for feature in (2, 9, 16):  # the last one has no neighbour in the array of steps
         assert not is_exact(model, [feature])
         model.collapse(feature, value)
@@ -59,12 +62,12 @@ def test_no_number_changes_a_bit_where_a_numeric_feature_is_collapsed(
             torch.tensor([] if model.missing is None else [torch.nan]),
         ]
     )
+    x_cat, x_num = x_cat.repeat(len(numbers), 1), x_num.repeat(len(numbers), 1)
+    flipped = x_num.clone()
+    flipped[:, [0, 7, 14]] = numbers.repeat_interleave(N_ROWS)[:, None]
     with torch.no_grad():
-        before = model(x_cat, x_num).view(torch.int32)
-        for number in numbers:
-            flipped = x_num.clone()
-            flipped[:, [0, 7, 14]] = number
-            assert torch.equal(before, model(x_cat, flipped).view(torch.int32))
+        before, after = (model(x_cat, each).view(torch.int32) for each in (x_num, flipped))
+    assert torch.equal(before, after)
 
 
 @pytest.mark.parametrize("embedding", ["spline", "paper"])
@@ -135,7 +138,6 @@ def test_not_a_number_is_not_exact(lab, feature):
     [
         ([4], "sensitive must hold positions of the model's features, 0 to 3, got 4"),
         ([-1], "got -1. Categorical features come first"),
-        ([0, 0], "sensitive must name each feature once"),
     ],
 )
 def test_errors_name_the_rule(lab, sensitive, message):

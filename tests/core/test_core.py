@@ -75,17 +75,12 @@ def test_package_that_is_there():
     assert require("math", extra="maths", purpose="counting") is math
 
 
-def test_absent_package(monkeypatch):
+@pytest.mark.parametrize("package", ["polars", "no_such_package.chart"])
+def test_absent_package(monkeypatch, package):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(ImportError) as caught:
-        require("polars", extra="polars", purpose="frame='polars'")
-    assert str(caught.value) == "frame='polars' needs polars: pip install 'fcorr[polars]'"
-
-
-def test_absent_package_of_a_submodule():
-    with pytest.raises(ImportError) as caught:
-        require("no_such_package.chart", extra="x", purpose="a chart")
-    assert str(caught.value) == "a chart needs no_such_package.chart: pip install 'fcorr[x]'"
+        require(package, extra="x", purpose="a chart")
+    assert str(caught.value) == f"a chart needs {package}: pip install 'fcorr[x]'"
 
 
 @pytest.mark.parametrize(
@@ -141,16 +136,11 @@ def test_interrupted_write_leaves_what_was_there(tmp_path, monkeypatch, step, er
     assert old.read_bytes() == b"old"
 
 
-def test_folder_that_does_not_exist(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        write_atomically(tmp_path / "nowhere" / "file", b"new")
-    assert os.listdir(tmp_path) == []
-
-
-def test_folder_in_the_way(tmp_path):
+def test_folders_absent_or_in_the_way(tmp_path):
     (tmp_path / "taken").mkdir()
-    with pytest.raises(IsADirectoryError):
-        write_atomically(tmp_path / "taken", b"new")
+    for path, error in (("nowhere/file", FileNotFoundError), ("taken", IsADirectoryError)):
+        with pytest.raises(error):
+            write_atomically(tmp_path / path, b"new")
     assert os.listdir(tmp_path) == ["taken"]
 
 
@@ -220,16 +210,12 @@ def test_none_asks_the_operating_system():
     assert 0 <= first < 2**32
 
 
-@pytest.mark.parametrize("seed", [-1, 2**32])
-def test_integer_out_of_range(seed):
-    with pytest.raises(InvalidInputError, match=rf"random_state .*\[0, 2\*\*32\), got {seed}\."):
-        draw_seed(seed)
-
-
-@pytest.mark.parametrize("value", [1.0, True, "1", [1], np.random.SeedSequence(0)])
-def test_other_kinds(value):
-    kind = type(value).__name__
-    with pytest.raises(InvalidInputError, match=rf"random_state must be an integer.*got {kind}"):
+@pytest.mark.parametrize("value", [-1, 2**32, 1.0, True, "1", [1], np.random.SeedSequence(0)])
+def test_what_is_no_seed(value):
+    message = f"must be an integer.*got {type(value).__name__}"
+    if type(value) is int:
+        message = rf"must lie in \[0, 2\*\*32\), got {value}\. Choose another"
+    with pytest.raises(InvalidInputError, match=f"random_state {message}"):
         draw_seed(value)
 
 

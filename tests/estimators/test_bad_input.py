@@ -54,28 +54,16 @@ def bad(message, change_X=lambda X: X, change_y=lambda y: y, **options):
     return message, change_X, change_y, options
 
 
+# What tables and targets must be is tested with the data; here is that fit, for both, asks for it.
 FIT = {
     "misspelt sensitive column": bad(
         r"sensitive must name columns of X, got 'sexx'\. Did you mean 'sex'\? X has 'sex', 'job'",
         sensitive="sexx",
     ),
-    "unknown sensitive column": bad(
-        r"sensitive must name columns of X, got 'religion'\. X has 'sex', 'job', 'age', 'income'",
-        sensitive=["sex", "religion"],
-    ),
-    "sensitive column twice": bad(
-        r"sensitive must name each column once, got 'sex' twice\. Drop the repetition",
-        sensitive=["sex", "sex"],
-    ),
-    "sensitive column of one category": bad(
-        r"'sex' must have at least two categories, got only 'f'\. Leave it out of `sensitive`",
-        lambda X: X.assign(sex="f"),
-    ),
     "y too short": bad(
         r"X and y must have the same number of rows, got 200 and 199\. Check that both",
         change_y=lambda y: y[:-1],
     ),
-    "no y": bad("y must be given.*the target y is None", change_y=lambda y: None),
     "no rows": bad(
         r"X must have at least one row .*got 0 sample\(s\) \(shape=\(0, 4\)\).*Check the filter",
         lambda X: X[:0],
@@ -90,10 +78,6 @@ FIT = {
         r"y must not hold missing values, got 1 NaN, the first in row 0\. Drop these rows",
         change_y=lambda y: with_first(y, np.nan),
     ),
-    "infinite y": bad(
-        r"y must be finite, got infinity \(inf\) in row 0\. Correct or drop it",
-        change_y=lambda y: with_first(y, np.inf),
-    ),
     "infinite number": bad(
         r"'age' must hold finite numbers within .* got -inf in row 0 .*Replace it, or make it mis",
         lambda X: X.assign(age=with_first(X.age, -np.inf)),
@@ -102,21 +86,9 @@ FIT = {
         r"'age' must hold finite numbers within ±3\.4e\+38, got 1e\+39 in row 0",
         lambda X: X.assign(age=with_first(X.age, 1e39)),
     ),
-    "column all missing": bad(
-        r"'age' must hold at least one value, got 200 missing ones and nothing else\. Drop the col",
-        lambda X: X.assign(age=np.nan),
-    ),
-    "category all missing": bad(
-        r"'job' must hold at least one value, got 200 missing ones and nothing else\. Drop the col",
-        lambda X: X.assign(job=None),
-    ),
     "duplicate column names": bad(
         r"Column names must differ, got 'age' more than once\. Rename or drop",
         lambda X: X.set_axis(["sex", "age", "age", "income"], axis=1),
-    ),
-    "numbers and text in one column": bad(
-        r"'age' must hold one kind of value, numbers or text .*Convert the column",
-        lambda X: X.assign(age=[1, *["old"] * 199]),
     ),
     "times": bad(
         r"'age' must hold numbers, text, booleans or dates, got duration.*Convert it to text or nu",
@@ -130,18 +102,9 @@ FIT = {
         r"kinds must say 'numeric', .* got 'categorial' for 'job'\. Did you mean 'categorical'\?",
         kinds={"job": "categorial"},
     ),
-    "no dict of kinds": bad(
-        r"kinds must be a dict of columns and what they are, got \['job'\]\. Pass for example",
-        kinds=["job"],
-    ),
     "value outside the order": bad(
         r"'job' must hold the categories of its order, 'clerk', 'nurse', got 'pilot' in row \d+\.",
         kinds={"job": ["clerk", "nurse"]},
-    ),
-    "key": bad(
-        r"'job' must have categories that repeat, got 200 of them .*fewer than 2 rows: it is a key",
-        lambda X: X.assign(job=[f"k{i}" for i in range(200)]),
-        min_category_rows=2,
     ),
     "random_state": bad(
         r"random_state must be an integer.*got str 'seed'\. Pass an integer", random_state="seed"
@@ -176,6 +139,11 @@ def test_fit(cls, case):
 def test_targets(cls, y, message):
     with pytest.raises(ValueError, match=message):
         cls(**SMALL).fit(X, y)
+
+
+def test_unknown_class_in_the_eval_set():
+    with pytest.raises(InvalidInputError, match=r"classes of the training table \(0, 1\), got .*2"):
+        FCorrClassifier(**SMALL).fit(X, Y[FCorrClassifier], eval_set=(X, np.full(200, 2)))
 
 
 @both
@@ -216,11 +184,6 @@ def test_eval_set(cls, eval_set, message):
         cls(**SMALL).fit(X, Y[cls], eval_set=eval_set)
 
 
-def test_eval_set_with_an_unknown_class():
-    with pytest.raises(InvalidInputError, match=r"classes of the training table \(0, 1\), got .*2"):
-        FCorrClassifier(**SMALL).fit(X, Y[FCorrClassifier], eval_set=(X, np.full(200, 2)))
-
-
 @both
 @pytest.mark.filterwarnings("ignore:Columns that take one value")
 def test_early_stopping_needs_a_row_to_validate_on(cls):
@@ -234,16 +197,17 @@ def test_early_stopping_needs_a_row_to_validate_on(cls):
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        (np.ones(199), r"one number per row, got shape \(199,\) for 200 rows"),
-        (np.where(np.arange(200) == 7, -1.0, 1.0), "finite and at least 0, got -1.0 in row 7"),
-        (np.where(np.arange(200) == 7, np.nan, 1.0), "finite and at least 0, got nan in row 7"),
-        (np.zeros(200), "positive sum, got a weight of zero in every row"),
+        (np.ones(199), r" must .*one number per row, got shape \(199,\) for 200 rows"),
+        (
+            pd.Series(np.arange(-1, 199), name="w"),
+            r" \('w'\) must be .*at least 0, got -1.0 in row 0",
+        ),
+        (np.zeros(200), " must .*positive sum, got a weight of zero in every row"),
     ],
 )
 def test_sample_weight(cls, weight, message):
-    for given, name in ((weight, ""), (pd.Series(weight, name="w"), r" \('w'\)")):
-        with pytest.raises(InvalidInputError, match=f"sample_weight{name} must .*{message}"):
-            cls(**SMALL).fit(X, Y[cls], sample_weight=given)
+    with pytest.raises(InvalidInputError, match=f"sample_weight{message}"):
+        cls(**SMALL).fit(X, Y[cls], sample_weight=weight)
 
 
 CAR = "a number of at least 0, 'paper' or None"
@@ -343,10 +307,6 @@ PREDICT = {
         lambda X: X.drop(columns="sex"),
         r"X must fit the training table: Column 'sex' \(sensitive\) is missing\. X has 'job', 'ag",
     ),
-    "column missing": (
-        lambda X: X.drop(columns="age"),
-        r"Column 'age' is missing\. X has 'sex', 'job', 'income'\. Add or rename the column",
-    ),
     "column misspelt": (
         lambda X: X.rename(columns={"income": "incomes"}),
         r"Column 'income' is missing \(Did you mean 'incomes'\?\)\. X has",
@@ -359,14 +319,6 @@ PREDICT = {
     "text for numbers": (
         lambda X: X.assign(age="old"),
         r"'age' must hold numbers, got text: 'old' in row 0\. Convert the column",
-    ),
-    "dates for numbers": (
-        lambda X: X.assign(age=pd.date_range("2020", periods=200)),
-        r"'age' must hold numbers, got dates: 2020-01-01 00:00:00 in row 0\. Convert the column",
-    ),
-    "numbers for text": (
-        lambda X: X.assign(job=7),
-        r"'job' must hold text, got numbers: 7 in row 0\. Convert the column as it was for trainin",
     ),
     "array of another width": (
         lambda X: X.to_numpy()[:, :3],
@@ -443,15 +395,9 @@ def test_failed_fit_leaves_the_fitted_model(monkeypatch, cls, case):
     assert set(vars(model)) == attributes
 
 
-@both
-def test_failed_save_leaves_no_file(monkeypatch, tmp_path, fitted, cls):
+def test_there_is_nothing_to_save_before_the_fit(tmp_path):
     with pytest.raises(NotFittedError):
-        cls(**SMALL).save(tmp_path / "model")
-    with pytest.raises(FileNotFoundError):
-        fitted[cls].save(tmp_path / "nowhere" / "model")
-    monkeypatch.setattr(os, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        fitted[cls].save(tmp_path / "model")
+        FCorrClassifier(**SMALL).save(tmp_path / "model")
     assert os.listdir(tmp_path) == []
 
 

@@ -14,7 +14,7 @@ from fcorr.data.encode import encode
 from fcorr.data.tables import read_table
 from fcorr.estimators.invariance import Portfolio, number_grid
 
-SMALL = {"head": (8,), "epochs": 8, "random_state": 0}
+SMALL = {"head": (8,), "epochs": 5, "random_state": 0}
 both_ways = pytest.mark.parametrize("invariance", ["adapt", "marginal"])
 
 
@@ -50,7 +50,7 @@ def flips(X, columns):
 
 OPTIONS = [
     {},
-    {"early_stopping": 1, "epochs": 12},
+    {"early_stopping": 1, "epochs": 8},
     {"advanced": {"residual": False}},
     {"advanced": {"n_layers": 3}},
     {"advanced": {"n_layers": 3, "residual": False}},
@@ -65,18 +65,18 @@ OPTIONS = [
 def test_no_flip_changes_one_bit(invariance, options, tmp_path):
     sensitive = ["sex", "age"]
     X, score = make_table(missing=20)
-    y = (score > 0.7).astype(int)
     settings = SMALL | {"sensitive": sensitive, "invariance": invariance} | options
-    model = FCorrClassifier(**settings).fit(X, y)
+    model = FCorrClassifier(**settings).fit(X, (score > 0.7).astype(int))
     assert model.exact_
     model.save(tmp_path / "model.safetensors")
-    for each in (model, load(tmp_path / "model.safetensors")):
-        expected = each.predict_proba(X)
-        assert np.std(expected[:, 1]) > 0.01  # it has learnt something from the other columns
-        for flipped in flips(X, sensitive):
-            assert np.array_equal(each.predict_proba(flipped), expected)
-        assert np.array_equal(each.predict_proba(X.drop(columns=sensitive)), expected)
-        assert np.array_equal(each.predict_proba(X.drop(columns="sex")), expected)
+    some = X[::10]
+    expected = model.predict_proba(some)
+    assert np.std(expected[:, 1]) > 0.01  # it has learnt something from the other columns
+    again = load(tmp_path / "model.safetensors")
+    for flipped in flips(some, sensitive):
+        assert np.array_equal(again.predict_proba(flipped), expected)
+    for left_out in (sensitive, "sex"):
+        assert np.array_equal(model.predict_proba(some.drop(columns=left_out)), expected)
 
 
 @both_ways
@@ -85,8 +85,8 @@ def test_no_flip_changes_one_bit(invariance, options, tmp_path):
 )
 def test_it_does_not_take_the_default_car(invariance, car):
     model = FCorrClassifier(**SMALL, sensitive="sex", invariance=invariance, **car).fit(X, Y)
-    expected = model.predict_proba(X)
-    assert all(np.array_equal(model.predict_proba(f), expected) for f in flips(X, ["sex"]))
+    scored = [model.predict_proba(flipped) for flipped in flips(X, ["sex"])]
+    assert all(np.array_equal(each, scored[0]) for each in scored)
     assert model.history_.epochs[-1].car in (None, 0.0)
 
 
@@ -109,8 +109,8 @@ def test_every_kind_of_prediction(case, invariance, tmp_path):
     expected = predictions(model, X)
     assert np.array_equal(predictions(load(tmp_path / "model.safetensors"), X), expected)
     assert np.ptp(expected) > 0.01
-    for flipped in flips(X, ["sex", "region"]):
-        assert np.array_equal(predictions(model, flipped), expected)
+    for flipped in flips(X[:60], ["sex", "region"]):
+        assert np.array_equal(predictions(model, flipped), expected[:60])
 
 
 @both_ways
@@ -154,7 +154,7 @@ def test_a_thousand_categories():
     town = rng.permutation(np.arange(3_000) % 1_000).astype(str)
     table = pd.DataFrame(rng.normal(size=(3_000, 3)), columns=list("abc")).assign(town=town)
     y = table["a"] + rng.normal(size=3_000)
-    model = FCorrRegressor(**SMALL, sensitive="town").fit(table, y)
+    model = FCorrRegressor(**SMALL | {"epochs": 2}, sensitive="town").fit(table, y)
     assert model.schema_["town"].n_codes == 1_000
     expected = model.predict(table)
     for name in ("0", "999", "elsewhere"):
@@ -184,11 +184,7 @@ def test_the_marginal_form_is_the_average_over_the_portfolio(aware_and_marginal)
     )
     expected = _sigmoid(_logit(probability) + marginal.balance_)
     np.testing.assert_allclose(marginal.predict_proba(X)[:, 1], expected, rtol=1e-9)
-
-
-def test_the_marginal_form_is_in_balance(aware_and_marginal):
-    _, marginal = aware_and_marginal
-    assert marginal.predict_proba(X)[:, 1].mean() == pytest.approx(Y.mean(), abs=1e-9)
+    assert expected.mean() == pytest.approx(Y.mean(), abs=1e-9)  # in balance
 
 
 def test_its_attention_is_that_of_the_aware_model(aware_and_marginal):
@@ -222,20 +218,16 @@ def test_a_continuous_column_is_averaged_over_quantiles():
 
 def test_too_many_combinations_are_refused():
     rng = np.random.default_rng(0)
-    table = pd.DataFrame(
-        {"a": rng.permutation(5_000).astype(str), "b": rng.normal(size=5_000), "c": 1.0 * Y[0]}
-    ).assign(c=rng.normal(size=5_000))
-    model = FCorrRegressor(**SMALL, sensitive="a", invariance="marginal")
+    table = pd.DataFrame(rng.normal(size=(5_000, 2)), columns=["b", "c"])
+    table["a"] = np.arange(5_000).astype(str)
+    model = FCorrRegressor(**SMALL | {"epochs": 1}, sensitive="a", invariance="marginal")
     with pytest.raises(InvalidInputError, match=r"at most 4096 combinations .* got 5000 in X"):
         model.fit(table, table["b"])
 
 
-def test_number_grid():
-    few = np.array([2.0, 1.0, 2.0], dtype=np.float32)
-    np.testing.assert_array_equal(number_grid(few), [1, 2])
+def test_many_numbers_are_exchanged_for_the_middles_of_groups():
     many = np.arange(1_600, dtype=np.float32)
     np.testing.assert_array_equal(number_grid(many), np.arange(16) * 100 + 49)
-    assert np.isnan(number_grid(np.append(many, np.float32(np.nan)))[-1])
 
 
 def test_missing_numbers_are_a_value_of_their_own_in_the_portfolio():
@@ -287,7 +279,7 @@ def test_bins_make_categories_of_numbers():
 @pytest.mark.parametrize("combinations", [False, True])
 @pytest.mark.parametrize("car_form", ["sensitive", "paper", "cda"])
 def test_invariance_to_each_is_invariance_to_every_combination(combinations, car_form):
-    settings = SMALL | {"epochs": 20, "sensitive": ["sex", "region"], "invariance": None}
+    settings = SMALL | {"epochs": 12, "sensitive": ["sex", "region"], "invariance": None}
     advanced = {"car_form": car_form, "car_combinations": combinations}
     model = FCorrClassifier(**settings, car=1e4, advanced=advanced).fit(X, Y)
     alone = [
@@ -344,7 +336,7 @@ def test_only_the_marginal_form_leaves_the_proxy_its_true_effect():
     """The truth is 0; a model that never sees S gives Z what is due to S."""
     X, y = make_proxy_bias(8_000, random_state=0, frame="pandas")
     held_out, _ = make_proxy_bias(4_000, random_state=1, frame="pandas")
-    settings = {"epochs": 10, "random_state": 0}
+    settings = {"epochs": 6, "head": (32,), "random_state": 0}
     models = {
         "aware": (X, {"sensitive": "S", "invariance": None, "car": None}),
         "removed": (X.drop(columns="S"), {}),

@@ -9,7 +9,7 @@ from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr.data import make_bank_fraud, make_claims, make_indirect_bias
 from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
 
-SMALL = {"epochs": 20, "learning_rate": 0.01, "head": (16, 16), "random_state": 0}
+SMALL = {"epochs": 12, "learning_rate": 0.01, "head": (16, 16), "random_state": 0}
 CAR_ALONE = SMALL | {"invariance": None}
 
 
@@ -26,6 +26,14 @@ def direct_bias():
     return X.assign(group=np.array(["a", "b", "c"])[group]), score + rng.normal(size=n)
 
 
+@pytest.fixture(scope="module")
+def binary(direct_bias):
+    """The same table with two classes, and a model that makes use of the sensitive column."""
+    X, score = direct_bias
+    y = (score > np.median(score)).astype(int)
+    return X, y, FCorrClassifier(sensitive="group", car=None, **CAR_ALONE).fit(X, y)
+
+
 FORMS = [
     {"car_form": "sensitive"},
     {"car_form": "paper"},
@@ -36,11 +44,11 @@ FORMS = [
 
 
 @pytest.mark.parametrize("advanced", FORMS, ids=str)
-def test_car_takes_the_direct_effect_away(direct_bias, advanced):
-    X, score = direct_bias
-    y = (score > np.median(score)).astype(int)
-    plain = FCorrClassifier(sensitive="group", car=None, **CAR_ALONE).fit(X, y)
-    fair = FCorrClassifier(sensitive="group", advanced=advanced, **CAR_ALONE).fit(X, y)
+def test_car_takes_the_direct_effect_away(binary, advanced):
+    X, y, plain = binary
+    # In 12 epochs the paper's forms come to an AUROC of 0.84 only.
+    settings = CAR_ALONE | {"epochs": 20 if "car_form" in advanced else 12}
+    fair = FCorrClassifier(sensitive="group", advanced=advanced, **settings).fit(X, y)
     assert average_individual_fairness(flip_scores(plain.predict_proba, X, "group")) > 0.5
     flips = flip_scores(fair.predict_proba, X, "group")
     assert average_individual_fairness(flips) < 1e-3
@@ -48,9 +56,8 @@ def test_car_takes_the_direct_effect_away(direct_bias, advanced):
     assert roc_auc_score(y, fair.predict_proba(X)[:, 1]) > 0.85
 
 
-def test_early_stopping_does_not_stop_before_car_has_worked(direct_bias):
-    X, score = direct_bias
-    y = (score > np.median(score)).astype(int)
+def test_early_stopping_does_not_stop_before_car_has_worked(binary):
+    X, y, _ = binary
     fair = FCorrClassifier(sensitive="group", early_stopping=2, **CAR_ALONE).fit(X, y)
     assert flip_changes(flip_scores(fair.predict_proba, X, "group"))["max"] < 1e-2
 
@@ -109,17 +116,7 @@ def test_attention_is_the_mean_of_the_rows_matrices():
     expected = np.mean([np.outer(row, row) / np.sqrt(3) for row in z], axis=0)
     np.testing.assert_allclose(matrix.values, expected, rtol=1e-6)
     assert matrix["X1", "X2"] == matrix.values[0, 2]
-    np.testing.assert_array_equal(matrix.to_pandas().to_numpy(), np.asarray(matrix))
     assert "<th>X3</th>" in matrix._repr_html_()
-    assert list(matrix.to_pandas().columns) == list(matrix.names)
-
-
-def test_significance_is_the_diagonal_on_the_training_table_largest_first():
-    X, y = make_indirect_bias(300, random_state=0)
-    model = FCorrClassifier(sensitive="X1", epochs=1, random_state=0).fit(X, y)
-    significance = model.feature_significance()
-    assert significance == pytest.approx(model.attention(X).diagonal())
-    assert list(significance.values()) == sorted(significance.values(), reverse=True)
 
 
 def test_sample_weight_decides():

@@ -33,7 +33,7 @@ def reasons(estimator):
 
 
 @parametrize_with_checks(
-    [FCorrClassifier(), FCorrRegressor()],
+    [FCorrClassifier(epochs=10), FCorrRegressor(epochs=10)],
     expected_failed_checks=reasons,
 )
 @pytest.mark.filterwarnings("ignore")

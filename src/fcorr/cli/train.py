@@ -95,17 +95,7 @@ def train(
         model.fit(*rows, eval_set)
     seconds = time.perf_counter() - start
     model.save(output)
-    last = model.history_.epochs[-1]
-    outcome = ""
-    if model.exact_:
-        names = ", ".join(model.schema_.sensitive)
-        outcome = f", exactly invariant to {names} (predict does not read it)"
-    elif last.car is not None:
-        outcome = f", CAR {last.car:.2e} at λ {model.history_.car_weight:g}"
-    typer.echo(
-        f"{type(model).__name__}: {table.num_rows} rows, {len(model.schema_.names)} features, "
-        f"{model.model_.n_parameters} parameters, {seconds:.1f} s, loss {last.loss:.4f}{outcome}"
-    )
+    typer.echo(f"{model.summary()}, {seconds:.1f} s")
     typer.echo(f"wrote {output}")
     if compare and eval_set is not None:
         from fcorr.audit.comparison import SCOPE

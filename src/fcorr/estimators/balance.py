@@ -7,8 +7,6 @@ threads; products by BLAS would.
 NOTE[DIFF]: not in the paper, whose predictions are as training leaves them.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,22 +40,8 @@ def log_shift(log_means: Floats, target: Floats, weight: Floats) -> float:
 def class_shift(logits: Floats, share: Floats, weight: Floats) -> Floats:
     """Return the shift of each class's logit after which its mean probability is its share.
 
-    Newton's method for the optimum in the intercepts of a multinomial logit. The shifts sum to 0;
-    a common constant would change nothing.
-
-    Parameters
-    ----------
-    logits : ndarray of shape (n_rows, n_classes)
-        Outputs of the model.
-    share : ndarray of shape (n_classes,)
-        Weighted share of each class, all positive and of sum 1.
-    weight : ndarray of shape (n_rows,)
-        Weight of each row.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
-        The shifts.
+    Newton's method for the optimum in the intercepts of a multinomial logit; the weighted shares
+    are all positive, of sum 1. The shifts sum to 0: a common constant would change nothing.
     """
     n_classes = len(share)
     shift = np.zeros(n_classes)
@@ -89,14 +73,11 @@ def softmax(logits: Floats) -> Floats:
 def _mean_probabilities(logits: Floats, weight: Floats, shift: Floats) -> tuple[Floats, Floats]:
     """Return the mean probability of each class, and its derivative in the shifts."""
     mean, square = np.zeros(len(shift)), np.zeros((len(shift), len(shift)))
-    for rows in _blocks(len(logits)):
+    for first in range(0, len(logits), _BLOCK):
+        rows = slice(first, first + _BLOCK)
         probability = softmax(logits[rows] + shift)
         weighted = weight[rows, None] * probability
         mean += weighted.sum(axis=0)
         square += np.einsum("nk,nl->kl", weighted, probability)
     total = np.sum(weight)
     return mean / total, (np.diag(mean) - square) / total
-
-
-def _blocks(n_rows: int) -> Iterator[slice]:
-    return (slice(first, first + _BLOCK) for first in range(0, n_rows, _BLOCK))

@@ -4,9 +4,9 @@ import math
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -26,6 +26,7 @@ from fcorr._core import (
     near_match,
     require,
     show_progress,
+    to_plain,
 )
 from fcorr.certify import Certificate, Link, certify_model, is_exact, largest_change, list_flips
 from fcorr.data.encode import (
@@ -126,6 +127,23 @@ class BaseFCorr(BaseEstimator, ABC):
     NOTE[DIFF]: the residual round the attention is on by default; the paper's model has none.
     """
 
+    sensitive: Columns
+    car: CarWeight
+    invariance: Invariance
+    bins: Bins | None
+    head: Sequence[int]
+    dropout: float
+    epochs: int
+    batch_size: int | Literal["auto"]
+    learning_rate: float
+    early_stopping: bool | int
+    validation_fraction: float
+    kinds: Kinds | None
+    min_category_rows: MinCategoryRows
+    advanced: Advanced | None
+    random_state: RandomState
+    device: str
+    verbose: bool | int
     exposure: str | int | None = None  # an argument of the regressor
 
     model_: FCorrTransformer
@@ -138,46 +156,6 @@ class BaseFCorr(BaseEstimator, ABC):
     exact_: bool
     portfolio_: Portfolio | None
     seed_: int
-
-    @abstractmethod
-    def __init__(
-        self,
-        *,
-        sensitive: Columns,
-        car: CarWeight,
-        invariance: Invariance,
-        bins: Bins | None,
-        head: Sequence[int],
-        dropout: float,
-        epochs: int,
-        batch_size: int | Literal["auto"],
-        learning_rate: float,
-        early_stopping: bool | int,
-        validation_fraction: float,
-        kinds: Kinds | None,
-        min_category_rows: MinCategoryRows,
-        advanced: Advanced | None,
-        random_state: RandomState,
-        device: str,
-        verbose: bool | int,
-    ) -> None:
-        self.sensitive = sensitive
-        self.car = car
-        self.invariance = invariance
-        self.bins = bins
-        self.head = head
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.kinds = kinds
-        self.min_category_rows = min_category_rows
-        self.advanced = advanced
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
 
     # What classes and numbers differ in.
 
@@ -228,7 +206,6 @@ class BaseFCorr(BaseEstimator, ABC):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         eval_set: EvalSet | None = None,
-        init_model: "BaseFCorr | None" = None,
     ) -> Self:
         """Fit the model.
 
@@ -246,10 +223,6 @@ class BaseFCorr(BaseEstimator, ABC):
             Weight of each row: in the loss, and in every total and threshold that is learnt.
         eval_set : tuple (X, y) or (X, y, sample_weight), optional
             Rows to measure after every epoch; with ``early_stopping`` they decide when to stop.
-        init_model : fitted estimator, optional
-            Start from its weights instead of random ones. It must have been fitted to the same
-            columns, with the same categories, and have a network of the same layout. The result
-            differs from that of a fit without it.
 
         Returns
         -------
@@ -258,17 +231,18 @@ class BaseFCorr(BaseEstimator, ABC):
         """
         check_arguments(self.get_params(deep=False))
         with _unchanged_if_it_fails(self), use_engine(self._options["engine"]):
-            self._fit(X, y, sample_weight, eval_set, init_model)
+            self._fit(X, y, sample_weight, eval_set)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, init_model: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> None:
         device = check_device(self.device)
         # The table and the target
         table = read_table(X)
-        exposure = None
+        exposure, exposures = None, np.ones(table.n_rows)
         if self.exposure is not None:
             (exposure,) = resolve_columns(table, [self.exposure], "exposure")
-        outcomes = read_outcomes(y, sample_weight, _exposures(table, exposure))
+            exposures = read_exposure(table, exposure)
+        outcomes = read_outcomes(y, sample_weight, exposures)
         self._learn_target(outcomes)
         self.schema_ = infer_schema(
             table,
@@ -293,8 +267,6 @@ class BaseFCorr(BaseEstimator, ABC):
         generator = torch.Generator().manual_seed(self.seed_)
         encoded = self._encode(table)
         self.model_ = self._make_network(encoded, generator).to(device)
-        if init_model is not None:
-            self._start_from(init_model)
         # Training
         rows = self._rows(encoded, outcomes, device)
         validation = self._validation_rows(eval_set, device)
@@ -382,20 +354,6 @@ class BaseFCorr(BaseEstimator, ABC):
             **self.network_,
         )
 
-    def _start_from(self, other: "BaseFCorr") -> None:
-        """Take over the weights of a fitted estimator."""
-        check_is_fitted(other, "model_")
-        weights, theirs = self.model_.state_dict(), other.model_.state_dict()
-        sizes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-        if other.schema_.to_dict() != self.schema_.to_dict() or sizes != {
-            name: tuple(tensor.shape) for name, tensor in theirs.items()
-        }:
-            raise InvalidInputError(
-                "init_model must have been fitted to the same table, with a network of the same "
-                "sizes, got one of another layout. Fit without init_model."
-            )
-        self.model_.load_state_dict(theirs)
-
     def _rows(self, encoded: EncodedTable, outcomes: Outcomes, device: torch.device) -> Rows:
         codes, numbers = _tensors(encoded, device)
         return Rows(
@@ -471,16 +429,14 @@ class BaseFCorr(BaseEstimator, ABC):
         collapsed_epochs = 0
         if self.invariance == "adapt" and self.schema_.sensitive:
             collapsed_epochs = max(1, round(_COLLAPSED_SHARE * self.epochs))
-        patience = None
-        if self.early_stopping:
-            is_switch = isinstance(self.early_stopping, bool | np.bool_)
-            patience = _PATIENCE if is_switch else int(self.early_stopping)
+        is_switch = isinstance(self.early_stopping, bool | np.bool_)
+        patience = _PATIENCE if is_switch else int(self.early_stopping)
         return Pace(
             epochs=self.epochs,
             batch_size=choose_batch_size(self.batch_size, n_rows),
             learning_rate=self.learning_rate,
             beta2=self._options["beta2"],
-            patience=patience,
+            patience=patience if self.early_stopping else None,
             collapsed_epochs=collapsed_epochs,
         )
 
@@ -527,10 +483,13 @@ class BaseFCorr(BaseEstimator, ABC):
         return [tuple(n for n in self._column_names if n not in names) for names in left_out]
 
     def _read_exposure(self, table: Table) -> NDArray[np.float64]:
+        """Return each row's exposure, 1 where there is no column of them."""
         name = self.schema_.exposure
-        if name is not None and name not in table.columns:
+        if name is None:
+            return np.ones(table.n_rows)
+        if name not in table.columns:
             raise compare(self.schema_, table).to_error()
-        return _exposures(table, name)
+        return read_exposure(table, name)
 
     # Predict
 
@@ -631,6 +590,21 @@ class BaseFCorr(BaseEstimator, ABC):
         order = [*first, *(i for i in range(len(names)) if i not in first)]
         return FeatureMatrix(tuple(names[i] for i in order), values[np.ix_(order, order)])
 
+    def summary(self) -> str:
+        """One line about the fit: its size, the last loss, and how invariant the model is."""
+        check_is_fitted(self, "model_")
+        schema, history = self.schema_, self.history_
+        last, outcome = history.epochs[-1], ""
+        if self.exact_:
+            names = ", ".join(schema.sensitive)
+            outcome = f", exactly invariant to {names} (predict does not read it)"
+        elif last.car is not None:
+            outcome = f", CAR {last.car:.2e} at λ {history.car_weight:g}"
+        return (
+            f"{type(self).__name__}: {schema.n_rows} rows, {len(schema.names)} features, "
+            f"{self.model_.n_parameters} parameters, loss {last.loss:.4f}{outcome}"
+        )
+
     # What is certain
 
     def certificate(
@@ -666,42 +640,38 @@ class BaseFCorr(BaseEstimator, ABC):
             ``exact``, ``search``, ``population``, and what they rest on; ``print`` it.
         """
         check_is_fitted(self, "model_")
-        model, schema = self.model_, self.schema_
-        positions = schema.sensitive_positions
-        names = [schema.feature_names[position] for position in positions]
+        model, positions = self.model_, self.schema_.sensitive_positions
         if not positions:
             raise InvalidInputError(
                 "A certificate is about flips of sensitive columns, and this model was fitted "
                 "without any. Fit it with sensitive=..., or leave the certificate out."
             )
-        state = partial(
-            certify_model,
-            model,
-            positions,
-            names,
-            averaged=self.portfolio_ is not None,
-            epsilon=epsilon,
-            alpha=alpha,
-            confidence=confidence,
-        )
-        if self.portfolio_ is not None or is_exact(model, positions):
-            if X is None:
-                return state()
-            n_rows = self._read_known_table(X, read_sensitive=False).n_rows
-            return state(changes=dict.fromkeys(names, np.zeros(n_rows)))
+        names = self.schema_.sensitive_features
         link = replace(self._link(), shift=tuple(self.balance_.tolist()))
-        values = feature_values(model, schema)
-        changes = None
-        if X is not None:
+        values = feature_values(model, self.schema_)
+        changes: dict[str, ArrayLike] | None = None
+        if X is not None and (self.portfolio_ is not None or is_exact(model, positions)):
+            n_rows = self._read_known_table(X, read_sensitive=False).n_rows
+            changes = dict.fromkeys(names, np.zeros(n_rows))
+        elif X is not None:
             encoded = self._encode(self._read_known_table(X, read_sensitive=True))
-            changes = {
-                name: torch.cat(
-                    [*self._map(encoded, partial(largest_change, model, exchange, link))]
-                ).cpu()
-                for name, exchange in list_flips(model, positions, names, values).items()
-            }
+            changes = {}
+            for name, flip in list_flips(model, positions, names, values).items():
+                change = partial(largest_change, model, flip, link)
+                changes[name] = torch.cat([*self._map(encoded, change)]).cpu()
         with use_engine(self._options["engine"]):
-            return state(link=link, values=values, changes=changes)
+            return certify_model(
+                model,
+                positions,
+                names,
+                link=link,
+                values=values,
+                averaged=self.portfolio_ is not None,
+                changes=changes,
+                epsilon=epsilon,
+                alpha=alpha,
+                confidence=confidence,
+            )
 
     # Model files
 
@@ -712,10 +682,44 @@ class BaseFCorr(BaseEstimator, ABC):
         course of the training: no pickle, no code, no training rows. An existing file is
         replaced in one step.
         """
-        from fcorr.estimators.model_file import save_model
+        from fcorr.estimators.model_file import write_model
 
         check_is_fitted(self, "model_")
-        save_model(self, path)
+        tensors = {f"model.{k}": v.contiguous() for k, v in self.model_.state_dict().items()}
+        tensors["significance"] = torch.from_numpy(self.significance_)
+        if self.portfolio_ is not None:
+            tensors["portfolio.values"] = self.portfolio_.values
+            tensors["portfolio.shares"] = self.portfolio_.shares
+        header = {
+            "estimator": type(self).__name__,
+            "network": self.network_,
+            "parameters": self._plain_parameters(),
+            "schema": self.schema_.to_dict(),
+            "named": hasattr(self, "feature_names_in_"),
+            "columns": list(self._column_names),
+            "target": self._target_state(),
+            "balance": self.balance_.tolist(),
+            "exact": self.exact_,
+            "seed": self.seed_,
+            "history": asdict(self.history_),
+        }
+        write_model(path, header, tensors)
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """Return the arguments in words that JSON has."""
+        parameters = self.get_params(deep=False)
+        # A generator has moved on since the fit: the seed drawn from it is what repeats the model.
+        parameters["random_state"] = self.seed_
+        check_arguments(parameters)  # or load would refuse them
+        # JSON has no integers as keys: columns without names go by the names they were given.
+        names = dict(enumerate(self._column_names))
+        for name in ("kinds", "bins"):
+            by_column = parameters[name]
+            if isinstance(by_column, Mapping):
+                parameters[name] = {names.get(key, key): by_column[key] for key in by_column}
+        if isinstance(parameters.get("class_weight"), Mapping):  # classes are no text
+            parameters["class_weight"] = list(parameters["class_weight"].items())
+        return to_plain(parameters)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -756,11 +760,6 @@ def _warn_of_equal_outputs(outputs: NDArray[np.float64], outcomes: Outcomes) -> 
             ConvergenceWarning,
             stacklevel=4,
         )
-
-
-def _exposures(table: Table, name: str | None) -> NDArray[np.float64]:
-    """Return each row's exposure, 1 where there is no column of them."""
-    return np.ones(table.n_rows) if name is None else read_exposure(table, name)
 
 
 def _as_columns(columns: Columns) -> Sequence[str | int]:

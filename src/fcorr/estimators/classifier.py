@@ -51,27 +51,25 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         Columns that predictions shall not depend on, categorical or continuous (``bins``,
         ``kinds``). For an array without column names, positions.
     car : float, "paper" or None, default=1e6
-        Weight λ of Counterfactual Attention Regularization. Once λ is large enough to act, what
-        a flip of the sensitive column still changes falls roughly as 1/λ; in the default form a
+        Weight λ of Counterfactual Attention Regularization. Once λ is large enough to act, what a
+        flip of the sensitive column still changes falls roughly as 1/λ; in the default form a
         large λ costs the other features nothing. ``"paper"`` sets λ by the paper's rule from the
-        first batch (:func:`fcorr.nn.car.paper_weight`); ``None`` or 0 switch it off. Without
-        ``sensitive`` there is nothing to regularise.
+        first batch (:func:`fcorr.nn.car.paper_weight`); ``None`` or 0 switch it off.
     invariance : {"adapt", "marginal"} or None, default="adapt"
-        How the model becomes exactly invariant: no flip of the sensitive columns then changes a
-        prediction, not by one bit, whatever the row, and ``predict`` does not read them: they may
-        be left out of X. ``"adapt"``: in the last quarter of the epochs the sensitive features
-        are embedded as one number each, the mean over the training rows, and the rest of the
-        model adapts to it, as if the columns had never been there. ``"marginal"``: the model is
-        trained with the sensitive columns at work, without CAR, so that other columns are not
-        asked to stand in for them; a prediction is the average over the values they take in the
-        training table, weighted by how often they do (``sample_weight`` times exposure), which
-        takes one pass for each of them. ``None``: not exact; ``car`` alone sets how close it
-        comes.
+        How the model becomes exactly invariant: no flip of the sensitive columns changes a
+        prediction by one bit, whatever the row, and ``predict`` does not read them: they may be
+        left out of X. ``"adapt"``: in the last quarter of the epochs each sensitive feature is
+        embedded as one number, its mean over the training rows, and the rest of the model adapts,
+        as if the columns had never been there. ``"marginal"``: trained with the sensitive columns
+        at work, without CAR, so that other columns are not asked to stand in for them; a
+        prediction is the average over their values in the training table, weighted by
+        ``sample_weight`` times exposure, one pass for each. ``None``: not exact; ``car`` alone
+        sets how close it comes.
     bins : int, sequence of float, dict or None, default=None
-        Groups that continuous sensitive columns are cut into, which are then categories: a number
-        of groups of about equal size, the edges between groups, or a dict of columns with one or
-        the other. By default a sensitive column of more than 20 distinct numbers is continuous,
-        and exchanged for a grid of training quantiles.
+        Groups that continuous sensitive columns are cut into, to be categories: a number of groups
+        of about equal size, the edges between groups, or a dict of columns with one or the other.
+        By default a sensitive column of more than 20 distinct numbers is continuous, and exchanged
+        for a grid of training quantiles.
     head : tuple of int, default=(128, 128)
         Sizes of the hidden layers of the prediction head.
     dropout : float, default=0.1
@@ -83,29 +81,27 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
     learning_rate : float, default=0.02
         Largest learning rate; it rises for a tenth of the steps and then falls to 0.
     early_stopping : bool or int, default=False
-        Stop when the validation loss (with λ times CAR, as in training) has not fallen for this
-        many epochs (True: 5), and keep the best weights. Validates on ``eval_set`` or, without
-        one, on ``validation_fraction``.
+        Stop when the loss (with λ times CAR) of ``eval_set``, or else of ``validation_fraction``,
+        has not fallen for this many epochs (True: 5), and keep the best weights.
     validation_fraction : float, default=0.1
         Share of the rows set aside for early stopping where there is no ``eval_set``.
     kinds : dict or None, default=None
         What columns are, where their types do not say it: ``"numeric"``, ``"categorical"``,
         ``"ordinal"``, ``"boolean"``, ``"datetime"``, or a sequence of categories in order, as in
-        ``kinds={"zip": "categorical", "grade": ["A", "B", "C"]}``. For an array without column
-        names, the keys are positions. By default numbers are numeric; text and booleans
-        categorical; an ordered Categorical of pandas ordinal; dates datetime.
+        ``kinds={"zip": "categorical", "grade": ["A", "B", "C"]}``; the keys are positions for an
+        array without column names. By default numbers are numeric, text and booleans categorical,
+        an ordered Categorical of pandas ordinal, dates datetime.
         An ordinal column is a number to the model, the place in its order, so that neighbours
-        share strength; a value outside the order is an error in ``fit`` and, with a warning, a
-        missing value in ``predict``. A date column ``d`` gives the numbers ``d.year``,
+        share strength; a value outside the order is an error in ``fit`` and, with a warning,
+        missing in ``predict``. A date column ``d`` gives those of the numbers ``d.year``,
         ``d.month``, ``d.day_of_week`` (0 is Monday), ``d.hour`` and ``d.days`` (since the first
-        training date): those that vary in the training table.
+        training date) that vary in the training table.
     min_category_rows : int or "auto", default="auto"
-        Categories seen in fewer rows are pooled with the other rare ones of their column into
-        one, "other". So are, without a warning, categories that ``predict`` meets first; where
-        nothing was pooled they are taken for the most frequent category, with an
-        ``UnseenCategoryWarning``. ``"auto"`` is the smaller of 10 and a thousandth of the rows,
-        so that tables of up to 1,000 rows pool nothing; 1 never does. Sensitive and boolean
-        columns are never pooled.
+        Categories seen in fewer rows are pooled into one, "other", as are, without a warning,
+        categories that ``predict`` meets first; where nothing was pooled these are taken for the
+        most frequent one, with an ``UnseenCategoryWarning``. ``"auto"`` is the smaller of 10 and a
+        thousandth of the rows, so that up to 1,000 rows pool nothing; 1 never does. Sensitive and
+        boolean columns are never pooled.
     advanced : dict or None, default=None
         What few tables need, such as ``{"n_layers": 3}``: see :class:`fcorr.estimators.Advanced`.
     random_state : int, numpy generator or None, default=None
@@ -129,19 +125,15 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         class is its share, both weighted by ``sample_weight``, over all rows passed to ``fit``,
         also those that early stopping set aside. Two classes have one logit, more one each.
     exact_ : bool
-        Whether no flip of the sensitive columns can change a prediction; ``predict`` then does
-        not read them.
+        Whether no flip of the sensitive columns can change a prediction.
     portfolio_ : Portfolio or None
         What predictions are averaged over with ``invariance="marginal"``.
     history_ : History
-        Losses of every epoch, and the λ that was used. With a log link the loss is half the unit
-        deviance of y in units of its mean, up to a constant.
+        Losses of every epoch, and the λ that was used.
     schema_ : Schema
         What the training table looked like.
-    model_ : FCorrTransformer
-        The trained network.
-    network_ : dict
-        Its sizes.
+    model_, network_ : FCorrTransformer and dict
+        The trained network, and its sizes.
     feature_names_in_ : ndarray of str
         Column names of the training table, where it had names.
     n_features_in_ : int
@@ -183,25 +175,23 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         device: str = "cpu",
         verbose: bool | int = False,
     ) -> None:
-        super().__init__(
-            sensitive=sensitive,
-            car=car,
-            invariance=invariance,
-            bins=bins,
-            head=head,
-            dropout=dropout,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            kinds=kinds,
-            min_category_rows=min_category_rows,
-            advanced=advanced,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
+        self.sensitive = sensitive
+        self.car = car
+        self.invariance = invariance
+        self.bins = bins
+        self.head = head
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.kinds = kinds
+        self.min_category_rows = min_category_rows
+        self.advanced = advanced
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
         self.class_weight = class_weight
         self.threshold = threshold
 

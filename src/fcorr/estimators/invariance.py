@@ -8,7 +8,7 @@ additions.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -106,18 +106,16 @@ class Portfolio:
     ) -> "Portfolio":
         """Count the combinations in the training table; numbers by the nearest of a grid."""
         n_categorical = encoded.codes.shape[1]
-        values: list[NDArray[np.float32]] = []
-        places: list[NDArray[Any]] = []
+        grids, places = [], []
         for feature in features:
             if feature < n_categorical:
-                codes = encoded.codes[:, feature]
-                values.append(np.arange(codes.max() + 1, dtype=np.float32))
-                places.append(codes)
+                column = encoded.codes[:, feature].astype(np.float32)
+                grids.append(np.arange(column.max() + 1, dtype=np.float32))
             else:
-                numbers = encoded.numbers[:, feature - n_categorical]
-                values.append(number_grid(numbers))
-                places.append(_nearest(values[-1], numbers))
-        sizes = [len(options) for options in values]
+                column = encoded.numbers[:, feature - n_categorical]
+                grids.append(number_grid(column))
+            places.append(_nearest(grids[-1], column))
+        sizes = [len(grid) for grid in grids]
         occurring, row_of = np.unique(np.ravel_multi_index(places, sizes), return_inverse=True)
         if len(occurring) > MAX_PORTFOLIO:
             raise InvalidInputError(
@@ -127,7 +125,7 @@ class Portfolio:
             )
         shares = np.bincount(row_of, weights=weight) / weight.sum()
         found = np.unravel_index(occurring, sizes)
-        columns = [options[place] for options, place in zip(values, found, strict=True)]
+        columns = [grid[place] for grid, place in zip(grids, found, strict=True)]
         return cls(
             tuple(features), torch.from_numpy(np.stack(columns, axis=1)), torch.from_numpy(shares)
         )

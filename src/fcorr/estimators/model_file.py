@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from fcorr._core import ModelFileError, to_plain, write_atomically
+from fcorr._core import ModelFileError, write_atomically
 from fcorr._version import __version__
 from fcorr.certify import is_exact
 from fcorr.data.schema import Schema
@@ -29,62 +28,18 @@ FORMAT = 1
 
 Estimator = FCorrClassifier | FCorrRegressor
 
-_PORTFOLIO = "portfolio.values", "portfolio.shares"
-_SIGNIFICANCE = "significance"
 
-
-def save_model(estimator: BaseFCorr, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to one file."""
-    header = {
-        "format": FORMAT,
-        "fcorr_version": __version__,
-        "estimator": type(estimator).__name__,
-        "network": estimator.network_,
-        "parameters": _plain_parameters(estimator),
-        "schema": estimator.schema_.to_dict(),
-        "named": hasattr(estimator, "feature_names_in_"),
-        "columns": list(estimator._column_names),
-        "target": estimator._target_state(),
-        "balance": estimator.balance_.tolist(),
-        "exact": estimator.exact_,
-        "seed": estimator.seed_,
-        "history": asdict(estimator.history_),
-    }
-    tensors = {f"model.{k}": v.contiguous() for k, v in estimator.model_.state_dict().items()}
-    tensors[_SIGNIFICANCE] = torch.from_numpy(estimator.significance_)
-    if estimator.portfolio_ is not None:
-        portfolio = estimator.portfolio_.values, estimator.portfolio_.shares
-        tensors |= dict(zip(_PORTFOLIO, portfolio, strict=True))
-    content = save(tensors, metadata={"fcorr": json.dumps(header, ensure_ascii=False)})
-    write_atomically(path, content)
-
-
-def _plain_parameters(estimator: BaseFCorr) -> dict[str, Any]:
-    parameters = estimator.get_params(deep=False)
-    # A generator has moved on since the fit: the seed drawn from it is what repeats the model.
-    parameters["random_state"] = estimator.seed_
-    check_arguments(parameters)  # or load would refuse them
-    # JSON has no integers as keys: columns without names go by the names they were given.
-    names = dict(enumerate(estimator._column_names))
-    for name in ("kinds", "bins"):
-        by_column = parameters[name]
-        if isinstance(by_column, Mapping):
-            parameters[name] = {
-                names.get(column, column): by_column[column] for column in by_column
-            }
-    if isinstance(parameters.get("class_weight"), Mapping):
-        parameters["class_weight"] = list(parameters["class_weight"].items())  # classes are no text
-    return to_plain(parameters)
+def write_model(
+    path: str | os.PathLike[str], header: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> None:
+    """Write what :meth:`BaseFCorr.save` puts together to one file."""
+    header = {"format": FORMAT, "fcorr_version": __version__, **header}
+    metadata = {"fcorr": json.dumps(header, ensure_ascii=False)}
+    write_atomically(path, save(dict(tensors), metadata=metadata))
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what a model file says of itself, without its weights.
-
-    Raises
-    ------
-    ModelFileError
-        The file is truncated, is not a model of fcorr, or was made by a newer version.
-    """
+    """Read what a model file says of itself, without its weights; errors as in :func:`load`."""
     return _read(path)[0]
 
 
@@ -172,10 +127,10 @@ def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:
     estimator.seed_ = header["seed"]
     epochs = [EpochRecord(**record) for record in header["history"].pop("epochs")]
     estimator.history_ = History(**header["history"], epochs=epochs)
-    estimator.significance_ = tensors.pop(_SIGNIFICANCE).double().numpy().copy()
+    estimator.significance_ = tensors.pop("significance").double().numpy().copy()
     if estimator.significance_.shape != (len(schema.feature_names),):
         raise ValueError(f"significance has shape {estimator.significance_.shape}")
-    values, shares = (tensors.pop(name, None) for name in _PORTFOLIO)
+    values, shares = (tensors.pop(f"portfolio.{name}", None) for name in ("values", "shares"))
     estimator.portfolio_ = None
     if values is not None and shares is not None:
         estimator.portfolio_ = Portfolio.restore(values, shares, schema)
@@ -189,7 +144,7 @@ def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:
 
 
 def _restore_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Undo :func:`_plain_parameters`, as far as JSON has no words for it."""
+    """Undo :meth:`BaseFCorr._plain_parameters`, as far as JSON has no words for it."""
     parameters["device"] = "cpu"
     parameters["head"] = tuple(parameters["head"])
     if isinstance(parameters.get("class_weight"), list):

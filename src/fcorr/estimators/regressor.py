@@ -1,6 +1,6 @@
 """The regressor: objectives and their links, units, exposures, rates."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -29,11 +29,18 @@ from fcorr.training.objective import (
 
 ObjectiveName = Literal["mse", "poisson", "gamma", "tweedie"]
 
+_REMEDIES: dict[ObjectiveName, str] = {
+    "poisson": "Counts are not negative: correct or drop these rows.",
+    "gamma": "Leave out rows without an amount, or use objective='tweedie'.",
+    "tweedie": "Check the sign, and claims that were recovered; set such rows to 0 or drop them.",
+}
+
 
 class FCorrRegressor(RegressorMixin, BaseFCorr):
     """FCorrTransformer with CAR for a number: a mean, a count or an amount.
 
-    See :class:`FCorrClassifier` for what the model is and what its invariance means.
+    See :class:`FCorrClassifier` for what the model is, what its invariance means, and for more on
+    ``sensitive``, ``car``, ``invariance``, ``bins``, ``kinds`` and ``min_category_rows``.
 
     Parameters
     ----------
@@ -49,30 +56,14 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         without column names, its position. It is no feature but an offset: the expectation is
         proportional to it. Needs a log link.
     sensitive : str or list of str, optional
-        Columns that predictions shall not depend on, categorical or continuous (``bins``,
-        ``kinds``). For an array without column names, positions.
+        Columns that predictions shall not depend on, or their positions.
     car : float, "paper" or None, default=1e6
-        Weight λ of Counterfactual Attention Regularization. Once λ is large enough to act, what
-        a flip of the sensitive column still changes falls roughly as 1/λ; in the default form a
-        large λ costs the other features nothing. ``"paper"`` sets λ by the paper's rule from the
-        first batch (:func:`fcorr.nn.car.paper_weight`); ``None`` or 0 switch it off. Without
-        ``sensitive`` there is nothing to regularise.
+        Weight λ of Counterfactual Attention Regularization; ``None`` or 0 switch it off.
     invariance : {"adapt", "marginal"} or None, default="adapt"
-        How the model becomes exactly invariant: no flip of the sensitive columns then changes a
-        prediction, not by one bit, whatever the row, and ``predict`` does not read them: they may
-        be left out of X. ``"adapt"``: in the last quarter of the epochs the sensitive features
-        are embedded as one number each, the mean over the training rows, and the rest of the
-        model adapts to it, as if the columns had never been there. ``"marginal"``: the model is
-        trained with the sensitive columns at work, without CAR, so that other columns are not
-        asked to stand in for them; a prediction is the average over the values they take in the
-        training table, weighted by how often they do (``sample_weight`` times exposure), which
-        takes one pass for each of them. ``None``: not exact; ``car`` alone sets how close it
-        comes.
+        How the model becomes exactly invariant: it adapts to the absence of the sensitive columns,
+        or averages over their values in training; ``None``: not exact, ``car`` alone.
     bins : int, sequence of float, dict or None, default=None
-        Groups that continuous sensitive columns are cut into, which are then categories: a number
-        of groups of about equal size, the edges between groups, or a dict of columns with one or
-        the other. By default a sensitive column of more than 20 distinct numbers is continuous,
-        and exchanged for a grid of training quantiles.
+        Groups that continuous sensitive columns are cut into.
     head : tuple of int, default=(128, 128)
         Sizes of the hidden layers of the prediction head.
     dropout : float, default=0.1
@@ -84,29 +75,15 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
     learning_rate : float, default=0.02
         Largest learning rate; it rises for a tenth of the steps and then falls to 0.
     early_stopping : bool or int, default=False
-        Stop when the validation loss (with λ times CAR, as in training) has not fallen for this
-        many epochs (True: 5), and keep the best weights. Validates on ``eval_set`` or, without
-        one, on ``validation_fraction``.
+        Stop when the loss (with λ times CAR) of ``eval_set``, or else of ``validation_fraction``,
+        has not fallen for this many epochs (True: 5), and keep the best weights.
     validation_fraction : float, default=0.1
         Share of the rows set aside for early stopping where there is no ``eval_set``.
     kinds : dict or None, default=None
-        What columns are, where their types do not say it: ``"numeric"``, ``"categorical"``,
-        ``"ordinal"``, ``"boolean"``, ``"datetime"``, or a sequence of categories in order, as in
-        ``kinds={"zip": "categorical", "grade": ["A", "B", "C"]}``. For an array without column
-        names, the keys are positions. By default numbers are numeric; text and booleans
-        categorical; an ordered Categorical of pandas ordinal; dates datetime.
-        An ordinal column is a number to the model, the place in its order, so that neighbours
-        share strength; a value outside the order is an error in ``fit`` and, with a warning, a
-        missing value in ``predict``. A date column ``d`` gives the numbers ``d.year``,
-        ``d.month``, ``d.day_of_week`` (0 is Monday), ``d.hour`` and ``d.days`` (since the first
-        training date): those that vary in the training table.
+        What columns are, where their types do not say it, such as
+        ``{"zip": "categorical", "grade": ["A", "B", "C"]}``.
     min_category_rows : int or "auto", default="auto"
-        Categories seen in fewer rows are pooled with the other rare ones of their column into
-        one, "other". So are, without a warning, categories that ``predict`` meets first; where
-        nothing was pooled they are taken for the most frequent category, with an
-        ``UnseenCategoryWarning``. ``"auto"`` is the smaller of 10 and a thousandth of the rows,
-        so that tables of up to 1,000 rows pool nothing; 1 never does. Sensitive and boolean
-        columns are never pooled.
+        Categories seen in fewer rows are pooled into one, "other".
     advanced : dict or None, default=None
         What few tables need, such as ``{"n_layers": 3}``: see :class:`fcorr.estimators.Advanced`.
     random_state : int, numpy generator or None, default=None
@@ -130,24 +107,11 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         target_scale_·(η + balance_)`` or, with a log link, ``exposure·exp(base_ + η + balance_)``,
         and the balance is such that predictions, weighted, sum to the observed total over all rows
         passed to ``fit``, also those that early stopping set aside.
-    exact_ : bool
-        Whether no flip of the sensitive columns can change a prediction; ``predict`` then does
-        not read them.
-    portfolio_ : Portfolio or None
-        What predictions are averaged over with ``invariance="marginal"``.
     history_ : History
         Losses of every epoch, and the λ that was used. With a log link the loss is half the unit
         deviance of y in units of its mean, up to a constant.
-    schema_ : Schema
-        What the training table looked like.
-    model_ : FCorrTransformer
-        The trained network.
-    network_ : dict
-        Its sizes.
-    feature_names_in_ : ndarray of str
-        Column names of the training table, where it had names.
-    n_features_in_ : int
-        Number of its columns.
+    exact_, portfolio_, schema_, model_, network_, feature_names_in_, n_features_in_
+        As in :class:`FCorrClassifier`.
 
     Examples
     --------
@@ -199,25 +163,23 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         device: str = "cpu",
         verbose: bool | int = False,
     ) -> None:
-        super().__init__(
-            sensitive=sensitive,
-            car=car,
-            invariance=invariance,
-            bins=bins,
-            head=head,
-            dropout=dropout,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            kinds=kinds,
-            min_category_rows=min_category_rows,
-            advanced=advanced,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
+        self.sensitive = sensitive
+        self.car = car
+        self.invariance = invariance
+        self.bins = bins
+        self.head = head
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.kinds = kinds
+        self.min_category_rows = min_category_rows
+        self.advanced = advanced
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
         self.objective = objective
         self.tweedie_power = tweedie_power
         self.exposure = exposure
@@ -240,17 +202,9 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         return exposure * self._to_rate(self._outputs(table))
 
     def predict_rate(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row per unit of exposure.
+        """Predict the target of each row per unit of exposure; without one, as ``predict`` does.
 
-        Parameters
-        ----------
-        X : dataframe or array of shape (n_rows, n_features)
-            Rows to score; the column of exposures may be left out.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Rates; without an exposure they are the predictions.
+        Parameters as in :meth:`predict`; the column of exposures may be left out of X.
         """
         return self._to_rate(self._outputs(self._read_known_table(X)))
 
@@ -283,10 +237,18 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         self.base_, self.target_scale_ = float(np.log(mean) - np.log(mean_exposure)), mean
 
     def _read_numbers(self, outcomes: Outcomes) -> NDArray[np.float64]:
-        """Return y as numbers that the objective can take."""
+        """Return y as numbers; refuse those that the objective's distribution cannot take."""
         y = outcomes.numbers()
-        if self.objective_ != "mse":
-            _check_range(y, outcomes.label, self.objective_)
+        if self.objective_ == "mse":
+            return y
+        rule, wrong = ("above 0", y <= 0) if self.objective_ == "gamma" else ("at least 0", y < 0)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            more = f" and {wrong.sum() - 1} more" if wrong.sum() > 1 else ""
+            raise InvalidInputError(
+                f"{outcomes.label} must be {rule} for objective={self.objective_!r}, got "
+                f"{y[row]:g} in row {row}{more}. {_REMEDIES[self.objective_]}"
+            )
         return y
 
     def _encode_target(self, outcomes: Outcomes) -> Tensor:
@@ -328,40 +290,8 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         return {"objective": self.objective_, "base": self.base_, "scale": self.target_scale_}
 
     def _restore_target(self, state: dict[str, Any]) -> None:
-        if state["objective"] not in ("mse", *_RANGES):
+        if state["objective"] not in ("mse", *_REMEDIES):
             raise ValueError(f"objective is {state['objective']!r}")
         self.objective_ = state["objective"]
         self.base_ = float(state["base"])
         self.target_scale_ = float(state["scale"])
-
-
-_RANGES: dict[ObjectiveName, tuple[str, Callable[[NDArray[np.float64]], NDArray[Any]], str]] = {
-    "poisson": (
-        "at least 0",
-        lambda y: y >= 0,
-        "Counts are not negative: correct or drop these rows.",
-    ),
-    "gamma": (
-        "above 0",
-        lambda y: y > 0,
-        "Leave out rows without an amount, or use objective='tweedie'.",
-    ),
-    "tweedie": (
-        "at least 0",
-        lambda y: y >= 0,
-        "Check the sign, and claims that were recovered; set such rows to 0 or drop them.",
-    ),
-}
-
-
-def _check_range(y: NDArray[np.float64], label: str, objective: ObjectiveName) -> None:
-    """Refuse values that an objective's distribution cannot take."""
-    rule, holds, remedy = _RANGES[objective]
-    wrong = ~holds(y)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        more = f" and {wrong.sum() - 1} more" if wrong.sum() > 1 else ""
-        raise InvalidInputError(
-            f"{label} must be {rule} for objective={objective!r}, got {y[row]:g} in row {row}"
-            f"{more}. {remedy}"
-        )
