@@ -42,16 +42,21 @@ def as_floats(values: Any, name: str) -> FloatArray:
             f"{name} must be one column, got an array of shape {column.shape}. "
             "Pass the column of interest."
         )
-    _check_has_rows(column, name)
-    finite = np.isfinite(column)
+    check_finite(column, name)
+    return column
+
+
+def check_finite(values: FloatArray, name: str) -> None:
+    """Refuse values without rows, and missing or infinite ones; name the first."""
+    _check_has_rows(values, name)
+    finite = np.isfinite(values)
     if not finite.all():
-        first = int(np.argmin(finite))
+        first = np.unravel_index(np.argmin(finite), finite.shape)
         raise InvalidInputError(
-            f"{name} must be finite, got {column.size - int(finite.sum())} missing or infinite of "
-            f"{column.size} values, the first ({column[first]}) in row {first}. "
+            f"{name} must be finite, got {values.size - int(finite.sum())} missing or infinite of "
+            f"{values.size} values, the first ({values[first]}) in row {first[0]}. "
             "Drop or repair those rows."
         )
-    return column
 
 
 def as_columns(sample_weight: Any, **columns: Any) -> list[FloatArray]:

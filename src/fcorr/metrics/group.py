@@ -122,8 +122,9 @@ def demographic_parity_difference(
     >>> demographic_parity_difference(None, [1, 1, 1, 0], sensitive_features=sex)
     0.5
     """
-    prediction, weight = as_columns(sample_weight, y_pred=y_pred)
-    table = _tabulate(None, prediction, weight, sensitive_features)
+    table = group_rates(
+        None, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight
+    )
     return _largest_difference(table, "mean_prediction", "demographic_parity_difference")
 
 
