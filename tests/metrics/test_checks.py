@@ -12,24 +12,17 @@ from fcorr._core import InvalidInputError
 from fcorr.metrics._checks import encode_groups, encode_labels
 
 NAN = float("nan")
-COLUMNS = {
-    "list": list,
-    "tuple": tuple,
-    "numpy": np.array,
-    "numpy objects": lambda labels: np.array(labels, dtype=object),
-    "pandas": pd.Series,
-    "pandas categorical": lambda labels: pd.Series(labels, index=[7] * 4, dtype="category"),
-    "pandas with an unused category": lambda labels: pd.Series(pd.Categorical(labels, [*"xmf"])),
-    "pandas bare categorical": pd.Categorical,
-    "polars": pl.Series,
-    "polars categorical": lambda labels: pl.Series(labels, dtype=pl.Categorical),
-    "pyarrow array": pa.array,
-    "pyarrow chunked": lambda labels: pa.chunked_array([labels[:2], labels[2:]]),
-    "pyarrow dictionary": lambda labels: pa.chunked_array([labels]).dictionary_encode(),
-}
 
 
-@pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS.keys())
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(list, tuple, np.array, pd.Categorical, pd.Series, pl.Series, pa.array),
+        lambda labels: pd.Series(pd.Categorical(labels, [*"xmf"]), index=[7] * 4),
+        lambda labels: pa.chunked_array([labels[:2], labels[2:]]),
+        lambda labels: pa.chunked_array([labels]).dictionary_encode(),
+    ],
+)
 def test_labels_may_come_in_any_column(make):
     categories, codes = encode_labels(make(["m", "f", "m", "f"]), "sex")
     assert (categories, codes.tolist()) == (("f", "m"), [1, 0, 1, 0])
@@ -42,12 +35,6 @@ def test_labels_may_come_in_any_column(make):
     [
         ["b", None, "a", NAN],
         pd.Series(["b", pd.NA, "a", np.nan], dtype=object),
-        np.array([2.0, np.nan, 1, np.nan]),
-        pd.Series([2.0, np.nan, 1, np.nan]),
-        pd.Series([2, None, 1, None], dtype="Int64"),
-        pd.Series([2, None, 1, None], dtype="int64[pyarrow]"),
-        pl.Series([2.0, None, 1.0, NAN]),
-        pa.array([2.0, None, 1.0, NAN]),
         pd.Series(pd.to_datetime(["2020-01-02", None, "2020-01-01", None])),
         ["a", None, 1, None],  # labels that do not compare
         ["nan", None, "None", None],  # text that reads missing is not

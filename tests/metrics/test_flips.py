@@ -496,13 +496,7 @@ PANDAS, CATEGORICAL, ENUM, POLARS, PYARROW = (
         (PEOPLE, ["race", "sex"], ["f", "m"], r"which values .* when 2 columns .* got list\. Wr"),
         (PEOPLE, ["race", "sex"], 10, r"got int\. Write categories=\{'race': \.\.\.\}"),
         (PEOPLE, ["race", "x"], {"race": ["a", "b"]}, r"the sensitive column 'race' with 'c'"),
-        (
-            MANY,
-            ["zip", "name"],
-            None,
-            r"4,096 times, .* got 5,000: 1,000 of 'zip' × 5 of 'name'\. F",
-        ),
-        (MANY, ["zip", "name"], None, r"pool rare values first, .* categories=\{'zip': 10\}"),
+        (MANY, ["zip", "name"], None, r"4,096 .* 5,000: 1,000 of 'zip' × 5 of 'name'\..*'zip': 10"),
     ],
 )
 def test_bad_arguments(X, sensitive, categories, text):

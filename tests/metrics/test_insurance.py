@@ -175,24 +175,9 @@ def test_tables_go_through_json_and_into_notebooks():
 @pytest.mark.parametrize(
     ("metric", "arguments", "options", "text"),
     [
-        (
-            gamma_deviance,
-            ([1, 0], [1, 1]),
-            {},
-            "deviance of power 2, got 0 in row 1. Leave out the",
-        ),
-        (
-            poisson_deviance,
-            ([1, -0.5], [1, 1]),
-            {},
-            "not be negative .* -0.5 in row 1. Check the s",
-        ),
-        (
-            tweedie_deviance,
-            ([1, 2], [0, 1]),
-            {},
-            "y_pred must be positive .* got 0 in row 0. Predi",
-        ),
+        (gamma_deviance, ([1, 0], [1, 1]), {}, "of power 2, got 0 in row 1. Leave out the"),
+        (poisson_deviance, ([1, -0.5], [1, 1]), {}, "not be negative .* -0.5 in row 1. Check"),
+        (tweedie_deviance, ([1, 2], [0, 1]), {}, "y_pred must be positive .* got 0 in row 0. Pre"),
         (poisson_deviance, ([1, 2], [1]), {}, "same number of rows, got y_true 2, y_pred 1. Take"),
         *(
             (tweedie_deviance, ([1], [1]), {"power": p}, f"at least 1, got {p}. 1 is Poisson, 2 is")
