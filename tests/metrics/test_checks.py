@@ -62,7 +62,7 @@ TABLES = {
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES.keys())
 def test_intersections_may_come_in_any_table(make):
     groups = make({"sex": ["m", "f", "m", "m"], "race": ["a", "b", "a", "b"]})
-    categories, codes = encode_groups(groups, "groups")
+    categories, codes = encode_groups(groups)
     assert categories == (("f", "b"), ("m", "a"), ("m", "b"))
     assert codes.tolist() == [1, 0, 1, 2]
 
@@ -72,7 +72,7 @@ LABEL = st.one_of(st.none(), st.integers(0, 2), st.sampled_from(["a", "b"]))
 
 @given(st.lists(st.tuples(LABEL, LABEL, LABEL), min_size=1, max_size=20))
 def test_several_columns_are_coded_by_their_combinations(rows):
-    categories, codes = encode_groups(dict(enumerate(zip(*rows, strict=True))), "groups")
+    categories, codes = encode_groups(dict(enumerate(zip(*rows, strict=True))))
     assert [categories[code] for code in codes] == rows
     assert sorted(categories, key=rows.index) == list(dict.fromkeys(rows))
 
@@ -80,15 +80,15 @@ def test_several_columns_are_coded_by_their_combinations(rows):
 def test_groups_are_sorted_by_the_first_column_then_the_next():
     columns = {"sex": [None, "m", "f", "f"], "age": [1, 2, None, 10]}
     expected = (("f", 10), ("f", None), ("m", 2), (None, 1))
-    assert encode_groups(columns, "groups").categories == expected
+    assert encode_groups(columns).categories == expected
     # one column of a table is that column
-    assert encode_groups(pd.DataFrame({"sex": ["m", "f"]}), "groups").categories == ("f", "m")
+    assert encode_groups(pd.DataFrame({"sex": ["m", "f"]})).categories == ("f", "m")
 
 
 def test_many_columns_do_not_overflow():
     # 1,000 labels in each of 30 columns have 10^90 combinations, of which 1,000 occur.
     column = np.random.default_rng(0).permutation(1000)
-    categories, codes = encode_groups(dict.fromkeys(range(30), column), "groups")
+    categories, codes = encode_groups(dict.fromkeys(range(30), column))
     assert categories[3] == (3,) * 30
     assert codes.tolist() == column.tolist()
 
@@ -96,12 +96,15 @@ def test_many_columns_do_not_overflow():
 @pytest.mark.parametrize(
     ("groups", "text"),
     [
-        ({}, "groups must have a column, got none"),
-        (pd.DataFrame(index=[0, 1]), "groups must have a column, got none"),
-        ({"a": [1, 2], "b": [1]}, "same number of rows, got groups 'a' 2, groups 'b' 1. Take them"),
-        ([], "groups must have rows"),
-        ({"a": [1], "b": []}, "groups 'b' must have rows"),
-        ({"a": np.ones((2, 2))}, r"groups 'a' must be one column .* got ndarray of shape \(2, 2\)"),
+        ({}, "sensitive_features must have a column, got none"),
+        (pd.DataFrame(index=[0, 1]), "sensitive_features must have a column, got none"),
+        ({"a": [1, 2], "b": [1]}, "rows, got sensitive_features 'a' 2, sensitive_features 'b' 1"),
+        ([], "sensitive_features must have rows"),
+        ({"a": [1], "b": []}, "sensitive_features 'b' must have rows"),
+        (
+            {"a": np.ones((2, 2))},
+            r"'a' must be one column .* got ndarray of shape \(2, 2\)",
+        ),
         (np.ones((2, 2, 2)), r"got ndarray of shape \(2, 2, 2\). Pass a column, a table or \{'sex"),
         ([["f", 30], ["m", 40]], "one label per row, got list. Pass several columns as a table"),
         ("sex", "one column or a table of several, got str"),
@@ -109,4 +112,4 @@ def test_many_columns_do_not_overflow():
 )
 def test_bad_groups(groups, text):
     with pytest.raises(InvalidInputError, match=text):
-        encode_groups(groups, "groups")
+        encode_groups(groups)

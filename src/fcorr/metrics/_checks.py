@@ -200,24 +200,26 @@ def encode_labels(values: Any, name: str) -> Labels:
     return Labels(tuple(order), recode[codes])
 
 
-def encode_groups(values: Any, name: str) -> Labels:
+def encode_groups(sensitive_features: Any) -> Labels:
     """Code each row's group: its label in one column, or its labels in several, as a tuple.
 
     Only combinations that occur are groups. They are sorted by the first column, then the next.
     """
-    table = nw.from_native(values, eager_only=True, pass_through=True)
-    columns: dict[Any, Any]
+    table = nw.from_native(sensitive_features, eager_only=True, pass_through=True)
+    columns: Mapping[Any, Any]
     if isinstance(table, nw.DataFrame):
-        columns = {key: table.get_column(key).to_native() for key in table.columns}
-    elif isinstance(values, np.ndarray) and values.ndim == 2:
-        columns = dict(enumerate(values.T))
-    elif isinstance(values, Mapping):
-        columns = dict(values)
+        columns = table.to_dict(as_series=True)
+    elif isinstance(table, np.ndarray) and table.ndim == 2:
+        columns = dict(enumerate(table.T))
+    elif isinstance(table, Mapping):
+        columns = table
     else:
-        return encode_labels(values, name)
+        return encode_labels(sensitive_features, "sensitive_features")
     if not columns:
-        raise InvalidInputError(f"{name} must have a column, got none. Pass at least one.")
-    names = [f"{name} {key!r}" for key in columns]
+        raise InvalidInputError(
+            "sensitive_features must have a column, got none. Pass at least one."
+        )
+    names = [f"sensitive_features {key!r}" for key in columns]
     encoded = list(map(encode_labels, columns.values(), names))
     if len(encoded) == 1:
         return encoded[0]

@@ -170,7 +170,7 @@ def equalized_odds_difference(
 def _tabulate(
     truth: FloatArray | None, prediction: FloatArray, weight: FloatArray, sensitive_features: Any
 ) -> _GroupTable:
-    groups, codes = encode_groups(sensitive_features, "sensitive_features")
+    groups, codes = encode_groups(sensitive_features)
     check_same_length(y_pred=prediction, sensitive_features=codes)
 
     def mean(weight: FloatArray) -> FloatArray:
