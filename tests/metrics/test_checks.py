@@ -5,8 +5,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fcorr._core import InvalidInputError
 from fcorr.metrics._checks import encode_groups, encode_labels
@@ -65,16 +63,6 @@ def test_intersections_may_come_in_any_table(make):
     categories, codes = encode_groups(groups)
     assert categories == (("f", "b"), ("m", "a"), ("m", "b"))
     assert codes.tolist() == [1, 0, 1, 2]
-
-
-LABEL = st.one_of(st.none(), st.integers(0, 2), st.sampled_from(["a", "b"]))
-
-
-@given(st.lists(st.tuples(LABEL, LABEL, LABEL), min_size=1, max_size=20))
-def test_several_columns_are_coded_by_their_combinations(rows):
-    categories, codes = encode_groups(dict(enumerate(zip(*rows, strict=True))))
-    assert [categories[code] for code in codes] == rows
-    assert sorted(categories, key=rows.index) == list(dict.fromkeys(rows))
 
 
 def test_groups_are_sorted_by_the_first_column_then_the_next():

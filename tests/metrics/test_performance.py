@@ -1,4 +1,4 @@
-"""Rates, the Gini index and balance, against their definitions; ranking against scikit-learn's."""
+"""Rates, the Gini index and balance, against their definitions."""
 
 from functools import partial
 from itertools import permutations, product
@@ -18,7 +18,6 @@ from fcorr.metrics import (
     gini_score,
     percentage_error,
 )
-from fcorr.metrics.performance import areas_under_roc, average_precisions
 
 WRITTEN_HERE = [false_negative_rate, false_positive_rate, gini_score, percentage_error]
 
@@ -119,31 +118,3 @@ def test_rates_ask_for_decisions(rate):
         rate([0, 1], [0, 0.7])
     with pytest.raises(InvalidInputError, match=r"only, got 2 in row 1. Code the classes"):
         rate([0, 2], [0, 1])
-
-
-# Many columns of scores at once
-
-ROWS = st.lists(
-    st.tuples(
-        st.sampled_from([0.0, 1.0]),
-        st.integers(0, 3).map(float),  # few values: ties are where ranks go wrong
-        st.floats(-5, 5, allow_subnormal=False),
-        st.sampled_from([0.25, 1.0, 3.0]),
-    ),
-    min_size=2,
-    max_size=12,
-).filter(lambda rows: len({row[0] for row in rows}) == 2)
-ORACLES = {
-    areas_under_roc: sklearn.metrics.roc_auc_score,
-    average_precisions: sklearn.metrics.average_precision_score,
-}
-
-
-@pytest.mark.parametrize("metric", ORACLES)
-@given(rows=ROWS)
-@settings(max_examples=150, deadline=None)
-def test_ranking_agrees_with_scikit_learn(metric, rows):
-    truth, few, many, weight = np.array(rows).T
-    scores = np.array([few, many, -few])
-    expected = [ORACLES[metric](truth, column, sample_weight=weight) for column in scores]
-    np.testing.assert_allclose(metric(truth, scores, weight), expected, rtol=1e-12, atol=1e-14)
