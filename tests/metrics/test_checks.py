@@ -5,31 +5,22 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fcorr._core import InvalidInputError
 from fcorr.metrics._checks import encode_groups, encode_labels
 
 NAN = float("nan")
-COLUMNS = {
-    "list": list,
-    "tuple": tuple,
-    "numpy": np.array,
-    "numpy objects": lambda labels: np.array(labels, dtype=object),
-    "pandas": pd.Series,
-    "pandas categorical": lambda labels: pd.Series(labels, index=[7] * 4, dtype="category"),
-    "pandas with an unused category": lambda labels: pd.Series(pd.Categorical(labels, [*"xmf"])),
-    "pandas bare categorical": pd.Categorical,
-    "polars": pl.Series,
-    "polars categorical": lambda labels: pl.Series(labels, dtype=pl.Categorical),
-    "pyarrow array": pa.array,
-    "pyarrow chunked": lambda labels: pa.chunked_array([labels[:2], labels[2:]]),
-    "pyarrow dictionary": lambda labels: pa.chunked_array([labels]).dictionary_encode(),
-}
 
 
-@pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS.keys())
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(list, tuple, np.array, pd.Categorical, pd.Series, pl.Series, pa.array),
+        lambda labels: pd.Series(pd.Categorical(labels, [*"xmf"]), index=[7] * 4),
+        lambda labels: pa.chunked_array([labels[:2], labels[2:]]),
+        lambda labels: pa.chunked_array([labels]).dictionary_encode(),
+    ],
+)
 def test_labels_may_come_in_any_column(make):
     categories, codes = encode_labels(make(["m", "f", "m", "f"]), "sex")
     assert (categories, codes.tolist()) == (("f", "m"), [1, 0, 1, 0])
@@ -42,12 +33,6 @@ def test_labels_may_come_in_any_column(make):
     [
         ["b", None, "a", NAN],
         pd.Series(["b", pd.NA, "a", np.nan], dtype=object),
-        np.array([2.0, np.nan, 1, np.nan]),
-        pd.Series([2.0, np.nan, 1, np.nan]),
-        pd.Series([2, None, 1, None], dtype="Int64"),
-        pd.Series([2, None, 1, None], dtype="int64[pyarrow]"),
-        pl.Series([2.0, None, 1.0, NAN]),
-        pa.array([2.0, None, 1.0, NAN]),
         pd.Series(pd.to_datetime(["2020-01-02", None, "2020-01-01", None])),
         ["a", None, 1, None],  # labels that do not compare
         ["nan", None, "None", None],  # text that reads missing is not
@@ -75,33 +60,23 @@ TABLES = {
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES.keys())
 def test_intersections_may_come_in_any_table(make):
     groups = make({"sex": ["m", "f", "m", "m"], "race": ["a", "b", "a", "b"]})
-    categories, codes = encode_groups(groups, "groups")
+    categories, codes = encode_groups(groups)
     assert categories == (("f", "b"), ("m", "a"), ("m", "b"))
     assert codes.tolist() == [1, 0, 1, 2]
-
-
-LABEL = st.one_of(st.none(), st.integers(0, 2), st.sampled_from(["a", "b"]))
-
-
-@given(st.lists(st.tuples(LABEL, LABEL, LABEL), min_size=1, max_size=20))
-def test_several_columns_are_coded_by_their_combinations(rows):
-    categories, codes = encode_groups(dict(enumerate(zip(*rows, strict=True))), "groups")
-    assert [categories[code] for code in codes] == rows
-    assert sorted(categories, key=rows.index) == list(dict.fromkeys(rows))
 
 
 def test_groups_are_sorted_by_the_first_column_then_the_next():
     columns = {"sex": [None, "m", "f", "f"], "age": [1, 2, None, 10]}
     expected = (("f", 10), ("f", None), ("m", 2), (None, 1))
-    assert encode_groups(columns, "groups").categories == expected
+    assert encode_groups(columns).categories == expected
     # one column of a table is that column
-    assert encode_groups(pd.DataFrame({"sex": ["m", "f"]}), "groups").categories == ("f", "m")
+    assert encode_groups(pd.DataFrame({"sex": ["m", "f"]})).categories == ("f", "m")
 
 
 def test_many_columns_do_not_overflow():
     # 1,000 labels in each of 30 columns have 10^90 combinations, of which 1,000 occur.
     column = np.random.default_rng(0).permutation(1000)
-    categories, codes = encode_groups(dict.fromkeys(range(30), column), "groups")
+    categories, codes = encode_groups(dict.fromkeys(range(30), column))
     assert categories[3] == (3,) * 30
     assert codes.tolist() == column.tolist()
 
@@ -109,12 +84,15 @@ def test_many_columns_do_not_overflow():
 @pytest.mark.parametrize(
     ("groups", "text"),
     [
-        ({}, "groups must have a column, got none"),
-        (pd.DataFrame(index=[0, 1]), "groups must have a column, got none"),
-        ({"a": [1, 2], "b": [1]}, "same number of rows, got groups 'a' 2, groups 'b' 1. Take them"),
-        ([], "groups must have rows"),
-        ({"a": [1], "b": []}, "groups 'b' must have rows"),
-        ({"a": np.ones((2, 2))}, r"groups 'a' must be one column .* got ndarray of shape \(2, 2\)"),
+        ({}, "sensitive_features must have a column, got none"),
+        (pd.DataFrame(index=[0, 1]), "sensitive_features must have a column, got none"),
+        ({"a": [1, 2], "b": [1]}, "rows, got sensitive_features 'a' 2, sensitive_features 'b' 1"),
+        ([], "sensitive_features must have rows"),
+        ({"a": [1], "b": []}, "sensitive_features 'b' must have rows"),
+        (
+            {"a": np.ones((2, 2))},
+            r"'a' must be one column .* got ndarray of shape \(2, 2\)",
+        ),
         (np.ones((2, 2, 2)), r"got ndarray of shape \(2, 2, 2\). Pass a column, a table or \{'sex"),
         ([["f", 30], ["m", 40]], "one label per row, got list. Pass several columns as a table"),
         ("sex", "one column or a table of several, got str"),
@@ -122,4 +100,4 @@ def test_many_columns_do_not_overflow():
 )
 def test_bad_groups(groups, text):
     with pytest.raises(InvalidInputError, match=text):
-        encode_groups(groups, "groups")
+        encode_groups(groups)

@@ -15,13 +15,9 @@ from hypothesis import strategies as st
 from fcorr._core import InvalidInputError
 from fcorr.metrics import (
     FlippedScores,
-    auprc_gap,
-    auroc_gap,
-    average_individual_fairness,
     decisions_flipped,
     flip_changes,
     flip_scores,
-    mae_gap,
 )
 from fcorr.metrics._checks import encode_labels, is_missing
 from fcorr.metrics.flips import choose_values, quantile_groups
@@ -259,23 +255,6 @@ def test_every_row_is_scored_under_every_combination(make, sensitive, categories
     assert flips.factual_scores is None  # every row's own combination is among them
 
 
-def test_a_thousand_categories():
-    n, n_categories = 3000, 1000
-    rng = np.random.default_rng(0)
-    zips = [f"{i % n_categories:04}" for i in range(n)]
-    table = pd.DataFrame({"zip": zips, "x": rng.integers(0, 2**20, n) / 2**10})
-    effect = rng.permutation(n_categories) / 4
-    flips = flip_scores(lambda X: X["x"] + effect[X["zip"].astype(int)], table, "zip")
-    np.testing.assert_array_equal(flips.scores, table["x"].to_numpy()[:, None] + effect)
-    # The mean difference of 0, 1 … C−1 is (C + 1)/3; all C original categories count.
-    expected = (n_categories + 1) / 3 / 4
-    assert average_individual_fairness(flips, normalize="mean") == pytest.approx(expected)
-    assert mae_gap(np.full(n, -1e4), flips, normalize="mean") == pytest.approx(expected)
-    y = np.arange(n) // n_categories % 2  # both classes in every category
-    # Rows of a category all move by the same amount, so that their ranks do not.
-    assert auroc_gap(y, flips) == auprc_gap(y, flips) == 0.0
-
-
 # Measurements: many numbers, flipped to a few values that stand for groups
 
 
@@ -302,18 +281,6 @@ def test_values_and_the_rows_as_they_are(categories, n_values, n_passes):
     assert (flips.factual_scores is None) == (n_passes == n_values)
     if n_passes > n_values:
         pd.testing.assert_frame_equal(seen[-1], table)
-
-
-def test_a_rows_own_score_counts_among_those_compared():
-    # The model scores one age that is not on the grid, which only the rows of that age show.
-    table = make_people()
-    flips = flip_scores(lambda X: (X["age"] == 79).astype(float), table, "age")
-    assert 79 not in flips.categories
-    is_79 = (table["age"] == 79).to_numpy()
-    np.testing.assert_array_equal(flips.changes, is_79)
-    assert flip_changes(flips)["mean"] == is_79.mean()
-    assert decisions_flipped(flips) == is_79.mean()
-    assert average_individual_fairness(flips) == 0.0  # it compares the partitions by group alone
 
 
 NUMBERS = {
@@ -529,13 +496,7 @@ PANDAS, CATEGORICAL, ENUM, POLARS, PYARROW = (
         (PEOPLE, ["race", "sex"], ["f", "m"], r"which values .* when 2 columns .* got list\. Wr"),
         (PEOPLE, ["race", "sex"], 10, r"got int\. Write categories=\{'race': \.\.\.\}"),
         (PEOPLE, ["race", "x"], {"race": ["a", "b"]}, r"the sensitive column 'race' with 'c'"),
-        (
-            MANY,
-            ["zip", "name"],
-            None,
-            r"4,096 times, .* got 5,000: 1,000 of 'zip' × 5 of 'name'\. F",
-        ),
-        (MANY, ["zip", "name"], None, r"pool rare values first, .* categories=\{'zip': 10\}"),
+        (MANY, ["zip", "name"], None, r"4,096 .* 5,000: 1,000 of 'zip' × 5 of 'name'\..*'zip': 10"),
     ],
 )
 def test_bad_arguments(X, sensitive, categories, text):
@@ -556,11 +517,11 @@ ZEROS = np.zeros((2, 2))
         ([0, 1], [[1.0, 2.0]], None, r"one row per original category .* got shape \(1, 2\)"),
         ([0, 2], ZEROS, None, r"positions in categories, 0 to 1, got int64 from 0 to 2"),
         ([0.0, 1.0], ZEROS, None, r"positions in categories, 0 to 1, got float64"),
-        ([0, 1], [[0, np.nan], [0, 0]], None, r"scores must be finite, got 1 that are not"),
+        ([0, 1], [[0, 0], [0, np.nan]], None, r"scores must be finite, got 1 .* of 4 .* row 1"),
         (np.zeros(0, dtype=int), np.zeros((0, 2)), None, r"scores must have rows"),
-        ([0, 1], ZEROS, [0.5], r"one score per row, got shape \(1,\) for 2 rows"),
-        ([0, 1], ZEROS, ZEROS, r"factual_scores must have one score per row, got shape \(2, 2\)"),
-        ([0, 1], ZEROS, [0.5, np.inf], r"factual_scores must be finite, got 1 that are not"),
+        ([0, 1], ZEROS, [0.5], r"same number of rows, got scores 2, factual_scores 1"),
+        ([0, 1], ZEROS, ZEROS, r"factual_scores must be one column, got .* shape \(2, 2\)"),
+        ([0, 1], ZEROS, [0.5, np.inf], r"factual_scores must be finite, got 1 .*\(inf\) in row 1"),
     ],
 )
 def test_flipped_scores_are_checked(original, scores, factual, text):
@@ -574,6 +535,8 @@ def test_a_row_as_it_is_counts_among_its_scores():
     assert flips.lowest.tolist() == [-1, 0, 0]
     assert flips.highest.tolist() == [1, 3, 1]
     assert flips.changes.tolist() == [2, 3, 1]
+    assert flip_changes(flips)["max"] == 3
+    assert decisions_flipped(flips, threshold=2) == 1 / 3
     assert flips.groups == [1, 2, 1]
     assert flips.take([2, 2, 0]).factual.tolist() == [0.5, 0.5, -1]
     assert flips.take(np.array([False, True, False])).changes.tolist() == [3]

@@ -32,22 +32,15 @@ def make_portfolio(n):
 # Deviances
 
 POSITIVE = st.floats(1e-3, 1e3)
-POWERS = {
-    1: poisson_deviance,
-    1.2: None,
-    1.5: tweedie_deviance,
-    1.9: None,
-    2: gamma_deviance,
-    3: None,
-}
+BY_POWER = {1: poisson_deviance, 1.5: tweedie_deviance, 2: gamma_deviance}
 
 
-@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("power", [1, 1.2, 1.5, 1.9, 2, 3])
 @given(st.lists(st.tuples(POSITIVE, POSITIVE, st.floats(0.01, 10)), min_size=1, max_size=8))
 @settings(max_examples=20, deadline=None)
 def test_deviances_are_scikit_learns(power, rows):
     y_true, y_pred, weight = np.array(rows).T
-    ours = POWERS[power] or partial(tweedie_deviance, power=power)
+    ours = BY_POWER.get(power, partial(tweedie_deviance, power=power))
     # zeros are welcome below power two
     observed = y_true * (np.arange(len(y_true)) % 3 > 0) if power < 2 else y_true
     for options in ({}, {"sample_weight": weight}):
@@ -175,24 +168,9 @@ def test_tables_go_through_json_and_into_notebooks():
 @pytest.mark.parametrize(
     ("metric", "arguments", "options", "text"),
     [
-        (
-            gamma_deviance,
-            ([1, 0], [1, 1]),
-            {},
-            "deviance of power 2, got 0 in row 1. Leave out the",
-        ),
-        (
-            poisson_deviance,
-            ([1, -0.5], [1, 1]),
-            {},
-            "not be negative .* -0.5 in row 1. Check the s",
-        ),
-        (
-            tweedie_deviance,
-            ([1, 2], [0, 1]),
-            {},
-            "y_pred must be positive .* got 0 in row 0. Predi",
-        ),
+        (gamma_deviance, ([1, 0], [1, 1]), {}, "of power 2, got 0 in row 1. Leave out the"),
+        (poisson_deviance, ([1, -0.5], [1, 1]), {}, "not be negative .* -0.5 in row 1. Check"),
+        (tweedie_deviance, ([1, 2], [0, 1]), {}, "y_pred must be positive .* got 0 in row 0. Pre"),
         (poisson_deviance, ([1, 2], [1]), {}, "same number of rows, got y_true 2, y_pred 1. Take"),
         *(
             (tweedie_deviance, ([1], [1]), {"power": p}, f"at least 1, got {p}. 1 is Poisson, 2 is")

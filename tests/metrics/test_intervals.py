@@ -22,7 +22,6 @@ from fcorr.metrics import (
     f1_gap,
     f1_score,
     flip_changes,
-    gini_score,
     group_rates,
     roc_auc_score,
 )
@@ -48,7 +47,6 @@ def interval_of(metric, *arrays, n_resamples=100, **options):
     ("metric", "arrays", "options"),
     [
         (roc_auc_score, (Y, SCORES), {"sample_weight": WEIGHT}),
-        (gini_score, (Y, SCORES), {"sample_weight": WEIGHT}),
         (demographic_parity_difference, (None, SCORES), {"sensitive_features": GROUPS}),
         (equal_opportunity_difference, (Y, SCORES > 0.5), {"sensitive_features": GROUPS}),
         (

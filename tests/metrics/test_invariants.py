@@ -1,11 +1,14 @@
 """What must hold for every metric: each is listed once, and each invariant runs over the list."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pytest
+import sklearn.metrics
 
 import fcorr.metrics
 from fcorr.metrics import FlippedScores, LorenzCurve, PopulationBound
@@ -231,6 +234,23 @@ def test_invariant(check: Callable[..., None], name: str) -> None:
 def test_every_public_name_is_registered_or_no_metric() -> None:
     assert set(fcorr.metrics.__all__) == set(REGISTRY) | NO_METRICS
     assert not set(REGISTRY) & NO_METRICS
+
+
+def test_all_names_are_found_and_those_of_scikit_learn_are_its_own() -> None:
+    assert dir(fcorr.metrics) == sorted(fcorr.metrics.__all__)
+    for name in fcorr.metrics.__all__:
+        found = getattr(fcorr.metrics, name)
+        assert callable(found)
+        assert found is getattr(sklearn.metrics, name, found)
+    with pytest.raises(AttributeError, match=r"'fcorr\.metrics' has no attribute 'log_loss'"):
+        fcorr.metrics.log_loss  # noqa: B018
+
+
+def test_importing_the_metrics_imports_nothing_heavy() -> None:
+    code = "import sys, fcorr.metrics; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    heavy = {"sklearn", "scipy", "torch", "pandas", "polars", "pyarrow", "fcorr.data"}
+    assert not set(run.stdout.split()) & heavy
 
 
 def signed_difference(y_true: Any, y_pred: Any, sensitive_features: Any) -> float:

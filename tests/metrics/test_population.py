@@ -83,7 +83,6 @@ def test_epsilon_zero_asks_for_any_change_at_all():
         ({"epsilon": "a"}, "epsilon must be a finite number, 0 or more, got 'a'"),
         ({"changes": [-0.1, 0.2], "alpha": 0.5}, "changes must not be negative"),
         ({"alpha": 0.1, "confidence": 95}, "confidence must lie between 0 and 1"),
-        ({"alpha": 0.1, "sample_weight": [1, 2]}, "takes no sample_weight"),
     ],
 )
 def test_errors_name_the_rule(arguments, message):

@@ -42,16 +42,21 @@ def as_floats(values: Any, name: str) -> FloatArray:
             f"{name} must be one column, got an array of shape {column.shape}. "
             "Pass the column of interest."
         )
-    _check_has_rows(column, name)
-    finite = np.isfinite(column)
+    check_finite(column, name)
+    return column
+
+
+def check_finite(values: FloatArray, name: str) -> None:
+    """Refuse values without rows, and missing or infinite ones; name the first."""
+    _check_has_rows(values, name)
+    finite = np.isfinite(values)
     if not finite.all():
-        first = int(np.argmin(finite))
+        first = np.unravel_index(np.argmin(finite), finite.shape)
         raise InvalidInputError(
-            f"{name} must be finite, got {column.size - int(finite.sum())} missing or infinite of "
-            f"{column.size} values, the first ({column[first]}) in row {first}. "
+            f"{name} must be finite, got {values.size - int(finite.sum())} missing or infinite of "
+            f"{values.size} values, the first ({values[first]}) in row {first[0]}. "
             "Drop or repair those rows."
         )
-    return column
 
 
 def as_columns(sample_weight: Any, **columns: Any) -> list[FloatArray]:
@@ -195,24 +200,26 @@ def encode_labels(values: Any, name: str) -> Labels:
     return Labels(tuple(order), recode[codes])
 
 
-def encode_groups(values: Any, name: str) -> Labels:
+def encode_groups(sensitive_features: Any) -> Labels:
     """Code each row's group: its label in one column, or its labels in several, as a tuple.
 
     Only combinations that occur are groups. They are sorted by the first column, then the next.
     """
-    table = nw.from_native(values, eager_only=True, pass_through=True)
-    columns: dict[Any, Any]
+    table = nw.from_native(sensitive_features, eager_only=True, pass_through=True)
+    columns: Mapping[Any, Any]
     if isinstance(table, nw.DataFrame):
-        columns = {key: table.get_column(key).to_native() for key in table.columns}
-    elif isinstance(values, np.ndarray) and values.ndim == 2:
-        columns = dict(enumerate(values.T))
-    elif isinstance(values, Mapping):
-        columns = dict(values)
+        columns = table.to_dict(as_series=True)
+    elif isinstance(table, np.ndarray) and table.ndim == 2:
+        columns = dict(enumerate(table.T))
+    elif isinstance(table, Mapping):
+        columns = table
     else:
-        return encode_labels(values, name)
+        return encode_labels(sensitive_features, "sensitive_features")
     if not columns:
-        raise InvalidInputError(f"{name} must have a column, got none. Pass at least one.")
-    names = [f"{name} {key!r}" for key in columns]
+        raise InvalidInputError(
+            "sensitive_features must have a column, got none. Pass at least one."
+        )
+    names = [f"sensitive_features {key!r}" for key in columns]
     encoded = list(map(encode_labels, columns.values(), names))
     if len(encoded) == 1:
         return encoded[0]

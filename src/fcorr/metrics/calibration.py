@@ -95,12 +95,8 @@ def actual_over_expected(
         "poisson" takes the actual total for a Poisson count (Garwood's exact interval): fast, for
         claim counts only, and too narrow where they vary more than a Poisson number does.
         "bootstrap" draws the group's rows again, for amounts as well.
-    confidence : float, default=0.95
-        How often such an interval holds the true ratio.
-    n_resamples : int, default=500
-        How many resamples the bootstrap draws for each group.
-    random_state : int, numpy generator or None, default=None
-        An integer makes the bootstrap repeatable.
+    confidence, n_resamples, random_state
+        As in `bootstrap_interval`; the resamples are drawn for each group.
 
     Returns
     -------
@@ -120,7 +116,7 @@ def actual_over_expected(
     check_option("interval", interval, ("poisson", "bootstrap"))
     check_confidence(confidence)
     observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
-    groups, codes = encode_groups(sensitive_features, "sensitive_features")
+    groups, codes = encode_groups(sensitive_features)
     check_same_length(y_true=observed, sensitive_features=codes)
     if interval == "poisson":  # not for amounts: whole numbers of claims, or per exposure
         claims = np.array([observed, weight * observed])
@@ -158,22 +154,8 @@ def expected_calibration_error(
     0 means that of the rows with a predicted probability of 30 %, 30 % are positive, and so on;
     lower is better. Chance alone leaves about ``√(p·(1 − p)·n_bins/n)`` in n rows.
 
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        The classes, 0 or 1.
-    y_prob : array-like of shape (n,)
-        The predicted probabilities of class 1.
-    n_bins : int, default=10
-        How many bins to make, as `lift_table` does: of about equal weight, equal predictions
-        together.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts; once when left out.
-
-    Returns
-    -------
-    float
-        The error, in [0, 1]. The bins themselves, drawn, are a reliability diagram.
+    Parameters as in :func:`lift_table`, of classes, 0 or 1, and predicted probabilities of class 1.
+    The error lies in [0, 1]; the table's bins, drawn, are a reliability diagram.
 
     Examples
     --------

@@ -12,17 +12,15 @@ column has it too, and group differences that come through other columns remain.
 """
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
-from fcorr._core import InvalidInputError, NotEstimableWarning, enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.metrics._checks import (
     Column,
     FloatArray,
-    IntArray,
     Weights,
     as_classes,
     as_floats,
@@ -30,6 +28,7 @@ from fcorr.metrics._checks import (
     check_option,
     check_same_length,
     describe_label,
+    not_estimable,
 )
 from fcorr.metrics.flips import FlippedScores
 from fcorr.metrics.performance import areas_under_roc, average_precisions
@@ -74,12 +73,8 @@ def average_individual_fairness(
     >>> round(average_individual_fairness(flips, normalize="mean"), 6)
     0.3
     """
-
-    def distances(rows: IntArray, scores_CN: FloatArray, weight: FloatArray) -> float:
-        return sum_of_distances(scores_CN, weight)
-
     name = "average_individual_fairness"
-    return _sum_over_originals(name, distances, flips, sample_weight, normalize)
+    return _gap(name, None, None, flips, sample_weight, normalize, of_classes=False)
 
 
 def f1_gap(
@@ -259,53 +254,26 @@ def decisions_flipped(
 
 def _gap(
     name: str,
-    metric: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
-    y_true: Column,
+    metric: Callable[[FloatArray, FloatArray, FloatArray], FloatArray] | None,
+    y_true: Column | None,
     flips: FlippedScores,
     sample_weight: Weights,
     normalize: Normalize,
     *,
     of_classes: bool = True,
 ) -> float:
-    """Sum ``|metric_{s_j} − metric_{s_k}|`` over pairs, within each original category.
+    """``1/(C(C−1)) Σ_{s_i} Σ_{s_j≠s_k} |metric_{s_i→s_j} − metric_{s_i→s_k}|``; without one, W1.
 
     The metric takes truth (n,), scores under some categories (c, n) and weights (n,), and gives a
-    number for each of them (c,).
-    """
-    truth = as_classes(y_true) if of_classes else as_floats(y_true, "y_true")
-    check_same_length(y_true=truth, flips=flips)
-
-    def differences(rows: IntArray, scores_CN: FloatArray, weight: FloatArray) -> float:
-        n_at_once = max(1, BLOCK_SIZE // len(rows))
-        values = [
-            metric(truth[rows], scores_CN[start : start + n_at_once], weight)
-            for start in range(0, len(scores_CN), n_at_once)
-        ]
-        return float(sum_over_pairs(np.concatenate(values)[None, :])[0])
-
-    classes = truth if of_classes else None
-    return _sum_over_originals(
-        name, differences, flips, sample_weight, normalize, classes=classes, stacklevel=4
-    )
-
-
-def _sum_over_originals(
-    name: str,
-    pair_sum: Callable[[IntArray, FloatArray, FloatArray], float],
-    flips: FlippedScores,
-    sample_weight: Weights,
-    normalize: Normalize,
-    *,
-    classes: FloatArray | None = None,
-    stacklevel: int = 3,
-) -> float:
-    """``1/(C(C−1)) Σ_{s_i} pair_sum(rows of s_i, their scores, their weights)``.
-
-    A category needs rows of positive weight and, where `classes` are given, both classes among
-    them. The others are left out with a warning; nan when none remains.
+    number for each of them (c,). An original category needs rows of positive weight and, for a
+    metric of classes, both classes. The others are left out with a warning; nan when none remains.
     """
     check_option("normalize", normalize, ("paper", "mean"))
     weight = _weights_of(flips, sample_weight)
+    truth = np.zeros(len(flips))
+    if y_true is not None:
+        truth = as_classes(y_true) if of_classes else as_floats(y_true, "y_true")
+    check_same_length(y_true=truth, flips=flips)
     # Sorted once, not searched once per category.
     counted = np.flatnonzero(weight > 0)
     by_original = counted[np.argsort(flips.original[counted], kind="stable")]
@@ -313,19 +281,26 @@ def _sum_over_originals(
     ends = np.searchsorted(flips.original[by_original], np.arange(1, n_categories))
     sums, left_out = [], []
     for category, rows in zip(flips.categories, np.split(by_original, ends), strict=True):
-        if len(rows) and (classes is None or np.ptp(classes[rows])):
-            # Of shape (C, n): the samples that are compared lie in one piece.
-            scores_CN = np.ascontiguousarray(flips.scores[rows].T)
-            sums.append(pair_sum(rows, scores_CN, weight[rows]))
-        else:
+        if not len(rows) or (of_classes and not np.ptp(truth[rows])):
             left_out.append(f"{describe_label(category)} (n={len(rows)})")
+            continue
+        # Of shape (C, n): the samples that are compared lie in one piece.
+        scores_CN = np.ascontiguousarray(flips.scores[rows].T)
+        if metric is None:
+            sums.append(sum_of_distances(scores_CN, weight[rows]))
+            continue
+        n_at_once = max(1, BLOCK_SIZE // len(rows))
+        values = [
+            metric(truth[rows], scores_CN[start : start + n_at_once], weight[rows])
+            for start in range(0, n_categories, n_at_once)
+        ]
+        sums.append(float(sum_over_pairs(np.concatenate(values)[None, :])[0]))
     if left_out:
-        lacking = "no rows" if classes is None else "no rows or one class only"
-        warnings.warn(
+        lacking = "no rows or one class only" if of_classes else "no rows"
+        not_estimable(
             f"{name} is not estimable for {len(left_out)} of {n_categories} original categories, "
             f"which have {lacking} and are left out: {enumerate_some(left_out)}.",
-            NotEstimableWarning,
-            stacklevel=stacklevel,
+            stacklevel=4,
         )
     if not sums:
         return math.nan

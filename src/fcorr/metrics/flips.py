@@ -24,6 +24,8 @@ from fcorr.metrics._checks import (
     IntArray,
     Labels,
     as_floats,
+    check_finite,
+    check_same_length,
     describe_label,
     encode_labels,
     is_missing,
@@ -83,8 +85,7 @@ class FlippedScores:
                 f"shape {scores.shape} for {original.shape} originals and {len(categories)} "
                 "categories. Let flip_scores build it."
             )
-        if len(original) == 0:
-            raise InvalidInputError("scores must have rows, got none. Check the row selection.")
+        check_finite(scores, "scores")
         is_position = (original >= 0) & (original < len(categories))
         if original.dtype.kind not in "iu" or not is_position.all():
             raise InvalidInputError(
@@ -93,18 +94,8 @@ class FlippedScores:
                 "Let flip_scores build it."
             )
         if factual is not None:
-            factual = np.asarray(factual, dtype=np.float64)
-            if factual.shape != original.shape:
-                raise InvalidInputError(
-                    f"factual_scores must have one score per row, got shape {factual.shape} for "
-                    f"{len(original)} rows. Let flip_scores build it."
-                )
-        for name, values in (("scores", scores), ("factual_scores", factual)):
-            if values is not None and not np.isfinite(values).all():
-                raise InvalidInputError(
-                    f"{name} must be finite, got {int((~np.isfinite(values)).sum())} that are not. "
-                    "Check the model's output."
-                )
+            factual = as_floats(factual, "factual_scores")
+            check_same_length(scores=scores, factual_scores=factual)
         # The class is frozen for its users; this is still its construction.
         object.__setattr__(self, "categories", categories)
         object.__setattr__(self, "original", original.astype(np.intp, copy=False))
@@ -216,11 +207,14 @@ def flip_scores(
     names = list(sensitive) if isinstance(sensitive, list | tuple) else [sensitive]
     if not names:
         raise InvalidInputError("sensitive must name a column, got none. Name at least one.")
-    table, columns, are_categorical = _open(X, names)
+    table, columns = _open(X, names)
     what = [f"the sensitive column {name!r}" for name in names]
     own = list(map(encode_labels, columns, what))
-    wanted = _by_column(categories, names)
-    chosen = list(map(choose_values, own, wanted, what, are_categorical))
+    are_categorical = [
+        isinstance(column, nw.Series) and column.dtype in (nw.Categorical, nw.Enum)
+        for column in columns
+    ]
+    chosen = list(map(choose_values, own, _by_column(categories, names), what, are_categorical))
     sizes = [len(values) for values, _ in chosen]
     if math.prod(sizes) > MAX_PASSES:
         found = " × ".join(f"{size:,} of {name!r}" for name, size in zip(names, sizes, strict=True))
@@ -295,8 +289,8 @@ def _as_scores(output: Any, n_rows: int) -> FloatArray:
 # ------------------------------------------------------------------------------ tables
 
 
-def _open(X: Any, names: Sequence[Any]) -> tuple[Any, list[Any], list[bool]]:
-    """Return the table, its sensitive columns, and whether their dtypes say that they are names."""
+def _open(X: Any, names: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """Return the table and its sensitive columns."""
     if isinstance(X, np.ndarray):
         if X.ndim != 2:
             raise InvalidInputError(
@@ -312,7 +306,7 @@ def _open(X: Any, names: Sequence[Any]) -> tuple[Any, list[Any], list[bool]]:
                     f"{name!r} for {n_columns} columns. Pass an integer, or a table with names."
                 )
         names = [name % n_columns for name in names]
-        columns, dtypes = [X[:, name] for name in names], [None] * len(names)
+        columns: list[Any] = [X[:, name] for name in names]
     else:
         try:
             table = nw.from_native(X, eager_only=True)
@@ -328,13 +322,12 @@ def _open(X: Any, names: Sequence[Any]) -> tuple[Any, list[Any], list[bool]]:
                     f"{near_match(name, table.columns)} X has {enumerate_some(table.columns)}."
                 )
         columns = [table.get_column(name) for name in names]
-        dtypes = [column.dtype for column in columns]
     repeated = [name for i, name in enumerate(names) if name in names[:i]]
     if repeated:
         raise InvalidInputError(
             f"sensitive must name each column once, got {repeated[0]!r} again. Leave it out."
         )
-    return table, columns, [dtype in (nw.Categorical, nw.Enum) for dtype in dtypes]
+    return table, columns
 
 
 def _cells(column: Any, labels: Labels, values: Iterable[Any], name: Any) -> list[Any]:

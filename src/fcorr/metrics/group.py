@@ -122,8 +122,9 @@ def demographic_parity_difference(
     >>> demographic_parity_difference(None, [1, 1, 1, 0], sensitive_features=sex)
     0.5
     """
-    prediction, weight = as_columns(sample_weight, y_pred=y_pred)
-    table = _tabulate(None, prediction, weight, sensitive_features)
+    table = group_rates(
+        None, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight
+    )
     return _largest_difference(table, "mean_prediction", "demographic_parity_difference")
 
 
@@ -169,7 +170,7 @@ def equalized_odds_difference(
 def _tabulate(
     truth: FloatArray | None, prediction: FloatArray, weight: FloatArray, sensitive_features: Any
 ) -> _GroupTable:
-    groups, codes = encode_groups(sensitive_features, "sensitive_features")
+    groups, codes = encode_groups(sensitive_features)
     check_same_length(y_pred=prediction, sensitive_features=codes)
 
     def mean(weight: FloatArray) -> FloatArray:

@@ -290,20 +290,9 @@ def lift_table(
     A good model has predicted near actual in every bin, and actual far apart between the first and
     the last.
 
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        The observed and the predicted amounts, per unit of weight.
-    n_bins : int, default=10
-        How many bins to make.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (the exposure); once when left out.
-
-    Returns
-    -------
-    LiftTable
-        At most `n_bins` bins. Rows with equal predictions stay together, so that the order of the
-        file cannot matter; with few distinct predictions there are fewer bins.
+    Parameters as in :func:`lorenz_curve`, and `n_bins`, the number of bins to make, 10 by default.
+    Rows with equal predictions stay together, so that the order of the file cannot matter; with few
+    distinct predictions there are fewer bins.
 
     Examples
     --------

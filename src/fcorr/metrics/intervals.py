@@ -117,7 +117,7 @@ def bootstrap_interval(
     # A group that was not drawn is missed here: no metric can warn of that.
     groups = np.zeros(n_rows, dtype=np.intp)
     if "sensitive_features" in named:
-        groups = encode_groups(named["sensitive_features"], "sensitive_features").codes
+        groups = encode_groups(named["sensitive_features"]).codes
     n_groups = groups.max() + 1
 
     rng = np.random.default_rng(draw_seed(random_state))

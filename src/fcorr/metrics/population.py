@@ -57,11 +57,11 @@ def population_bound(
     epsilon: float | None = None,
     alpha: float | None = None,
     confidence: float = 0.95,
-    sample_weight: Any = None,
 ) -> PopulationBound:
     r"""Bound the share of the population whose prediction changes by more than epsilon.
 
-    Give one of ``epsilon`` and ``alpha`` and get the other.
+    Give one of ``epsilon`` and ``alpha`` and get the other. There are no weights, because counts of
+    weighted rows are not binomial: draw rows in proportion to them first.
 
     For a given ε, the k of n rows above it are binomial, and α is the upper limit of Clopper and
     Pearson: the (confidence) quantile of Beta(k + 1, n − k). For a given α, ε is the smallest order
@@ -82,8 +82,6 @@ def population_bound(
         The share of interest, between 0 and 1.
     confidence : float, default=0.95
         Confidence of the statement.
-    sample_weight : None
-        Not supported: counts of weighted rows are not binomial.
 
     Returns
     -------
@@ -100,11 +98,6 @@ def population_bound(
     0.0466
     """
     check_confidence(confidence)
-    if sample_weight is not None:
-        raise InvalidInputError(
-            "population_bound takes no sample_weight: its binomial counts are of rows drawn alike. "
-            "Draw rows in proportion to their weights, or leave the weights out."
-        )
     if (epsilon is None) == (alpha is None):
         raise InvalidInputError(
             f"population_bound needs one of epsilon and alpha, got epsilon={epsilon!r} and "
