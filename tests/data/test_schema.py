@@ -217,6 +217,7 @@ FATAL = {  # column: values, and what is said of them
     "grade numbers": ({"grade": [None, 1, 2, 3]}, "must hold text, got numbers: 1 in row 1"),
     "member dates": ({"member": SINCE}, "must hold booleans, got dates: 2020-01-01 in row 0"),
     "since numbers": ({"since": [1, 2, 3, 4]}, "must hold dates, got numbers: 1 in row 0"),
+    "since far": ({"since": pa.array([2**60] * 4, "timestamp[s]")}, "must hold dates of the years"),
 }
 
 

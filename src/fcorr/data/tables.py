@@ -344,14 +344,6 @@ class Distinct:
             counts += np.bincount(positions, minlength=len(counts))
         return counts
 
-    def first_row(self, position: int) -> int:
-        """Return the first row that holds a value."""
-        return next(
-            first + int(np.argmax(positions == position))
-            for first, positions in self.positions()
-            if (positions == position).any()
-        )
-
 
 def find_distinct(name: str, column: pa.ChunkedArray) -> Distinct:
     """Split a column of categories into its distinct values and the rows' positions in them.
@@ -410,9 +402,10 @@ DATE_PARTS = ("year", "month", "day_of_week", "hour", "days")
 
 def to_timestamps(name: str, column: pa.ChunkedArray, first_row: int = 0) -> pa.ChunkedArray:
     """Return a column of dates as local time in microseconds; ISO 8601 text is read as dates."""
-    remedy = "Convert the column to dates"
     kind = value_type(column.type)
-    if name_values(kind) not in ("dates", "text", "null"):
+    is_date = name_values(kind) == "dates"
+    remedy = "Convert the column to dates"
+    if not is_date and name_values(kind) not in ("text", "null"):
         refuse_values(name, "dates", column, remedy, first_row)
     local = pa.timestamp("us")
     try:
@@ -420,9 +413,17 @@ def to_timestamps(name: str, column: pa.ChunkedArray, first_row: int = 0) -> pa.
         if pat.is_timestamp(kind) and kind.tz is not None:
             # Hours and days are those of the clock on the wall, not those of Greenwich.
             decoded = pc.local_timestamp(decoded)
-        return decoded.cast(local, safe=False)
-    except pa.ArrowException:
-        refuse_values(name, "dates", column, remedy, first_row, readable_as=local)
+        # Nanoseconds lose digits, which a safe cast refuses; coarser units could leave the range.
+        timestamps = decoded.cast(local, safe=kind != pa.timestamp("ns", getattr(kind, "tz", None)))
+        pc.min_max(timestamps).as_py()
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, pa.ArrowException) and not is_date:
+            refuse_values(name, "dates", column, remedy, first_row, readable_as=local)
+        raise ColumnError(
+            f"Column {name!r} must hold dates of the years 1 to 9999 ({error})",
+            "Correct these dates, or make them missing.",
+        ) from error
+    return timestamps
 
 
 def date_part(part: str, timestamps: pa.ChunkedArray, origin: datetime.date) -> NDArray[np.float64]:

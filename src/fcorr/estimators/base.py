@@ -32,8 +32,8 @@ from fcorr.data.encode import (
     EncodedTable,
     Outcomes,
     column_name,
-    compare,
     encode,
+    find_differences,
     read_exposure,
     read_outcomes,
 )
@@ -529,7 +529,7 @@ class BaseFCorr(BaseEstimator, ABC):
     def _read_exposure(self, table: Table) -> NDArray[np.float64]:
         name = self.schema_.exposure
         if name is not None and name not in table.columns:
-            raise compare(self.schema_, table).to_error()
+            raise find_differences(self.schema_, table).to_error()
         return _exposures(table, name)
 
     # Predict
