@@ -313,10 +313,10 @@ def _decode(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 @dataclass(frozen=True)
 class Distinct:
-    """A column as its distinct values and, in chunks, the position of each row's value in them."""
+    """A column as its distinct values and the index of each row's value among them."""
 
     dictionary: pa.Array
-    chunks: list[pa.Array]
+    indices: pa.ChunkedArray
 
     @property
     def values(self) -> list[Category]:
@@ -328,14 +328,10 @@ class Distinct:
 
         A missing value has the position after the last.
         """
-        first_row = 0
-        for chunk in self.chunks:
-            for start in range(0, len(chunk), BLOCK):
-                block = chunk.slice(start, BLOCK)
-                if block.null_count:
-                    block = block.cast(pa.int64()).fill_null(len(self.dictionary))
-                yield first_row, block.to_numpy(zero_copy_only=False)
-                first_row += len(block)
+        for first_row, block in blocks(self.indices):
+            if block.null_count:
+                block = block.cast(pa.int64()).fill_null(len(self.dictionary))
+            yield first_row, block.to_numpy()
 
     def count(self) -> NDArray[np.int64]:
         """Count the rows of each value and, last, of the missing one."""
@@ -358,7 +354,7 @@ def find_distinct(name: str, column: pa.ChunkedArray) -> Distinct:
             "Convert it to text first.",
         )
     if pat.is_null(kind):
-        return Distinct(pa.nulls(0), [pa.nulls(len(column), pa.int8())])
+        return Distinct(pa.nulls(0), pa.chunked_array([pa.nulls(len(column), pa.int8())]))
     try:
         if not _is_clean_dictionary(column):
             column = pc.dictionary_encode(_as_categories(column))
@@ -369,7 +365,8 @@ def find_distinct(name: str, column: pa.ChunkedArray) -> Distinct:
             "Convert it to text first.",
         ) from error
     dictionary = column.chunk(0).dictionary if column.num_chunks else pa.nulls(0)
-    return Distinct(_decode(dictionary), [chunk.indices for chunk in column.chunks])
+    indices = pa.chunked_array([c.indices for c in column.chunks], column.type.index_type)
+    return Distinct(_decode(dictionary), indices)
 
 
 def count_distinct(column: pa.ChunkedArray) -> int:
