@@ -269,6 +269,8 @@ def test_dates_are_taken_apart():
 
 DATES = ["2020-01-31", "2020-03-01", None, "2021-07-04"]
 DATETIMES = [None if d is None else datetime.datetime.fromisoformat(d) for d in DATES]
+# One after midnight, which is less than the model sees.
+NANOSECONDS = [None if d is None else pd.Timestamp(d).as_unit("ns").value + 1 for d in DATES]
 IN_PANDAS = pd.to_datetime(pd.Series(DATES))
 SAME_DATES = {
     "pandas": pd.DataFrame({"d": IN_PANDAS}),
@@ -277,7 +279,7 @@ SAME_DATES = {
     "polars": pl.DataFrame({"d": DATETIMES}),
     "polars-date": pl.DataFrame({"d": DATETIMES}).cast(pl.Date),
     "arrow-date64": pa.table({"d": pa.array(DATETIMES, pa.date64())}),
-    "arrow-ns": pa.table({"d": pa.array(DATETIMES, pa.timestamp("ns"))}),
+    "arrow-ns": pa.table({"d": pa.array(NANOSECONDS).cast(pa.timestamp("ns"))}),
     "arrow-dictionary": pa.table({"d": pa.array(DATETIMES).dictionary_encode()}),
     "text": pa.table({"d": DATES}),
     "text-view": pa.table({"d": pa.array(DATES, pa.string_view())}),
