@@ -89,7 +89,7 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
     unread = () if read_sensitive else schema.sensitive
     table = _name_columns(table, schema, unread)
     if not set(schema.names).difference(unread).issubset(table.names):
-        raise compare(schema, table, read_sensitive=read_sensitive).to_error()
+        raise find_differences(schema, table, read_sensitive=read_sensitive).to_error()
     codes = np.empty((table.n_rows, len(schema.categorical)), dtype=np.int32)
     numbers = np.empty((table.n_rows, len(schema.numeric)), dtype=np.float32)
     views = dict(zip(schema.feature_names, [*codes.T, *numbers.T], strict=True))
@@ -105,7 +105,7 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
                 for view, values in zip(filled, features, strict=True):
                     view[first : first + len(values)] = values
     except ColumnError as error:
-        raise compare(schema, table, read_sensitive=read_sensitive).to_error() from error
+        raise find_differences(schema, table, read_sensitive=read_sensitive).to_error() from error
     _warn_of_unseen(+unseen, schema)
     return EncodedTable(codes, numbers)
 
@@ -278,7 +278,7 @@ class SchemaDiff:
         return InvalidInputError(f"X must fit the training table: {texts}. {self.fatal[0].remedy}")
 
 
-def compare(schema: Schema, X: Any, *, read_sensitive: bool = True) -> SchemaDiff:
+def find_differences(schema: Schema, X: Any, *, read_sensitive: bool = True) -> SchemaDiff:
     """Compare a table, or what can be read as one, with the training table.
 
     With ``read_sensitive=False`` the sensitive columns may be absent and are not looked at.

@@ -448,7 +448,8 @@ def _count_categories(
                 remedy += f"add {value!r} to the order in kinds."
             else:
                 remedy += f"train with kinds={{{name!r}: 'categorical'}}."
-            row = distinct.first_row(distinct.values.index(value))
+            positions = np.concatenate([block for _, block in distinct.positions()])
+            row = int(np.argmax(positions == distinct.values.index(value)))
             raise ColumnError(
                 f"Column {name!r} must hold {rule}, got {value!r} in row {row}", remedy
             )
@@ -498,14 +499,7 @@ def _describe_dates(name: str, values: pa.ChunkedArray, missing: NumericMissing)
     timestamps = to_timestamps(name, values)
     n_missing = timestamps.null_count
     _refuse_all_missing(name, len(timestamps) - n_missing, n_missing)
-    ends = pc.min_max(timestamps)
-    try:
-        first, last = ends["min"].as_py(), ends["max"].as_py()
-    except (ValueError, OverflowError) as error:
-        raise ColumnError(
-            f"Column {name!r} must hold dates of the years 1 to 9999 ({error})",
-            "Correct these dates, or make them missing.",
-        ) from error
+    first, last = pc.min_max(timestamps).as_py().values()
     parts = [
         _describe_numbers(f"{name}.{part}", date_part(part, timestamps, first.date()), missing)
         for part in DATE_PARTS

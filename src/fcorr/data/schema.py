@@ -475,9 +475,9 @@ class Schema:
         - Column 'age' has 1 row(s) outside the training range, 1 to 2: up to 3
         - Column 'job' has 1 row(s) of categories not seen in training: 'c' (1)
         """
-        from fcorr.data.encode import compare
+        from fcorr.data.encode import find_differences
 
-        return compare(self, X, read_sensitive=read_sensitive)
+        return find_differences(self, X, read_sensitive=read_sensitive)
 
     def _repr_html_(self) -> str:
         """Show a row for each column: its role, its kind, and what training learnt of it."""

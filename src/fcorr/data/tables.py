@@ -313,10 +313,10 @@ def _decode(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 @dataclass(frozen=True)
 class Distinct:
-    """A column as its distinct values and, in chunks, the position of each row's value in them."""
+    """A column as its distinct values and the index of each row's value among them."""
 
     dictionary: pa.Array
-    chunks: list[pa.Array]
+    indices: pa.ChunkedArray
 
     @property
     def values(self) -> list[Category]:
@@ -328,14 +328,10 @@ class Distinct:
 
         A missing value has the position after the last.
         """
-        first_row = 0
-        for chunk in self.chunks:
-            for start in range(0, len(chunk), BLOCK):
-                block = chunk.slice(start, BLOCK)
-                if block.null_count:
-                    block = block.cast(pa.int64()).fill_null(len(self.dictionary))
-                yield first_row, block.to_numpy(zero_copy_only=False)
-                first_row += len(block)
+        for first_row, block in blocks(self.indices):
+            if block.null_count:
+                block = block.cast(pa.int64()).fill_null(len(self.dictionary))
+            yield first_row, block.to_numpy()
 
     def count(self) -> NDArray[np.int64]:
         """Count the rows of each value and, last, of the missing one."""
@@ -343,14 +339,6 @@ class Distinct:
         for _, positions in self.positions():
             counts += np.bincount(positions, minlength=len(counts))
         return counts
-
-    def first_row(self, position: int) -> int:
-        """Return the first row that holds a value."""
-        return next(
-            first + int(np.argmax(positions == position))
-            for first, positions in self.positions()
-            if (positions == position).any()
-        )
 
 
 def find_distinct(name: str, column: pa.ChunkedArray) -> Distinct:
@@ -366,7 +354,7 @@ def find_distinct(name: str, column: pa.ChunkedArray) -> Distinct:
             "Convert it to text first.",
         )
     if pat.is_null(kind):
-        return Distinct(pa.nulls(0), [pa.nulls(len(column), pa.int8())])
+        return Distinct(pa.nulls(0), pa.chunked_array([pa.nulls(len(column), pa.int8())]))
     try:
         if not _is_clean_dictionary(column):
             column = pc.dictionary_encode(_as_categories(column))
@@ -377,7 +365,8 @@ def find_distinct(name: str, column: pa.ChunkedArray) -> Distinct:
             "Convert it to text first.",
         ) from error
     dictionary = column.chunk(0).dictionary if column.num_chunks else pa.nulls(0)
-    return Distinct(_decode(dictionary), [chunk.indices for chunk in column.chunks])
+    indices = pa.chunked_array([c.indices for c in column.chunks], column.type.index_type)
+    return Distinct(_decode(dictionary), indices)
 
 
 def count_distinct(column: pa.ChunkedArray) -> int:
@@ -410,9 +399,10 @@ DATE_PARTS = ("year", "month", "day_of_week", "hour", "days")
 
 def to_timestamps(name: str, column: pa.ChunkedArray, first_row: int = 0) -> pa.ChunkedArray:
     """Return a column of dates as local time in microseconds; ISO 8601 text is read as dates."""
-    remedy = "Convert the column to dates"
     kind = value_type(column.type)
-    if name_values(kind) not in ("dates", "text", "null"):
+    is_date = name_values(kind) == "dates"
+    remedy = "Convert the column to dates"
+    if not is_date and name_values(kind) not in ("text", "null"):
         refuse_values(name, "dates", column, remedy, first_row)
     local = pa.timestamp("us")
     try:
@@ -420,9 +410,17 @@ def to_timestamps(name: str, column: pa.ChunkedArray, first_row: int = 0) -> pa.
         if pat.is_timestamp(kind) and kind.tz is not None:
             # Hours and days are those of the clock on the wall, not those of Greenwich.
             decoded = pc.local_timestamp(decoded)
-        return decoded.cast(local, safe=False)
-    except pa.ArrowException:
-        refuse_values(name, "dates", column, remedy, first_row, readable_as=local)
+        # Nanoseconds lose digits, which a safe cast refuses; coarser units could leave the range.
+        timestamps = decoded.cast(local, safe=kind != pa.timestamp("ns", getattr(kind, "tz", None)))
+        pc.min_max(timestamps).as_py()
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, pa.ArrowException) and not is_date:
+            refuse_values(name, "dates", column, remedy, first_row, readable_as=local)
+        raise ColumnError(
+            f"Column {name!r} must hold dates of the years 1 to 9999 ({error})",
+            "Correct these dates, or make them missing.",
+        ) from error
+    return timestamps
 
 
 def date_part(part: str, timestamps: pa.ChunkedArray, origin: datetime.date) -> NDArray[np.float64]:

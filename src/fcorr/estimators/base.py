@@ -33,8 +33,8 @@ from fcorr.data.encode import (
     EncodedTable,
     Outcomes,
     column_name,
-    compare,
     encode,
+    find_differences,
     read_exposure,
     read_outcomes,
 )
@@ -488,7 +488,7 @@ class BaseFCorr(BaseEstimator, ABC):
         if name is None:
             return np.ones(table.n_rows)
         if name not in table.columns:
-            raise compare(self.schema_, table).to_error()
+            raise find_differences(self.schema_, table).to_error()
         return read_exposure(table, name)
 
     # Predict

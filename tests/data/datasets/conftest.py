@@ -18,12 +18,11 @@ def real_data():
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        answer = self.server.answers.get(self.path)
         self.server.asked.append(self.path)
-        if answer is None:
+        if self.path not in self.server.answers:
             self.send_error(404)
             return
-        content, length = answer
+        content, length = self.server.answers[self.path]
         self.send_response(200)
         self.send_header("Content-Length", str(length))
         self.end_headers()
@@ -33,40 +32,28 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Server:
+class Server(http.server.ThreadingHTTPServer):
     """Answers on the loopback: a content by path, and what length is claimed for it."""
 
-    def __init__(self, http_server):
-        self._server = http_server
-        self.url = f"http://127.0.0.1:{http_server.server_port}"
-        self.asked = http_server.asked
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.answers, self.asked = {}, []
 
     def offer(self, path, content, *, length=None):
-        self._server.answers[path] = (content, len(content) if length is None else length)
+        self.answers[path] = (content, len(content) if length is None else length)
         return self.url + path
 
 
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    http_server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    http_server.answers, http_server.asked = {}, []
-    thread = threading.Thread(target=http_server.serve_forever, daemon=True)
-    thread.start()
-    yield Server(http_server)
-    http_server.shutdown()
-    http_server.server_close()
+    with Server() as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
     thread.join()
-
-
-@pytest.fixture
-def closed_port(monkeypatch):
-    """Give an address at which nobody listens."""
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    return f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture

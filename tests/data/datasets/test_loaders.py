@@ -43,34 +43,27 @@ FIRST_FILES = {
 # Where they are looked for
 
 
-def test_argument_then_variable_then_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("FCORR_DATA", str(tmp_path / "variable"))
-    assert data_folder(tmp_path / "argument") == tmp_path / "argument"
-    assert data_folder("~/data") == Path.home() / "data"
-    assert data_folder() == tmp_path / "variable"
-    monkeypatch.setenv("FCORR_DATA", "")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(_core.sys, "platform", "linux")
-    assert data_folder() == tmp_path / "cache" / "fcorr"
-
-
 @pytest.mark.parametrize(
-    ("platform", "variable", "expected"),
+    ("platform", "variables", "expected"),
     [
-        ("linux", None, ".cache/fcorr"),
-        ("darwin", None, "Library/Caches/fcorr"),
-        ("win32", None, "AppData/Local/fcorr"),
-        ("win32", "LOCALAPPDATA", "chosen/fcorr"),
+        ("linux", {"FCORR_DATA": "variable", "XDG_CACHE_HOME": "cache"}, "variable"),
+        ("linux", {"FCORR_DATA": "", "XDG_CACHE_HOME": "cache"}, "cache/fcorr"),
+        ("linux", {}, ".cache/fcorr"),
+        ("darwin", {}, "Library/Caches/fcorr"),
+        ("win32", {}, "AppData/Local/fcorr"),
+        ("win32", {"LOCALAPPDATA": "chosen"}, "chosen/fcorr"),
     ],
 )
-def test_user_cache(monkeypatch, tmp_path, platform, variable, expected):
+def test_argument_then_variable_then_cache(monkeypatch, tmp_path, platform, variables, expected):
     for name in ("FCORR_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
-    if variable:
-        monkeypatch.setenv(variable, str(tmp_path / "chosen"))
+    for name, folder in variables.items():
+        monkeypatch.setenv(name, folder and str(tmp_path / folder))
+    assert data_folder("~/data") == Path.home() / "data"
     monkeypatch.setattr(_core.sys, "platform", platform)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     assert data_folder() == tmp_path / expected
+    assert data_folder(tmp_path / "argument") == tmp_path / "argument"
 
 
 @pytest.mark.parametrize("load", FIRST_FILES)
@@ -257,11 +250,17 @@ def test_a_file_without_a_column_is_refused(fraud_file):
     )
 
 
+def write_changed(real_data, folder, name, change):
+    """Write a published table, changed, and return where it lies."""
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    pa_parquet.write_table(change(pa_parquet.read_table(real_data / name)), path)
+    return path
+
+
 def test_a_file_with_rows_missing_is_refused(tmp_path, real_data):
-    (tmp_path / "beMTPL97").mkdir()
-    path = tmp_path / "beMTPL97" / "beMTPL97.parquet"
-    table = pa_parquet.read_table(real_data / "beMTPL97" / "beMTPL97.parquet")
-    pa_parquet.write_table(table.slice(0, 100), path)
+    name = "beMTPL97/beMTPL97.parquet"
+    path = write_changed(real_data, tmp_path, name, lambda table: table.slice(0, 100))
     with pytest.raises(InvalidInputError) as caught:
         load_bemtpl97(data_home=tmp_path)
     assert str(caught.value) == (
@@ -270,14 +269,13 @@ def test_a_file_with_rows_missing_is_refused(tmp_path, real_data):
 
 
 def test_files_from_two_sources_do_not_make_one_benchmark(tmp_path, real_data):
-    (tmp_path / "freMTPL2").mkdir()
-    for name in ("freMTPL2freq", "freMTPL2sev"):
-        table = pa_parquet.read_table(real_data / "freMTPL2" / f"{name}.parquet")
-        if name == "freMTPL2sev":  # ten claims too many for one policy
-            ids = table["IDpol"].to_numpy().copy()
-            ids[:10] = 1
-            table = table.set_column(0, "IDpol", pa.array(ids))
-        pa_parquet.write_table(table, tmp_path / "freMTPL2" / f"{name}.parquet")
+    def give_one_policy_ten_claims(table):
+        ids = table["IDpol"].to_numpy().copy()
+        ids[:10] = 1
+        return table.set_column(0, "IDpol", pa.array(ids))
+
+    write_changed(real_data, tmp_path, "freMTPL2/freMTPL2freq.parquet", lambda table: table)
+    write_changed(real_data, tmp_path, "freMTPL2/freMTPL2sev.parquet", give_one_policy_ten_claims)
     with pytest.raises(InvalidInputError) as caught:
         load_fremtpl2(data_home=tmp_path)
     assert str(caught.value) == (

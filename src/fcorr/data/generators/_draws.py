@@ -2,8 +2,8 @@
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -12,16 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from fcorr._core import InvalidInputError, RandomState, draw_seed, near_match, require
 
 FrameName = Literal["pyarrow", "pandas", "polars"]
-
-
-class CategoryColumn(NamedTuple):
-    """A categorical column, one byte per row: the labels, and each row's position among them."""
-
-    codes: NDArray[np.int8]
-    categories: tuple[str, ...]
-
-
-Columns = Mapping[str, CategoryColumn | NDArray[Any]]
 
 
 def check_rate(rate: object, *, name: str) -> float:
@@ -65,24 +55,13 @@ def check_frame(frame: str, *, caller: str) -> None:
         require(frame, extra=frame, purpose=f"{caller}(frame={frame!r})")
 
 
-def build_frame(columns: Columns, frame: FrameName) -> Any:
-    """Turn named columns into a table, values and order untouched.
-
-    A :class:`CategoryColumn` becomes a dictionary-encoded string column in pyarrow, a
-    ``Categorical`` in pandas and an ``Enum`` in polars: always categorical, always one byte per
-    row, and with its full list of categories even where a small draw misses some.
-    """
-    arrays = {
-        name: pa.DictionaryArray.from_arrays(column.codes, pa.array(column.categories))
-        if isinstance(column, CategoryColumn)
-        else pa.array(column)
-        for name, column in columns.items()
-    }
-    return convert_table(pa.table(arrays), frame)
-
-
 def convert_table(table: pa.Table, frame: FrameName) -> Any:
-    """Hand a table over to the library asked for; dictionary columns stay categorical there."""
+    """Hand a table over to the library asked for, values and order untouched.
+
+    A dictionary column becomes a ``Categorical`` in pandas and an ``Enum`` in polars: always
+    categorical, always one byte per row for up to 127 categories, and with its full list of
+    categories even where a small draw misses some.
+    """
     if frame != "polars":
         return table.to_pandas() if frame == "pandas" else table
     pl = require("polars", extra="polars", purpose="frame='polars'")
@@ -104,7 +83,7 @@ def draw_categories(
     *,
     given: NDArray[np.int8] | None = None,
     size: int | None = None,
-) -> CategoryColumn:
+) -> pa.DictionaryArray:
     """Draw ``size`` categories from relative frequencies, or from one row of them per group."""
     cumulative = np.cumsum(np.asarray(weights, dtype=np.float64), axis=-1)
     # Without the last bound: no row may fall beyond the last category through rounding.
@@ -116,15 +95,22 @@ def draw_categories(
         codes = np.zeros(len(given), dtype=np.int8)
         for bound in np.moveaxis(bounds, -1, 0):
             codes += uniform >= bound[given]
-    return CategoryColumn(codes.astype(np.int8, copy=False), tuple(categories))
+    return pa.DictionaryArray.from_arrays(codes.astype(np.int8, copy=False), categories)
 
 
 def draw_flag(
     rng: np.random.Generator, rate: float | NDArray[np.float64], size: int
-) -> CategoryColumn:
+) -> pa.DictionaryArray:
     """Draw a column of ``"0"`` and ``"1"``, with ``rate`` the share of ones, common or per row."""
     # Single precision keeps hundreds of columns cheap; its steps of 2**-24 are no matter here.
-    return CategoryColumn((rng.random(size, dtype=np.float32) < rate).view(np.int8), ("0", "1"))
+    drawn = rng.random(size, dtype=np.float32) < rate
+    return pa.DictionaryArray.from_arrays(drawn.view(np.int8), ["0", "1"])
+
+
+def codes_of(column: pa.DictionaryArray) -> NDArray[np.int8]:
+    """Return the position of each row's category."""
+    codes: NDArray[np.int8] = column.indices.to_numpy()
+    return codes
 
 
 def sigmoid(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,15 +3,15 @@
 from typing import Any, Literal, get_args
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fcorr._core import InvalidInputError, RandomState, near_match
 from fcorr.data.generators._draws import (
-    CategoryColumn,
     FrameName,
     begin,
-    build_frame,
     check_number,
+    convert_table,
     sigmoid,
 )
 
@@ -67,8 +67,8 @@ def make_indirect_bias(
     x1 = rng.random(n_rows) < np.where(x2, 0.7, 0.3)
     y = rng.random(n_rows) < np.where(x2 & x3, 0.8, 0.2)
 
-    X = build_frame({"X1": _yes_or_no(x1), "X2": _yes_or_no(x2), "X3": _yes_or_no(x3)}, frame)
-    return X, y.astype(np.int64)
+    X = pa.table({"X1": _yes_or_no(x1), "X2": _yes_or_no(x2), "X3": _yes_or_no(x3)})
+    return convert_table(X, frame), y.astype(np.int64)
 
 
 def make_proxy_bias(
@@ -150,11 +150,12 @@ def make_proxy_bias(
         + TRUE_EFFECTS["X3"] * (x3 - 0.5)
     )
 
-    X = build_frame({"S": _yes_or_no(s), "Z": z, "X1": x1, "X2": x2, "X3": _yes_or_no(x3)}, frame)
+    columns = {"S": _yes_or_no(s), "Z": z, "X1": x1, "X2": x2, "X3": _yes_or_no(x3)}
+    X = convert_table(pa.table(columns), frame)
     if task == "regression":
         return X, score + rng.normal(size=n_rows)
     return X, (rng.random(n_rows) < sigmoid(score)).astype(np.int64)
 
 
-def _yes_or_no(values: NDArray[np.bool_]) -> CategoryColumn:
-    return CategoryColumn(values.view(np.int8), ("no", "yes"))
+def _yes_or_no(values: NDArray[np.bool_]) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(values.view(np.int8), ["no", "yes"])

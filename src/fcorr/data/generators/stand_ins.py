@@ -3,23 +3,23 @@
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fcorr._core import RandomState
 from fcorr.data.generators._draws import (
-    CategoryColumn,
-    Columns,
     FrameName,
     begin,
-    build_frame,
     check_rate,
+    codes_of,
+    convert_table,
     draw_categories,
     draw_flag,
     sigmoid,
     solve_intercept,
 )
 
-_Categories = dict[str, CategoryColumn]
+_Categories = dict[str, pa.DictionaryArray]
 _Numbers = dict[str, NDArray[Any]]
 
 # ------------------------------------------------------------------------------ bank fraud
@@ -161,8 +161,8 @@ def make_bank_fraud(
     fraud_rate = check_rate(fraud_rate, name="fraud_rate")
     n_rows, rng = begin(n_rows, random_state, frame, caller="make_bank_fraud")
     categories = _draw_bank_categories(rng, n_rows)
-    decades = (categories["customer_age"].codes - 3).astype(np.float64)  # from 40, the fourth
-    numbers = _draw_bank_numbers(rng, decades, categories["month"].codes)
+    decades = (codes_of(categories["customer_age"]) - 3).astype(np.float64)  # from 40, the fourth
+    numbers = _draw_bank_numbers(rng, decades, codes_of(categories["month"]))
 
     similarity = numbers["name_email_similarity"].astype(np.float64)
     log_settled = np.log1p(numbers["current_address_months_count"].astype(np.float64))
@@ -170,16 +170,16 @@ def make_bank_fraud(
     log_odds += 2.0 * numbers["income"]
     log_odds -= 0.04 * numbers["bank_months_count"]
     for name, effects in _EFFECTS.items():
-        log_odds += np.array(effects)[categories[name].codes]
+        log_odds += np.array(effects)[codes_of(categories[name])]
     log_odds -= 2.0 * similarity
-    log_odds += 1.2 * categories["email_is_free"].codes * (similarity < 0.5)
+    log_odds += 1.2 * codes_of(categories["email_is_free"]) * (similarity < 0.5)
     log_odds += 0.018 * np.maximum(numbers["credit_risk_score"] - 130.0, 0.0)
     log_odds += 1.6 * np.exp(-((log_settled - np.log(61.0)) ** 2))
     log_odds += solve_intercept(log_odds, fraud_rate)
     y = rng.random(n_rows) < sigmoid(log_odds)
 
-    columns: Columns = {**categories, **numbers}
-    return build_frame({name: columns[name] for name in _PUBLIC_ORDER}, frame), y.astype(np.int64)
+    X = pa.table({**categories, **numbers}).select(_PUBLIC_ORDER)
+    return convert_table(X, frame), y.astype(np.int64)
 
 
 def _draw_bank_categories(rng: np.random.Generator, n_rows: int) -> _Categories:
@@ -193,13 +193,14 @@ def _draw_bank_categories(rng: np.random.Generator, n_rows: int) -> _Categories:
     # Most customers are between 20 and 50: housing turns from the young to the old mix there.
     old = sigmoid((np.arange(10, 100, 10) - 45) / 8)[:, None]
     weights = (1 - old) * _HOUSING_WEIGHTS_YOUNG + old * _HOUSING_WEIGHTS_OLD
-    age = columns["customer_age"].codes
+    age = codes_of(columns["customer_age"])
     columns["housing_status"] = draw_categories(rng, _HOUSING, weights, given=age)
     draw("source", "device_os")
     for name, share in _FLAG_SHARES.items():
         columns[name] = draw_flag(rng, share, n_rows)
     draw("device_distinct_emails_8w")
-    columns["device_fraud_count"] = CategoryColumn(np.zeros(n_rows, dtype=np.int8), ("0",))
+    zeros = np.zeros(n_rows, dtype=np.int8)
+    columns["device_fraud_count"] = pa.DictionaryArray.from_arrays(zeros, ["0"])
     return columns
 
 
@@ -377,11 +378,11 @@ def make_claims(
     n_rows, rng = begin(n_rows, random_state, frame, caller="make_claims")
     credit = draw_categories(rng, _CREDIT, _CREDIT_WEIGHTS, size=n_rows)
     numbers = _draw_claims_numbers(rng, n_rows)
-    flags = _draw_claims_flags(rng, credit.codes)
+    flags = _draw_claims_flags(rng, codes_of(credit))
 
-    log_odds = _CREDIT_EFFECT[credit.codes]
+    log_odds = _CREDIT_EFFECT[codes_of(credit)]
     for name, effect in _FLAG_EFFECT.items():
-        log_odds += effect * flags[name].codes
+        log_odds += effect * codes_of(flags[name])
     log_odds += 0.55 * np.log(numbers["CovgLimit"], dtype=np.float64)
     log_odds += 0.5 * np.log(numbers["TERRITORY.01"])
     log_odds -= 0.4 * np.log(numbers["TERRITORY.02"])
@@ -394,21 +395,21 @@ def make_claims(
 
     # The largest mean is at most exp(1.9) = 6.7 times the smallest, and must stay below 7.7 times.
     log_mean = 0.25 * np.log(numbers["CovgLimit"], dtype=np.float64)
-    log_mean += 0.3 * flags["NEG.kw.001"].codes
-    log_mean += 0.25 * flags["CLASS.004"].codes
+    log_mean += 0.3 * codes_of(flags["NEG.kw.001"])
+    log_mean += 0.25 * codes_of(flags["CLASS.004"])
     log_mean += 0.1 * np.clip(numbers["INDEX.04"], -3, 3)
     y = np.zeros(n_rows)
     y[has_claim] = _draw_amounts(rng, np.exp(log_mean), probability, has_claim)
 
-    columns: Columns = {"credit_score": credit, **flags, **numbers}
     names = ("credit_score", "CovgLimit", *_INS_CLASS, *_TERRITORY, *_NEG_KW, *_CLASS, *_INDEX)
-    return build_frame({name: columns[name] for name in names}, frame), y
+    X = pa.table({"credit_score": credit, **flags, **numbers}).select(names)
+    return convert_table(X, frame), y
 
 
 def _draw_claims_numbers(rng: np.random.Generator, n_rows: int) -> _Numbers:
     """Draw the coverage limit, the densities of the territory and the engineered indices."""
     limit = draw_categories(rng, [f"{limit:g}" for limit in _LIMITS], _LIMIT_WEIGHTS, size=n_rows)
-    numbers: _Numbers = {"CovgLimit": _LIMITS[limit.codes]}
+    numbers: _Numbers = {"CovgLimit": _LIMITS[codes_of(limit)]}
     for name in _TERRITORY:
         numbers[name] = np.exp(np.float32(0.5) * rng.standard_normal(n_rows, dtype=np.float32))
     for name in _INDEX:
