@@ -37,11 +37,8 @@ def test_what_the_figures_show(demo):
     assert demo.flip_change[WITH_CAR]["X1", "X2"] < 1e-4
 
 
-@pytest.mark.parametrize("figures", [True, False])
-def test_files_hold_what_the_table_shows(demo, tmp_path, figures):
-    files = write_demo(demo, tmp_path / "new" / "folder", figures=figures)
-    drawn = ["attention.svg", "flip.svg", "significance.svg"] if figures else []
-    assert [file.name for file in files] == ["results.json", "table.md", *drawn]
+def test_files_hold_what_the_table_shows(demo, tmp_path):
+    files = write_demo(demo, tmp_path / "new" / "folder")
     assert set(files) == set((tmp_path / "new" / "folder").iterdir())
     results = json.loads(files[0].read_text())
     assert results["metrics"] == demo.metrics

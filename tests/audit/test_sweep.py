@@ -82,23 +82,17 @@ def test_the_default_grid_is_every_power_of_ten_and_both_exact_forms(people, cla
 
 def test_regression_with_weights_and_exposure(policies, regressor):
     (X, y), (eval_X, eval_y) = policies
+    weight, eval_weight = np.linspace(1, 3, len(X)), np.linspace(1, 2, len(eval_X))
+    model = regressor(objective="poisson", exposure="years", sensitive=["sex", "race"])
+    given = {"eval_set": (eval_X, eval_y, eval_weight), "sample_weight": weight}
     found = fcorr.sweep(
-        regressor(objective="poisson", exposure="years", sensitive=["sex", "race"]),
-        X,
-        y,
-        grid={"invariance": ["adapt"]},
-        eval_set=(eval_X, eval_y, np.linspace(1, 2, len(eval_X))),
-        sample_weight=np.linspace(1, 3, len(X)),
-        seeds=1,
-        progress=False,
+        model, X, y, grid={"invariance": ["adapt"]}, seeds=1, progress=False, **given
     )
     (record,) = found.records
     assert set(record["measured"]["groups"]) == {"sex", "race", "sex × race"}
     choice, performance = found.choose(), record["measured"]["performance"]
     assert (choice.metric, choice.performance) == ("deviance", performance["deviance"])
-    model = regressor(
-        objective="poisson", exposure="years", sensitive=["sex", "race"], random_state=0
-    ).fit(X, y, np.linspace(1, 3, len(X)))
+    model.fit(X, y, weight)  # of the same seed
     np.testing.assert_array_equal(found.best_estimator().predict(eval_X), model.predict(eval_X))
 
 
@@ -154,24 +148,23 @@ def test_a_larger_grid_runs_only_what_is_new(run, tmp_path, fits):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("arguments", "message"),
     [
-        ({"arguments": {"epochs": 1}}, "got one with epochs = 2 where this one has 1"),
-        ({"arguments": {"sensitive": "race"}}, "got one with sensitive = 'sex'"),
-        ({"arguments": {"advanced": {"n_layers": 2}}}, "got one with advanced = {"),
-        ({"train": "other"}, "got one with data = "),
+        ({"epochs": 1}, "got one with epochs = 2 where this one has 1"),
+        ({"sensitive": "race"}, "got one with sensitive = 'sex'"),
+        ({"advanced": {"n_layers": 2}}, "got one with advanced = {"),
+        ({}, "got one with data = "),  # the same model, on other rows
     ],
 )
-def test_another_experiments_file(run, people, tmp_path, fits, change, message):
+def test_another_experiments_file(run, people, tmp_path, fits, arguments, message):
     path = tmp_path / "sweep.jsonl"
     run({"car": [0], "invariance": [None]}, path=path)
     before = path.read_bytes()
     fits.clear()
-    if change.get("train"):
-        X, y = people[0]
-        change = {"train": (X, 1 - y)}
+    X, y = people[0]
+    train = (X, y if arguments else 1 - y)
     with pytest.raises(InvalidInputError) as caught:
-        run({"car": [0], "invariance": [None]}, path=path, **change)
+        run({"car": [0], "invariance": [None]}, path=path, arguments=arguments, train=train)
     assert message in str(caught.value)
     assert "Choose another path" in str(caught.value)
     assert fits == []

@@ -226,11 +226,13 @@ def test_outcomes_weights_and_row_order_count():
 # ------------------------------------------------------------ tables and figures
 
 
+MODEL = {"sensitive": ["sex", "race"], "epochs": 1, "head": (4,)}
+
+
 @pytest.fixture(scope="module")
 def swept(people):
-    model = fcorr.FCorrClassifier(sensitive=["sex", "race"], epochs=1, head=(4,))
     return fcorr.sweep(
-        model,
+        fcorr.FCorrClassifier(**MODEL),
         *people[0],
         grid=[
             {"car": [0, 1e2], "invariance": [None], "dropout": [0.1, 0.2]},
@@ -277,15 +279,9 @@ def test_one_line_of_pandas_for_each_record(swept):
 def test_the_best_estimator_is_the_chosen_one(swept, people):
     assert swept.choose().name == "marginal, dropout = 0.1"  # by the sweep's own budget
     assert swept.choose(math.inf).performance == max(s.mean("AUROC") for s in swept.summaries())
-    X = people[1][0]
+    X, model = people[1][0], fcorr.FCorrClassifier(**MODEL, invariance="marginal")
     for seed in (None, 1):
-        model = fcorr.FCorrClassifier(
-            sensitive=["sex", "race"],
-            epochs=1,
-            head=(4,),
-            invariance="marginal",
-            random_state=seed or 0,
-        ).fit(*people[0])
+        model.set_params(random_state=seed or 0).fit(*people[0])
         found = swept.best_estimator(seed=seed)
         np.testing.assert_array_equal(found.predict_proba(X), model.predict_proba(X))
     with pytest.raises(InvalidInputError, match=r"seed must be one of the sweep's \[0, 1\], got 2"):

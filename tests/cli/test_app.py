@@ -23,10 +23,6 @@ def test_installed_command():
     assert command.load() is main
 
 
-def test_version(run):
-    assert run("--version").stdout == f"fcorr {fcorr.__version__}\n"
-
-
 def test_no_arguments_show_the_help(run):
     result = run(code=2)
     for command in ("demo", "train", "predict", "inspect", "sweep"):

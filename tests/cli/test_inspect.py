@@ -13,6 +13,13 @@ def read_facts(run):
     return {name: value.strip() for name, value in facts.items()}
 
 
+def read_features(run):
+    """Return the cells of each feature: its name, kind, significance, missing and values."""
+    shown = run("inspect", "model.fcorr").stdout.splitlines()
+    rows = [line.split("│")[1:-1] for line in shown if line.startswith("│")]
+    return {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows}
+
+
 def test_classifier(run, train):
     train("--sensitive", "sex", "--car", 50)
     facts = read_facts(run)
@@ -62,27 +69,19 @@ def test_objective(run, train, policies, objective, shown):
 
 def test_features_the_most_significant_first(run, train):
     train("--sensitive", "sex")
-    shown = run("inspect", "model.fcorr").stdout
-    rows = [line.split("│")[1:-1] for line in shown.splitlines() if line.startswith("│")]
-    significance = fcorr.load("model.fcorr").feature_significance()
-    names = [row[0].strip().removesuffix(" (sensitive)") for row in rows]
-    assert names == list(significance)
-    by_name = {name: [cell.strip() for cell in row] for name, row in zip(names, rows, strict=True)}
-    assert by_name["sex"][0] == "sex (sensitive)"
-    assert by_name["sex"][1:] == ["categorical", f"{significance['sex']:.3f}", "0", "f, m"]
-    assert by_name["age"][1] == "numeric"
+    features, significance = read_features(run), fcorr.load("model.fcorr").feature_significance()
+    assert [name.removesuffix(" (sensitive)") for name in features] == list(significance)
+    cells = ["categorical", f"{significance['sex']:.3f}", "0", "f, m"]
+    assert features["sex (sensitive)"] == cells
+    assert features["age"][0] == "numeric"
 
 
 def test_regressor_without_sensitive_column(run, train):
     train(target="amount")
-    shown = run("inspect", "model.fcorr").stdout
-    assert "FCorrRegressor" in shown
-    assert "classes" not in shown
-    assert "exposure" not in shown
-    lines = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.strip()}
-    assert lines["sensitive"] == ["none"]
-    assert lines["CAR"] == ["none"]
-    assert lines["objective"] == ["mse"]
+    facts = read_facts(run)
+    assert not {"classes", "exposure"} & set(facts)
+    expected = {"kind": "FCorrRegressor", "sensitive": "none", "CAR": "none", "objective": "mse"}
+    assert facts == facts | expected
 
 
 def test_missing_values_are_shown(run, train):
@@ -92,9 +91,7 @@ def test_missing_values_are_shown(run, train):
         *("train", "holes.csv", "--target", "y", "-o", "model.fcorr", "--epochs", 1, "--quiet")
     )
     assert "15 rows" in result.stdout
-    shown = run("inspect", "model.fcorr").stdout
-    (line,) = [line for line in shown.splitlines() if line.startswith("│ job")]
-    assert [cell.strip() for cell in line.split("│")[4:6]] == ["5", "a, b, missing"]
+    assert read_features(run)["job"][2:] == ["5", "a, b, missing"]
 
 
 def test_every_kind_of_column(run, train):
@@ -104,10 +101,7 @@ def test_every_kind_of_column(run, train):
         *("train", "kinds.csv", "--target", "y", "-o", "model.fcorr", "--epochs", 1, "--quiet"),
         *("--kind", "grade=C,B,A", "--min-category-rows", 2),
     )
-    shown = run("inspect", "model.fcorr").stdout
-    rows = [line.split("│")[1:-1] for line in shown.splitlines() if line.startswith("│")]
-    cells = {row[0].strip(): [row[1].strip(), row[4].strip()] for row in rows}
-    assert cells == {
+    assert {name: [cells[0], cells[3]] for name, cells in read_features(run).items()} == {
         "grade": ["ordinal", "C < B < A"],
         "shop": ["categorical", "x, other (1 rare)"],
         "day.day_of_week": ["datetime", "0 to 6, mean 2.967"],

@@ -110,6 +110,7 @@ def test_rows_are_lines_of_the_file(run, train, files):
         (["--keep", "keys"], {}, "--keep: the file has no column 'keys'. Did you mean 'key'?"),
         (["--keep", "prediction"], {}, "--keep: the output has a column 'prediction' of its own."),
         ([], {}, "--keep: the output has a column 'prediction' of its own."),
+        (["--rate"], {}, "--rate: the model predicts classes."),
         ([], {"output": "nowhere/out.csv"}, "--output: the folder 'nowhere' does not exist."),
         ([], {"output": "out.txt"}, "--output: must end in .csv or .parquet, got 'out.txt'."),
         ([], {"output": "."}, "'.' is a directory"),
@@ -205,11 +206,6 @@ def test_expected_value_and_rate(run, train, policies):
     (line,) = predict(run, data="new.parquet", output="no.csv", code=1).stderr.splitlines()
     assert "Column 'years' (exposure) is missing" in line
     assert not Path("no.csv").exists()
-
-
-def test_rate_of_classes_is_bad_usage(run, train):
-    train()
-    assert "--rate: the model predicts classes." in predict(run, "--rate", code=2).stderr
 
 
 def test_threshold_decides(run, train):

@@ -24,6 +24,7 @@ from fcorr.audit.measure import (
     measure,
     name_columns,
     read_rows,
+    see_all,
     unpack,
 )
 from fcorr.audit.tables import TextTable, tabulate_metrics
@@ -201,7 +202,7 @@ def compare(
     rows = read_rows(test, estimator.sensitive, "test")
     models: dict[str, ComparedModel] = {}
 
-    def add(name: str, model: Estimator, view: View = _see_all) -> None:
+    def add(name: str, model: Estimator, view: View = see_all) -> None:
         seconds = None
         if not hasattr(model, "model_"):
             start = time.perf_counter()
@@ -226,11 +227,6 @@ def compare(
         warnings.warn(text, category, stacklevel=2)
     in_order = tuple(models[name] for name in (*_NAMES.values(), REMOVED) if name in models)
     return Comparison(in_order, name_given, rows.sensitive, tuple(notes))
-
-
-def _see_all(X: Any) -> Any:
-    """View a table unchanged."""
-    return X
 
 
 def _form(estimator: Estimator) -> Form:

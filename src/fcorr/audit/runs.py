@@ -270,10 +270,12 @@ class Experiment:
         if n_jobs == 1 or len(runs) < 2:
             yield from (self._carry_out_run(*run) for run in runs)
         else:
-            jobs = [joblib.delayed(_carry_out_alone)(self, *run) for run in runs]
+            jobs = [joblib.delayed(self._carry_out_run)(*run, n_threads=1) for run in runs]
             yield from joblib.Parallel(n_jobs, return_as="generator_unordered")(jobs)
 
-    def _carry_out_run(self, point: Point, seed: int) -> Result:
+    def _carry_out_run(self, point: Point, seed: int, n_threads: int | None = None) -> Result:
+        if n_threads is not None:  # of a process of its own: the other cores have other runs
+            torch.set_num_threads(n_threads)
         with collect_warnings() as (notes, other_warnings):
             start = time.perf_counter()
             model = self.fit(point, seed)
@@ -301,9 +303,3 @@ class Experiment:
             }
         )
         return point, record, other_warnings
-
-
-def _carry_out_alone(experiment: Experiment, point: Point, seed: int) -> Result:
-    """Carry out a run in a process of its own."""
-    torch.set_num_threads(1)  # the other cores have runs of their own
-    return experiment._carry_out_run(point, seed)

@@ -169,8 +169,15 @@ def sweep(
                 if text not in warned:
                     warned.add(text)
                     warnings.warn(text, category, stacklevel=2)
-    in_order = [records[experiment.key(point, seed)] for point in points for seed in seeds]
-    return Sweep(in_order, budget, points, seeds, experiment)
+    summaries = [
+        Summary(
+            name_point(point, points, experiment.base),
+            point,
+            tuple(records[experiment.key(point, seed)] for seed in seeds),
+        )
+        for point in points
+    ]
+    return Sweep([run for each in summaries for run in each.runs], budget, summaries, experiment)
 
 
 def _read_budget(budget: Any) -> float | None:
@@ -446,21 +453,12 @@ class Sweep:
 
     records: list[Record]
     budget: float | None
-    _points: list[Point]
-    _seeds: list[int]
+    _summaries: list[Summary]
     _experiment: Experiment
 
     def summaries(self) -> list[Summary]:
-        """Put the runs of each point together."""
-        n_seeds = len(self._seeds)
-        return [
-            Summary(
-                name_point(point, self._points, self._experiment.base),
-                point,
-                tuple(self.records[i * n_seeds : (i + 1) * n_seeds]),
-            )
-            for i, point in enumerate(self._points)
-        ]
+        """Return the points with their runs."""
+        return list(self._summaries)
 
     def choose(self, budget: float | None = None, *, metric: str | None = None) -> Choice:
         """Choose the most accurate point, by the mean over its seeds.
@@ -502,11 +500,11 @@ class Sweep:
         seed : int, optional
             Which of the sweep's seeds to use; by default the first.
         """
-        seed = self._seeds[0] if seed is None else seed
-        if seed not in self._seeds:
+        seeds = [run["seed"] for run in self._summaries[0].runs]
+        seed = seeds[0] if seed is None else seed
+        if seed not in seeds:
             raise InvalidInputError(
-                f"seed must be one of the sweep's {self._seeds}, got {seed!r}. Others were not "
-                "measured."
+                f"seed must be one of the sweep's {seeds}, got {seed!r}. Others were not measured."
             )
         return self._experiment.fit(self.choose(budget, metric=metric).point, seed)
 
@@ -542,7 +540,7 @@ class Sweep:
     def to_pandas(self) -> Any:
         """Return a pandas frame with a line for each record and a column for each number."""
         pandas = require("pandas", extra="pandas", purpose="Sweep.to_pandas")
-        varied = {name for point in self._points for name in _flat(point)}
+        varied = {name for each in self._summaries for name in _flat(each.point)}
         return pandas.DataFrame(
             [
                 {

@@ -37,59 +37,78 @@ DataFile = Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder
 Target = Annotated[str, typer.Option(help="Column to predict.")]
 Task = Annotated[TaskName, typer.Option(help="What to predict.")]
 Weight = Annotated[str | None, typer.Option(help="Column of sample weights.")]
-Objective = Annotated[
-    Literal["mse", "poisson", "gamma", "tweedie"] | None,
-    typer.Option(help="What a regression minimises; by default mse. The others: log link."),
-]
-Exposure = Annotated[
-    str | None, typer.Option(help="Column of exposures, such as years at risk; needs a log link.")
-]
-ClassWeight = Annotated[
-    Literal["balanced"] | None, typer.Option(help="Make all classes weigh the same in the loss.")
-]
-Threshold = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBER|f1|fpr=RATE|cost=FP,FN",
-        help="Probability from which on the second of two classes is predicted, or the rule that "
-        "chooses it on the training data; by default 0.5.",
-    ),
-]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out, such as a key.")]
-Kind = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN=KIND",
-        help="What a column is: numeric, categorical, ordinal, boolean, datetime, or its "
-        "categories in order, as in grade=A,B,C; repeatable.",
-    ),
-]
-Bins = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN=GROUPS|EDGE,EDGE,…",
-        help="Cut a sensitive column of numbers into groups, as in age=5 or age=25,40,65; "
-        "repeatable.",
-    ),
-]
-MinCategoryRows = Annotated[
-    int | None,
-    typer.Option(
-        help="Categories in fewer rows are pooled; by default the smaller of 10 and a thousandth "
-        "of the rows."
-    ),
-]
-Epochs = Annotated[int | None, typer.Option(help="Passes over the data; by default 20.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="ARGUMENT=VALUE",
-        help="Any other argument of the estimator, as in learning_rate=0.01, head=64x64 or "
-        "n_layers=2; repeatable.",
-    ),
-]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+
+
+def _estimator_options(
+    *,
+    objective: Annotated[
+        Literal["mse", "poisson", "gamma", "tweedie"] | None,
+        typer.Option(help="What a regression minimises; by default mse. The others: log link."),
+    ] = None,
+    exposure: Annotated[
+        str | None,
+        typer.Option(help="Column of exposures, such as years at risk; needs a log link."),
+    ] = None,
+    class_weight: Annotated[
+        Literal["balanced"] | None,
+        typer.Option(help="Make all classes weigh the same in the loss."),
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|f1|fpr=RATE|cost=FP,FN",
+            help="Probability from which on the second of two classes is predicted, or the rule "
+            "that chooses it on the training data; by default 0.5.",
+        ),
+    ] = None,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            metavar="COLUMN=KIND",
+            help="What a column is: numeric, categorical, ordinal, boolean, datetime, or its "
+            "categories in order, as in grade=A,B,C; repeatable.",
+        ),
+    ] = None,
+    bins: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=GROUPS|EDGE,EDGE,…",
+            help="Cut a sensitive column of numbers into groups, as in age=5 or age=25,40,65; "
+            "repeatable.",
+        ),
+    ] = None,
+    min_category_rows: Annotated[
+        int | None,
+        typer.Option(
+            help="Categories in fewer rows are pooled; by default the smaller of 10 and a "
+            "thousandth of the rows."
+        ),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data; by default 20.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="ARGUMENT=VALUE",
+            help="Any other argument of the estimator, as in learning_rate=0.01, head=64x64 or "
+            "n_layers=2; repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Declare the options that set arguments of an estimator, in every command that trains one."""
+
+
+def with_estimator_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command these options, which it takes as keywords and hands to `collect_arguments`."""
+    own = [p for p in inspect.signature(command).parameters.values() if p.kind != p.VAR_KEYWORD]
+    added = inspect.signature(_estimator_options).parameters.values()
+    command.__annotations__ |= _estimator_options.__annotations__
+    command.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    return command
+
 
 # Where an argument has an option of another name than its own.
 _OPTIONS = {
@@ -105,7 +124,7 @@ _BY_NAME = (
 )
 
 
-def collect_arguments(settings: list[str] | None, **options: Any) -> dict[str, Any]:
+def collect_arguments(*, settings: list[str] | None, **options: Any) -> dict[str, Any]:
     """Return the arguments of an estimator: options that were given, and those of ``--set``."""
     parsers: dict[str, Callable[[Any], Any]] = {
         "car": parse_car,

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 _FRACTION = 0.2
 
 
+@shared.with_estimator_options
 def sweep(
     data: shared.DataFile,
+    *,
     target: shared.Target,
     sensitive: Annotated[
         list[str], typer.Option(help="Sensitive column; give the option again for more.")
@@ -54,17 +56,9 @@ def sweep(
     ] = None,
     task: shared.Task = "auto",
     weight: shared.Weight = None,
-    objective: shared.Objective = None,
-    exposure: shared.Exposure = None,
-    class_weight: shared.ClassWeight = None,
-    threshold: shared.Threshold = None,
     drop: shared.Drop = None,
-    kind: shared.Kind = None,
-    bins: shared.Bins = None,
-    min_category_rows: shared.MinCategoryRows = None,
-    epochs: shared.Epochs = None,
-    settings: shared.Settings = None,
     quiet: shared.Quiet = False,
+    **options: Any,
 ) -> None:
     """Train over a grid of λ and seeds, and choose the most accurate model within a budget.
 
@@ -78,18 +72,10 @@ def sweep(
     fraction = _FRACTION if validation_fraction is None else validation_fraction
     if not 0 < fraction < 1:
         shared.bad_usage("--validation-fraction", f"must lie between 0 and 1, got {fraction}.")
-    roles = shared.Roles(target, sensitive, weight, exposure, drop or ())
+    roles = shared.Roles(target, sensitive, weight, options["exposure"], drop or ())
     arguments = shared.collect_arguments(
-        settings,
+        **options,
         sensitive=sensitive,
-        objective=objective,
-        exposure=exposure,
-        class_weight=class_weight,
-        threshold=threshold,
-        kinds=kind,
-        bins=bins,
-        min_category_rows=min_category_rows,
-        epochs=epochs,
     )
     points = _parse_grid(car, exact, grid or [], arguments)
     table = shared.read_training_file(data, roles, arguments)

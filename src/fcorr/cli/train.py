@@ -2,15 +2,17 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from fcorr.cli import _shared as shared
 
 
+@shared.with_estimator_options
 def train(
     data: shared.DataFile,
+    *,
     target: shared.Target,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Model file to write.", dir_okay=False)
@@ -21,14 +23,7 @@ def train(
     ] = None,
     task: shared.Task = "auto",
     weight: shared.Weight = None,
-    objective: shared.Objective = None,
-    exposure: shared.Exposure = None,
-    class_weight: shared.ClassWeight = None,
-    threshold: shared.Threshold = None,
     drop: shared.Drop = None,
-    kind: shared.Kind = None,
-    bins: shared.Bins = None,
-    min_category_rows: shared.MinCategoryRows = None,
     car: Annotated[
         str, typer.Option(help="Weight of the regulariser: a number, 'paper' or 'none'.")
     ] = "1e6",
@@ -39,7 +34,6 @@ def train(
             "absence, or predicts the average over their values; none: --car alone."
         ),
     ] = "adapt",
-    epochs: shared.Epochs = None,
     validation: Annotated[
         Path | None,
         typer.Option(help="File to measure after every epoch.", exists=True, dir_okay=False),
@@ -50,7 +44,6 @@ def train(
     seed: Annotated[
         int | None, typer.Option(help="Seed; the same seed gives the same model.", min=0)
     ] = None,
-    settings: shared.Settings = None,
     compare: Annotated[
         bool,
         typer.Option(
@@ -60,6 +53,7 @@ def train(
         ),
     ] = False,
     quiet: shared.Quiet = False,
+    **options: Any,
 ) -> None:
     """Train a model on a CSV or Parquet file."""
     if compare and (validation is None or not sensitive):
@@ -67,20 +61,12 @@ def train(
             "--compare", "needs --sensitive, and --validation with other rows to measure on."
         )
     shared.check_output(output, data, validation)
-    roles = shared.Roles(target, sensitive or (), weight, exposure, drop or ())
+    roles = shared.Roles(target, sensitive or (), weight, options["exposure"], drop or ())
     arguments = shared.collect_arguments(
-        settings,
+        **options,
         sensitive=sensitive or None,
         car=car,
         invariance=invariance,
-        objective=objective,
-        exposure=exposure,
-        class_weight=class_weight,
-        threshold=threshold,
-        kinds=kind,
-        bins=bins,
-        min_category_rows=min_category_rows,
-        epochs=epochs,
         early_stopping=early_stopping or None,
         random_state=seed,
         verbose=not quiet,
