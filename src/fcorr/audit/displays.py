@@ -542,20 +542,25 @@ class FrontierDisplay(_SweepDisplay):
         return self
 
     def _write_names(self, positions: Mapping[str, tuple[float, float]]) -> None:
-        """Write names beside their marks, towards the middle, where they cover nothing."""
+        """Write names beside their marks, towards the middle, where they cover nothing.
+
+        That of the chosen point is always written, above its mark.
+        """
         from matplotlib.transforms import Bbox
 
         self.figure_.draw_without_rendering()  # places the axes, so that texts can be measured
         marks = {n: self.ax_.transData.transform(at) for n, at in positions.items()}
         taken = [Bbox([mark - 4, mark + 4]) for mark in marks.values()]
         for name in sorted(positions, key=lambda name: name != self.chosen):
+            is_chosen = name == self.chosen
             side = 1 if marks[name][0] < np.mean(self.ax_.bbox.intervalx) else -1
+            offset = (9 * side, 12 if is_chosen else 0)
             text = self.ax_.annotate(
-                one_line(name), positions[name], (9 * side, 0), textcoords="offset points"
+                one_line(name), positions[name], offset, textcoords="offset points"
             )
             text.set(ha="left" if side > 0 else "right", va="center", fontsize="small")
-            text.set_fontweight("bold" if name == self.chosen else "normal")
-            if text.get_window_extent().count_overlaps(taken):
+            text.set_fontweight("bold" if is_chosen else "normal")
+            if text.get_window_extent().count_overlaps(taken) and not is_chosen:
                 text.remove()
             else:
                 taken.append(text.get_window_extent())
@@ -641,7 +646,8 @@ class ControllabilityDisplay(_SweepDisplay):
                 _draw_line(change, y, is_number, name, style)
         _use_log_scale(change, "y")
         for axes in self.axes_:
-            axes.set_xticks(range(len(points)), [one_line(show_value(w)) for w in points])
+            labels = [one_line(show_value(weight)) for weight in points]
+            axes.set_xticks(range(len(points)), labels, rotation=30)
             for at, s in enumerate(points.values()):
                 if s.name == self.chosen:
                     axes.axvline(
