@@ -132,3 +132,10 @@ def test_damaged_file(run, train):
 def test_invariance(run, train, invariance, fact):
     train("--sensitive", "sex", "--invariance", invariance)
     assert fact in read_facts(run)["invariance"]
+
+
+def test_names_are_text_not_markup(run, train):
+    text = Path("data.csv").read_text().replace("amount", "km [/year]", 1)
+    Path("odd.csv").write_text(text)
+    train(data="odd.csv")
+    assert "km [/year]" in read_features(run)

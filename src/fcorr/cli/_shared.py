@@ -512,11 +512,13 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
     """Print a table, the first column to the left and the others to the right."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left")
+    # As Text, not as str: names come from data, and a column "km [/year]" is no markup.
+    table = Table(title=Text(title), title_justify="left")
     for i, name in enumerate(header):
-        table.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
+        table.add_column(Text(name), justify="left" if i == 0 else "right", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     # Where nobody resizes a window, a table is as wide as it needs to be.
     Console(width=None if sys.stdout.isatty() else 160).print(table)
