@@ -648,9 +648,11 @@ class BaseFCorr(BaseEstimator, ABC):
             )
         names = self.schema_.sensitive_features
         link = replace(self._link(), shift=tuple(self.balance_.tolist()))
-        values = feature_values(model, self.schema_)
+        proven = self.portfolio_ is not None or is_exact(model, positions)
+        # A proof leaves nothing to search through.
+        values = () if proven else feature_values(model, self.schema_)
         changes: dict[str, ArrayLike] | None = None
-        if X is not None and (self.portfolio_ is not None or is_exact(model, positions)):
+        if X is not None and proven:
             n_rows = self._read_known_table(X, read_sensitive=False).n_rows
             changes = dict.fromkeys(names, np.zeros(n_rows))
         elif X is not None:
@@ -659,19 +661,23 @@ class BaseFCorr(BaseEstimator, ABC):
             for name, flip in list_flips(model, positions, names, values).items():
                 change = partial(largest_change, model, flip, link)
                 changes[name] = torch.cat([*self._map(encoded, change)]).cpu()
-        with use_engine(self._options["engine"]):
-            return certify_model(
-                model,
-                positions,
-                names,
-                link=link,
-                values=values,
-                averaged=self.portfolio_ is not None,
-                changes=changes,
-                epsilon=epsilon,
-                alpha=alpha,
-                confidence=confidence,
-            )
+        certify = partial(
+            certify_model,
+            model,
+            positions,
+            names,
+            link=link,
+            values=values,
+            averaged=self.portfolio_ is not None,
+            changes=changes,
+            epsilon=epsilon,
+            alpha=alpha,
+            confidence=confidence,
+        )
+        if proven:
+            return certify()
+        with use_engine(self._options["engine"]):  # the search makes predictions
+            return certify()
 
     # Model files
 
