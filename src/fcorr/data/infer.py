@@ -200,7 +200,7 @@ def _check_constant(schema: Schema) -> None:
             f"Columns that take one value only are kept without effect: {', '.join(shown)}{more}. "
             "Drop them if that is a mistake.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=5,  # where an estimator's fit was called
         )
 
 
