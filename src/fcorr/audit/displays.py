@@ -19,6 +19,7 @@ import math
 import os
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -438,7 +439,7 @@ class SignificanceDisplay(Display):
 
 
 @dataclass(eq=False)
-class _SweepDisplay(Display):
+class _SweepDisplay(Display, ABC):
     """What the points of a sweep have in common, whichever way they are drawn."""
 
     summaries: "Sequence[Summary]"
@@ -454,9 +455,9 @@ class _SweepDisplay(Display):
             chosen = None  # no point is within the budget
         return cls(sweep.summaries(), chosen).plot(ax)
 
+    @abstractmethod
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, or in a figure of its own."""
-        raise NotImplementedError
 
     def _main_metric(self) -> tuple[str, bool, str]:
         """Return the metric of performance, whether a low one is good, and its label."""
