@@ -206,7 +206,7 @@ def make_scorers(
 
     def score_arrays() -> torch.Tensor:
         with start_workers(tensors[1].numel()) as workers:
-            return torch.cat(list(map_rows(network, *tensors, network, workers)))
+            return torch.cat(list(map_rows(network, *tensors, network.score, workers)))
 
     runs = {
         "fcorr frame": partial(getattr(fcorr_model, score_frame), X_new),

@@ -309,6 +309,9 @@ class _Baseline(BaseFCorr):
             numbers_per_row = max(1, floats // _FLOATS_PER_NUMBER)
         return super()._map(*args, numbers_per_row=numbers_per_row, **options)
 
+    def _score(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        return self.model_(x_cat, x_num)
+
     # What is read off the model
 
     def _significance(self, encoded: EncodedTable) -> NDArray[np.float64]:
@@ -332,7 +335,7 @@ class _Baseline(BaseFCorr):
         size = max(1, floats // _FLOATS_PER_NUMBER)
         total = torch.zeros(n_features, n_features, dtype=torch.float64)
         weights = cast(PlacedNumbers, self.model_).attention_weights
-        for weights_BFF in self._map(encoded, weights, numbers_per_row=size, aligned=False):
+        for weights_BFF in self._map(encoded, weights, numbers_per_row=size):
             total += weights_BFF.double().sum(0).cpu()
         return (total / len(encoded)).numpy()
 

@@ -290,6 +290,8 @@ class BaseFCorr(BaseEstimator, ABC):
                 progress=shown,
             )
         self.history_.engine = resolve_engine(self._options["engine"])
+        # Engine and device are those of the training: predictions are computed in one way.
+        self.model_.to("cpu")
         # What predictions need beside the weights
         sensitive = self.schema_.sensitive_positions
         self.exact_ = bool(sensitive) and self.invariance is not None
@@ -310,7 +312,8 @@ class BaseFCorr(BaseEstimator, ABC):
         return DEFAULTS | (self.advanced or {})
 
     # Extension points for another network in the place of FCorrTransformer: _choose_network,
-    # _make_network, _prepare_numbers, _objective, _pace, _map, _significance, _mean_attention.
+    # _make_network, _prepare_numbers, _objective, _pace, _map, _score, _significance,
+    # _mean_attention.
 
     def _choose_network(self) -> dict[str, Any]:
         """Return the sizes of the network, plain data; warn of what cannot learn."""
@@ -355,7 +358,8 @@ class BaseFCorr(BaseEstimator, ABC):
         )
 
     def _rows(self, encoded: EncodedTable, outcomes: Outcomes, device: torch.device) -> Rows:
-        codes, numbers = _tensors(encoded, device)
+        codes = torch.from_numpy(encoded.codes).to(device)
+        numbers = torch.from_numpy(encoded.numbers).to(device)
         return Rows(
             codes,
             self._prepare_numbers(numbers),
@@ -499,10 +503,13 @@ class BaseFCorr(BaseEstimator, ABC):
         return self._raw_outputs(encoded) + self.balance_
 
     def _raw_outputs(self, encoded: EncodedTable) -> NDArray[np.float64]:
-        function: Callable[..., Tensor] = self.model_
+        function: Callable[..., Tensor] = self._score
         if self.portfolio_ is not None:
             function = partial(self.portfolio_.outputs, self.model_, self._link().name)
-        return torch.cat([*self._map(encoded, function)]).cpu().double().numpy()
+        return torch.cat([*self._map(encoded, function)]).double().numpy()
+
+    def _score(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        return self.model_.score(x_cat, x_num)
 
     def _map(
         self,
@@ -510,10 +517,8 @@ class BaseFCorr(BaseEstimator, ABC):
         function: Callable[..., Tensor],
         *,
         numbers_per_row: int | None = None,
-        aligned: bool = True,
     ) -> Iterator[Tensor]:
         """Apply a function of codes and numbers to the rows, in chunks; see ``map_rows``."""
-        device = next(self.model_.parameters()).device
         numbers_per_row = numbers_per_row or len(self.schema_.feature_names)
         with (
             use_engine(self._options["engine"]),
@@ -521,11 +526,11 @@ class BaseFCorr(BaseEstimator, ABC):
         ):
             yield from map_rows(
                 self.model_,
-                *_tensors(encoded, device),
+                torch.from_numpy(encoded.codes),
+                torch.from_numpy(encoded.numbers),
                 function,
                 workers,
                 numbers_per_row=numbers_per_row,
-                aligned=aligned,
             )
 
     # What is read off the model
@@ -774,10 +779,3 @@ def _as_columns(columns: Columns) -> Sequence[str | int]:
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         return [columns]
     return list(columns)
-
-
-def _tensors(encoded: EncodedTable, device: torch.device) -> tuple[Tensor, Tensor]:
-    return (
-        torch.from_numpy(encoded.codes).to(device),
-        torch.from_numpy(encoded.numbers).to(device),
-    )

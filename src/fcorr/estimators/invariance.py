@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import log_softmax, logsigmoid
 
 from fcorr._core import InvalidInputError
 from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import Schema
 from fcorr.nn import SplineEmbedding
 from fcorr.nn.car import Exchange
+from fcorr.nn.engine import run_kernel, use_engine
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.objective import LinkName
 
@@ -159,35 +159,26 @@ class Portfolio:
         and without leaving the log scale, and taken back through the link. What the rows
         themselves hold in the sensitive features is not used.
         """
-        e_BF = model.embed(x_cat, x_num)
+        with use_engine("compiled"):
+            e_BF = model.embed(x_cat, x_num)
         sizes = x_cat.shape[1], x_num.shape[1]
-        exchange = Exchange.to_values(self.features, self.values, *sizes, e_BF.device)
-        own = list(self.features)
-        total: Tensor | None = None
+        exchange = Exchange.to_values(self.features, self.values, *sizes)
+        own, total = list(self.features), None
         for values_S, share in zip(exchange.embed(model), self.shares.tolist(), strict=True):
             if share == 0:
                 continue
             e_BF[:, own] = values_S
-            part = _share_of_prediction(model.decode(model.encode(e_BF)).double(), link, share)
+            outputs = model.score_embedded(e_BF).double()
+            if link == "identity":
+                total = share * outputs if total is None else total + share * outputs
+                continue
+            if link == "sigmoid":  # the first of two classes has an output of 0
+                outputs = torch.cat([torch.zeros_like(outputs), outputs], dim=1)
             if total is None:
-                total = part
-            else:
-                total = total + part if link == "identity" else torch.logaddexp(total, part)
+                total = torch.full_like(outputs, -math.inf)
+            run_kernel("add_log_predictions", outputs, math.log(share), link != "exp", total)
         assert total is not None  # shares sum to 1
         return total[:, 1:] - total[:, :1] if link == "sigmoid" else total
-
-
-def _share_of_prediction(outputs: Tensor, link: LinkName, share: float) -> Tensor:
-    """Weigh predictions: as they are for the identity, else as logarithms."""
-    if link == "identity":
-        return share * outputs
-    if link == "sigmoid":
-        logs = torch.cat([logsigmoid(-outputs), logsigmoid(outputs)], dim=1)
-    elif link == "softmax":
-        logs = log_softmax(outputs, dim=1)
-    else:
-        logs = outputs
-    return logs + np.log(share)
 
 
 def _nearest(grid: NDArray[np.float32], numbers: NDArray[np.float32]) -> NDArray[np.intp]:

@@ -51,8 +51,9 @@ class Advanced(TypedDict, total=False):
         A missing number, place or date is taken for the training mean, or has an embedding of its
         own.
     engine : {"auto", "compiled", "plain"}, default="auto"
-        Kernels compiled by numba, or plain torch; "auto" takes the kernels where they serve, on
-        the CPU. They differ in speed, and in rounding.
+        How training computes: by kernels that numba compiles, or by plain torch; "auto" takes the
+        kernels where they serve, on the CPU. They differ in speed, and in rounding. Predictions
+        are computed by the kernels, whatever trained the model.
     """
 
     car_form: CarForm

@@ -89,7 +89,7 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
     random_state : int, numpy generator or None, default=None
         The same integer gives the same weights, to the bit, on the same machine.
     device : str, default="cpu"
-        Where torch computes.
+        Where torch trains; predictions are computed on the CPU.
     verbose : bool or int, default=False
         Show progress: a bar on a terminal, plain lines elsewhere.
 

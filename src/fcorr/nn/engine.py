@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
 
 EngineName = Literal["auto", "compiled", "plain"]
 
@@ -66,10 +67,29 @@ def prepare_engine(on_wait: Callable[[str], None]) -> None:
 
 def run_kernel(kernel: str, *arguments: Any) -> Any:
     """Run a kernel on the arrays of tensors; those it writes to must be contiguous."""
-    from fcorr.nn.kernels import network  # not before it is needed: numba takes long to import
+    from fcorr.nn import kernels  # not before it is needed: numba takes long to import
 
     arrays = (x.contiguous().numpy() if isinstance(x, Tensor) else x for x in arguments)
-    return getattr(network, kernel)(*arrays)
+    return getattr(kernels, kernel)(*arrays)
+
+
+def run_head(norm: nn.LayerNorm, layers: Sequence[nn.Linear], h_BF: Tensor) -> Tensor:
+    """Normalise rows and take them through linear layers with GELU between them, without gradient.
+
+    What a row gives does not depend on the rows beside it, see :mod:`fcorr.nn.kernels.scoring`.
+
+    **Shape**: ``(B, F)`` → ``(B, n_outputs)``.
+    """
+    sizes = [h_BF.shape[1], *(len(layer.bias) for layer in layers)]
+    # Rows of weights and of scratch start where a cache line does: torch aligns its memory.
+    weights = [pad(layer.weight, (0, 0, 0, -len(layer.bias) % 16)).T.flatten() for layer in layers]
+    biases = [pad(layer.bias, (0, -len(layer.bias) % 16)) for layer in layers]
+    scratch = h_BF.new_empty(2, 4, max(sizes) + -max(sizes) % 16)  # for four rows at a time
+    out = h_BF.new_empty(len(h_BF), sizes[-1])
+    norms = torch.stack([norm.weight, norm.bias]), norm.eps
+    head = np.array(sizes), torch.cat(weights), torch.cat(biases)
+    run_kernel("head_forward", h_BF, *norms, *head, *scratch, out)
+    return out
 
 
 class CompiledAttention(torch.autograd.Function):

@@ -8,7 +8,13 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from fcorr.nn.attention import attend, attention_weights
-from fcorr.nn.engine import CompiledEmbedding, CompiledEncoderLayer, runs_compiled
+from fcorr.nn.engine import (
+    CompiledEmbedding,
+    CompiledEncoderLayer,
+    run_head,
+    runs_compiled,
+    use_engine,
+)
 from fcorr.nn.layers import (
     CategoricalEmbedding,
     ElementwiseLinear,
@@ -260,6 +266,21 @@ class FCorrTransformer(nn.Module):
     def forward(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Compute the outputs (logits, or the regression score)."""
         return self.decode(self.encode(self.embed(x_cat, x_num)))
+
+    def score(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Compute the outputs by the kernels, whatever the engine: ``(B, n_outputs)``.
+
+        Each row's bits follow from that row alone: not from the rows beside it, their number, their
+        order, or the number of threads. In single precision on the CPU, without gradient.
+        """
+        with torch.no_grad(), use_engine("compiled"):
+            return self.score_embedded(self.embed(x_cat, x_num))
+
+    def score_embedded(self, e_BF: Tensor) -> Tensor:
+        """Do the same from embedded features: ``(B, F)`` → ``(B, n_outputs)``."""
+        with torch.no_grad(), use_engine("compiled"):
+            layers = [*self.head.hidden, self.head.output]
+            return run_head(self.head_norm, layers, self.encode(e_BF))
 
     def normalized_embedding(self, x_cat: Tensor, x_num: Tensor, layer: int = 0) -> Tensor:
         """``z``, what a layer attends with; the first layer's ``z zᵀ/√p`` is the matrix to read."""

@@ -241,6 +241,11 @@ class NumericEmbedding(nn.Module):
 
     def forward(self, x_num: Tensor) -> Tensor:
         """Embed standardised numbers."""
+        if runs_compiled(x_num) and not torch.is_grad_enabled():
+            layers = [torch.stack([x.weight, x.bias]) for x in (self.first, self.second)]
+            out = torch.empty_like(x_num, memory_format=torch.contiguous_format)
+            run_kernel("embed_numbers", x_num, *layers, out)
+            return out
         return self.second(gelu(self.first(x_num)))
 
 

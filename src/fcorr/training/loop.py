@@ -118,7 +118,7 @@ def train(
     best = _BestWeights(model)
     if objective.has_car and objective.car_weight is None:  # the paper's rule settles it
         some = torch.randperm(len(rows), generator=generator)[: pace.batch_size]
-        n_rows = chunk_rows(objective.numbers_per_row(rows), aligned=False)
+        n_rows = chunk_rows(objective.numbers_per_row(rows))
         objective.settle_weight(rows.take(some.to(rows.target.device)), n_rows)
     gradients = SlicedGradients(objective, rows, pace.batch_size, workers, generator)
     collapse_after = pace.epochs - pace.collapsed_epochs
@@ -228,7 +228,7 @@ def _evaluate(objective: Objective, rows: Rows, workers: Workers) -> tuple[float
         return len(chosen) * torch.stack([performance, total]).double().cpu()
 
     everything = torch.arange(len(rows), device=rows.target.device)
-    chunk = chunk_rows(objective.numbers_per_row(rows), aligned=False)
+    chunk = chunk_rows(objective.numbers_per_row(rows))
     sums = torch.zeros(2, dtype=torch.float64)
     for part in workers.map(losses, everything.split(chunk)):
         sums += part

@@ -19,7 +19,6 @@ Result = TypeVar("Result")
 # do with a row is counted as so many numbers as it takes the memory of.
 _WORTH_A_THREAD = 2**14  # numbers that a thread should have to itself; below, starting costs more
 _CHUNK_NUMBERS = 2**18  # scored at a time by each thread
-_ALIGNED = 16
 
 
 class Workers:
@@ -94,33 +93,22 @@ def map_rows(
     workers: Workers,
     *,
     numbers_per_row: int | None = None,
-    aligned: bool = True,
 ) -> Iterator[Tensor]:
     """Apply ``function(x_cat, x_num)`` without gradient, in chunks that bound the memory.
-
-    Chunks are filled up to a multiple of 16 rows. Matrix products take other ways for a handful of
-    rows, with other rounding; so filled, a row's score does not depend on the rows beside it. For
-    results that are only averaged, ``aligned=False`` allows for chunks of fewer rows.
 
     ``numbers_per_row`` is the size of a row's work, by default the number of features.
     """
     model.eval()
 
     def without_gradient(chunk: tuple[Tensor, Tensor]) -> Tensor:
-        n_rows = len(chunk[0])
-        if aligned and n_rows % _ALIGNED:
-            fill = torch.arange(n_rows + _ALIGNED - n_rows % _ALIGNED).clamp(max=n_rows - 1)
-            chunk = (chunk[0][fill.to(x_cat.device)], chunk[1][fill.to(x_cat.device)])
         with torch.no_grad():  # a setting of each thread
-            return function(*chunk)[:n_rows]
+            return function(*chunk)
 
-    size = chunk_rows(numbers_per_row or x_cat.shape[1] + x_num.shape[1], aligned=aligned)
+    size = chunk_rows(numbers_per_row or x_cat.shape[1] + x_num.shape[1])
     return workers.map(without_gradient, zip(x_cat.split(size), x_num.split(size), strict=True))
 
 
-def chunk_rows(numbers_per_row: int, *, aligned: bool = True) -> int:
-    """Return how many rows to take at a time, a multiple of 16 if ``aligned``."""
+def chunk_rows(numbers_per_row: int) -> int:
+    """Return how many rows to take at a time, a multiple of 16 unless they are fewer."""
     rows = _CHUNK_NUMBERS // numbers_per_row
-    if rows >= _ALIGNED:
-        return rows // _ALIGNED * _ALIGNED
-    return _ALIGNED if aligned else max(1, rows)
+    return rows // 16 * 16 or max(1, rows)

@@ -57,6 +57,8 @@ def _compiler(*fast: str) -> Callable[[Kernel], Kernel]:
 compiled = _compiler("reassoc", "contract", "arcp", "nsz")
 # For functions in which the order of the operations is the point.
 compiled_in_order = _compiler("contract")
+# For sums whose order must be the same for every row: the arithmetic is IEEE's, step by step.
+compiled_as_written = _compiler()
 # For functions that are never asked about NaN: a largest number is found in lanes then.
 compiled_without_nan = _compiler("nnan", "reassoc", "nsz")
 
@@ -88,6 +90,20 @@ def exp(x: float) -> float:
 
 
 @compiled_in_order
+def exp_32(x: np.float32) -> np.float32:
+    """``e^x`` in single precision, for x ≤ 87; below −87 it stays what it is there."""
+    x = max(x, np.float32(-87.0))
+    rounded = x * np.float32(_LOG2_E) + _ROUND_32
+    whole = rounded - _ROUND_32
+    r = x - whole * np.float32(_LN2_HIGH) - whole * np.float32(_LN2_LOW)
+    t = _TAYLOR_32[6]
+    for n in range(5, -1, -1):
+        t = t * r + _TAYLOR_32[n]
+    power = (np.float32(rounded).view(np.int32) + np.int32(127)) << np.int32(23)
+    return t * np.int32(power).view(np.float32)
+
+
+@compiled_in_order
 def expm1_32(x: np.float32) -> np.float32:
     """``e^x − 1`` in single precision, exact in the small: the result is relative to x."""
     x = min(max(x, np.float32(-87.0)), np.float32(87.0))
@@ -107,12 +123,14 @@ def _scaled_tail(t: np.ndarray) -> np.ndarray:
     return erfcx(2 / np.maximum(t, 1e-12) - 2)
 
 
-# A polynomial in t: its Chebyshev interpolant, good to 1e-9.
-_TAIL = tuple(
-    chebyshev.Chebyshev.interpolate(_scaled_tail, 14, domain=[0, 1])
-    .convert(kind=np.polynomial.Polynomial)
-    .coef.tolist()
-)
+def _tail_polynomial(degree: int) -> list[float]:
+    """Return the coefficients of its Chebyshev interpolant."""
+    interpolant = chebyshev.Chebyshev.interpolate(_scaled_tail, degree, domain=[0, 1])
+    return interpolant.convert(kind=np.polynomial.Polynomial).coef.tolist()
+
+
+_TAIL = tuple(_tail_polynomial(14))  # good to 1e-9
+_TAIL_32 = tuple(np.float32(c) for c in _tail_polynomial(10))  # good to 3e-8
 _SQRT_HALF = math.sqrt(0.5)
 _NORMAL = 1 / math.sqrt(2 * math.pi)
 
@@ -141,3 +159,15 @@ def _normal(x: float) -> tuple[float, float]:
         tail = tail * t + _TAIL[n]
     tail *= 0.5 * bell  # Φ(−|x|)
     return (tail if x < 0 else 1 - tail), bell * _NORMAL
+
+
+@compiled_in_order
+def gelu_32(x: np.float32) -> np.float32:
+    """:func:`gelu` in single precision, to 4e-7."""
+    u = abs(x) * np.float32(_SQRT_HALF)
+    t = np.float32(1.0) / (np.float32(1.0) + np.float32(0.5) * u)
+    tail = _TAIL_32[10]
+    for n in range(9, -1, -1):
+        tail = tail * t + _TAIL_32[n]
+    tail *= np.float32(0.5) * exp_32(-u * u)
+    return x * (tail if x < 0 else np.float32(1.0) - tail)

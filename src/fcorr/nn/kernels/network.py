@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr.nn.kernels.arithmetic import compiled, expm1_32, gelu, gelu_slope
+from fcorr.nn.kernels.arithmetic import compiled, compiled_as_written, expm1_32, gelu, gelu_slope
 from fcorr.nn.kernels.attention import (
     attention_column,
     attention_gradient,
@@ -110,10 +110,25 @@ def embed_backward(codes, offsets, positions, starts, grad, dtable, dsteps, dmis
             dsteps[k] = total
 
 
+@compiled
+def embed_numbers(x, first, second, out):
+    """Embed numbers ``x (B, M)`` by the paper's two layers, weight and bias ``(2, M)`` each."""
+    n = x.shape[1]
+    row, inner, active = np.empty(n), np.empty(n), np.empty(n)
+    for b in range(len(x)):
+        for j in range(n):
+            row[j] = x[b, j]
+        affine(row, first[0], first[1], inner)
+        activate(inner, True, active)
+        affine(active, second[0], second[1], row)
+        for j in range(n):
+            out[b, j] = row[j]
+
+
 _BLOCK = 256  # rows that are searched for at a time, side by side
 
 
-@compiled
+@compiled_as_written
 def locate(x, knots, starts, out):
     """Find each number's position among its feature's knots, see :func:`embed_forward`."""
     value = np.empty(_BLOCK, dtype=x.dtype)
@@ -129,7 +144,7 @@ def locate(x, knots, starts, out):
                 out[begin + i, j] = position[i]
 
 
-@compiled
+@compiled_as_written
 def _search(value, knots, low, position):
     """Search by halves, all values in step with each other."""
     last = len(knots) - 1

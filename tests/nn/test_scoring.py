@@ -1,0 +1,119 @@
+"""Scores of rows: against torch in float64, and each row's bits by itself."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import ndtr
+
+from fcorr.nn import FCorrTransformer
+from fcorr.nn.engine import run_head, run_kernel, use_engine
+from fcorr.nn.kernels import arithmetic
+from fcorr.nn.layers import FeedForward
+
+SIZES = [1, 2, 3, 7, 10, 15, 16, 17, 31, 64, 100, 128, 255, 300]
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def make_network(n_features, head, seed=0, **options):
+    """Make a network with as many categorical as numeric features, far from its start."""
+    n_categorical = n_features // 2
+    model = FCorrTransformer(
+        [3] * n_categorical,
+        n_features - n_categorical,
+        head,
+        learn_missing=True,
+        generator=seeded(seed),
+        **options,
+    )
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=seeded(seed + 1)))
+    return model.eval()
+
+
+def make_rows(model, n_rows, seed=0):
+    generator, n_categorical = seeded(seed), len(model.cat_cardinalities)
+    n_numeric = model.head_norm.normalized_shape[0] - n_categorical
+    codes = torch.randint(0, 3, (n_rows, n_categorical), generator=generator)
+    numbers = torch.randn(n_rows, n_numeric, generator=generator)
+    numbers[torch.rand(numbers.shape, generator=generator) < 0.1] = torch.nan
+    return codes, numbers
+
+
+def test_gelu_in_single_precision():
+    x = np.concatenate([np.linspace(-40, 40, 8_001), [0.0, -0.0, 1e-30]]).astype(np.float32)
+    values = np.array([arithmetic.gelu_32(v) for v in x], dtype=np.float64)
+    np.testing.assert_allclose(values, x * ndtr(x.astype(np.float64)), rtol=4e-7, atol=4e-7)
+    assert math.isnan(arithmetic.gelu_32(np.float32(math.nan)))
+
+
+@pytest.mark.parametrize("hidden", [(), (1,), (15,), (16,), (17, 5), (300, 33, 128)])
+@pytest.mark.parametrize("n_features", [1, 4, 33])
+def test_head_against_torch_in_double_precision(hidden, n_features):
+    norm = torch.nn.LayerNorm(n_features)
+    head = FeedForward(n_features, hidden, 3, generator=seeded())
+    h = torch.randn(7, n_features, generator=seeded(1))
+    with torch.no_grad():
+        norm.weight.normal_(generator=seeded(2))
+        norm.bias.normal_(generator=seeded(3))
+        found = run_head(norm, [*head.hidden, head.output], h)
+        expected = head.double()(norm.double()(h.double()))
+    assert found.dtype == torch.float32
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("n_layers", [1, 2])
+@pytest.mark.parametrize("numeric_embedding", ["spline", "paper"])
+def test_scores_are_the_outputs(numeric_embedding, n_layers):
+    model = make_network(9, (8, 20), numeric_embedding=numeric_embedding, n_layers=n_layers)
+    codes, numbers = make_rows(model, 50)
+    scores = model.score(codes, numbers)
+    with torch.no_grad(), use_engine("plain"):
+        expected = model.double()(codes, numbers.double())
+    np.testing.assert_allclose(scores.numpy(), expected.numpy(), rtol=0, atol=5e-6)
+
+
+# The bits of a row. Widths of tables and heads go together at random: every pair would take long.
+PAIRS = [(p, SIZES[(5 * i + 3) % len(SIZES)]) for i, p in enumerate(SIZES)]
+PAIRS += [(int(p), int(q)) for p, q in np.random.default_rng(0).integers(1, 301, (26, 2))]
+
+
+@pytest.mark.parametrize(("n_features", "width"), PAIRS)
+@pytest.mark.parametrize("numeric_embedding", ["spline", "paper"])
+def test_a_rows_bits_are_its_own(n_features, width, numeric_embedding):
+    depth = 1 + width % 2
+    model = make_network(n_features, (width,) * depth, numeric_embedding=numeric_embedding)
+    codes, numbers = make_rows(model, 67)
+    scores = model.score(codes, numbers)
+    assert torch.isfinite(scores).all()
+    for engine in ("plain", "compiled"):
+        with use_engine(engine):
+            order = torch.randperm(67, generator=seeded(5))
+            assert torch.equal(model.score(codes[order], numbers[order]), scores[order])
+            for row in range(0, 67, 6):
+                alone = model.score(codes[row : row + 1], numbers[row : row + 1])
+                assert torch.equal(alone, scores[row : row + 1])
+            twins = [part.repeat_interleave(3, 0) for part in (codes, numbers)]
+            assert torch.equal(model.score(*twins), scores.repeat_interleave(3, 0))
+
+
+# ------------------------------------------------------------------------------ portfolios
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_shares_of_predictions_add_up(normalized):
+    outputs = torch.randn(4, 9, 3, dtype=torch.float64, generator=seeded()) * 30
+    shares = [0.5, 0.3, 0.15, 0.05]
+    total = torch.full((9, 3), -math.inf, dtype=torch.float64)
+    for part, share in zip(outputs, shares, strict=True):
+        run_kernel("add_log_predictions", part, math.log(share), normalized, total)
+    logs = torch.log_softmax(outputs, 2) if normalized else outputs
+    expected = torch.logsumexp(
+        logs + torch.tensor(shares, dtype=torch.float64).log()[:, None, None], 0
+    )
+    np.testing.assert_allclose(total.numpy(), expected.numpy(), rtol=1e-12)
