@@ -1,18 +1,21 @@
 """What every room stands on: errors that help, plain data, whole files, randomness, progress."""
 
 import difflib
+import errno
+import glob
 import html
 import importlib
 import numbers
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -105,22 +108,108 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file so that no reader ever sees half of it, whatever interrupts the write.
 
     The content goes to a temporary file beside the target, which then takes the target's place
-    in one step. An existing file is replaced, or left as it was.
+    in one step. An existing file is replaced, or left as it was; its permissions stay, and so does
+    a link to it. Temporary files that killed processes left of the same target are removed.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written, or is read-only, a folder, a device or a pipe. The error names
+        it, and says what is left in its place.
     """
-    target = Path(path)
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    target = Path(os.path.realpath(path))
+    left = "nothing was written" + ", the old file is in place" * os.path.isfile(target)
+    with errors_of_writing(path, left):
+        _replace(target, content)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise, before the work is done, what `write_atomically` would raise after it."""
+    with errors_of_writing(path):
+        _replace(Path(os.path.realpath(path)), None)
+
+
+@contextmanager
+def errors_of_writing(path: str | os.PathLike[str], left: str = "") -> Iterator[None]:
+    """Let errors of the operating system name the file, and tell what is left in its place."""
+    try:
+        yield
+    except OSError as error:
+        text = "; ".join(filter(None, [error.strerror or str(error), left]))
+        raise OSError(error.errno, text, os.fspath(path)) from error
+
+
+def _replace(target: Path, content: bytes | None) -> None:
+    """Put new content into a file's place; without any, go as far as that can be tried."""
+    mode = _find_mode(target)
+    start, end = f".{target.name[:50]}.", ".fcorr-tmp"  # short enough where the name itself is
+    _remove_abandoned(target.parent.glob(f"{glob.escape(start)}????????{end}"))
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=start, suffix=end)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            _try_to_lock(file)
+            if content is None:
+                return
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+            os.chmod(temporary, mode)
+            if sys.platform == "win32":
+                file.close()  # what is open cannot be moved there
+            os.replace(temporary, target)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    # A new name outlasts a power cut once its folder is synced, which not every file system can.
+    with suppress(OSError):
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _find_mode(target: Path) -> int:
+    """Return the permissions that the new file will have; refuse what it cannot take the place of.
+
+    A file that nobody may write to is meant to stay, although its folder would let it go.
+    """
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files that only their owner can read
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        return 0o666 & ~umask
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "A device, pipe or socket is no file to replace")
+    if not mode & 0o222 or not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, "The file there is read-only")
+    return stat.S_IMODE(mode)
+
+
+def _remove_abandoned(files: Iterable[Path]) -> None:
+    """Remove temporary files that no process is writing any more."""
+    for path in files:
+        # One that is empty may be so new that its process has not locked it yet.
+        with suppress(OSError):
+            with path.open("rb") as file:
+                is_abandoned = _try_to_lock(file) and path.stat().st_size > 0
+            if is_abandoned:
+                path.unlink()
+
+
+def _try_to_lock(file: BinaryIO) -> bool:
+    """Lock an open file for as long as this process lives; tell whether no other one holds it."""
+    if sys.platform == "win32":
+        return True  # whatever is open cannot be removed there
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False  # held, or on a file system without locks, where nothing is removed
+    return True
 
 
 def user_cache() -> Path:

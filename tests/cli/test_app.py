@@ -1,8 +1,10 @@
 """The command line as a whole: exit codes, errors in one line, usage."""
 
+import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +56,105 @@ def test_bad_usage(run, arguments, message):
     assert "Traceback" not in result.output
 
 
+OUTPUTS = {
+    "train": (["train", "data.csv", "--target", "bought", "--output"], "model.fcorr"),
+    "predict": (["predict", "model.fcorr", "data.csv", "--output"], "out.csv"),
+    "sweep": (
+        ["sweep", "data.csv", "--target", "bought", "--sensitive", "sex", "--output"],
+        "out/frontier.svg",
+    ),
+    "sweep --model": (
+        ["sweep", "data.csv", "--target", "bought", "--sensitive", "sex", "-o", "new", "--model"],
+        "model.fcorr",
+    ),
+    "demo": (["demo", "--output"], "out/flip.svg"),
+}
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Let whatever takes long fail with another exit code than bad usage has."""
+
+    def fail(*_, **__):
+        raise AssertionError
+
+    for work in ("data.files.read_file", "estimators.load", "audit.demo.run_demo"):
+        monkeypatch.setattr(f"fcorr.{work}", fail)
+
+
+@pytest.mark.parametrize("command", OUTPUTS)
+@pytest.mark.parametrize(
+    ("obstacle", "words"),
+    [
+        ("device", "cannot be written: A device, pipe or socket is no file to replace"),
+        ("pipe", "cannot be written: A device, pipe or socket is no file to replace"),
+        ("read-only", "cannot be written: The file there is read-only"),
+        ("folder", "directory"),
+    ],
+)
+def test_outputs_are_tried_before_anything_takes_long(
+    run, no_work, folder, command, obstacle, words
+):
+    arguments, output = OUTPUTS[command]
+    path = folder / output
+    path.parent.mkdir(exist_ok=True)
+    (folder / "model.fcorr").touch()
+    path.unlink(missing_ok=True)
+    if obstacle == "device":
+        path.symlink_to("/dev/null")
+    elif obstacle == "pipe":
+        os.mkfifo(path)
+    elif obstacle == "folder":
+        path.mkdir()
+    else:
+        path.touch(mode=0o444)
+    given = path.parent if path.parent != folder else path
+    result = run(*arguments, given, code=2)
+    assert words in " ".join(result.stderr.split())
+    assert not (folder / "new").exists()
+
+
+@pytest.mark.parametrize("command", ["demo", "sweep"])
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("data.csv/new", "'data.csv' is not a folder"),
+        ("/dev/null", "'/dev/null' is not a folder"),
+        ("pipe", "'pipe' is not a folder"),
+        ("absent", "'absent' is not a folder"),
+        ("n" * 300, "File name too long"),
+    ],
+)
+def test_folders_are_tried_before_anything_takes_long(
+    run, no_work, folder, files, command, output, words
+):
+    os.mkfifo("pipe")
+    os.symlink("nowhere", "absent")
+    result = run(*OUTPUTS[command][0], output, code=2)
+    assert words in " ".join(result.stderr.split())
+    assert files() == {"pipe", "absent"}
+
+
+def test_a_full_disk_is_told_with_the_file_and_what_is_left(run, train, monkeypatch):
+    train()
+    before = Path("model.fcorr").read_bytes()
+
+    def fill(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fill)
+    full = "No space left on device; nothing was written"
+    result = train(code=1)
+    assert result.stderr == f"error: 'model.fcorr': {full}, the old file is in place\n"
+    assert Path("model.fcorr").read_bytes() == before
+    result = run("predict", "model.fcorr", "data.csv", "-o", "out.csv", code=1)
+    assert result.stderr == f"error: 'out.csv': {full}\n"
+    options = ("--target", "bought", "--sensitive", "sex", "--drop", "key", "-o", "sweep")
+    small = ("--car", "0", "--no-exact", "--seeds", 1, "--epochs", 1, "--set", "head=4", "--quiet")
+    (line,) = run("sweep", "data.csv", *options, *small, code=1).stderr.splitlines()
+    assert line.startswith("error: 'sweep/sweep.jsonl': No space left on device; the runs before")
+
+
 def test_exit_codes_of_the_process(folder):
     done = shell("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"fcorr {fcorr.__version__}\n", "")
@@ -78,7 +179,7 @@ def test_interrupt(run, monkeypatch, files):
 
     monkeypatch.setattr("fcorr.data.files.read_file", interrupt)
     result = run("train", "data.csv", "--target", "bought", "-o", "model.fcorr", code=1)
-    assert result.stderr == "error: interrupted; nothing was written\n"
+    assert result.stderr == "error: interrupted; files are written whole or not at all\n"
     assert files() == set()
 
 

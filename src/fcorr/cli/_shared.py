@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, ParamSpec, 
 
 import typer
 
-from fcorr._core import InvalidInputError, near_match
+from fcorr._core import InvalidInputError, check_writable, near_match
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -355,14 +355,26 @@ def check_columns(names: Iterable[str], columns: Sequence[str], option: str) -> 
             )
 
 
-def check_output(output: Path, *inputs: Path | None, option: str = "--output") -> None:
-    """Refuse an output that cannot be written, or that would replace an input: bad usage."""
-    if not output.parent.is_dir():
+def check_output(
+    output: Path, *others: Path | None, option: str = "--output", parents: bool = False
+) -> None:
+    """Refuse an output that cannot be written, or that is another file of the command: bad usage.
+
+    With ``parents`` its folder may be one that the command will make.
+    """
+    if any(file is not None and output.resolve() == file.resolve() for file in others):
+        message = "is an input, or another output, and would be replaced."
+        bad_usage(option, f"{str(output)!r} {message}")
+    while parents and not os.path.lexists(output.parent):
+        output = output.parent
+    if not os.path.lexists(output.parent):
         bad_usage(option, f"the folder {str(output.parent)!r} does not exist.")
-    if not os.access(output.parent, os.W_OK):
-        bad_usage(option, f"the folder {str(output.parent)!r} cannot be written to.")
-    if output.exists() and any(file is not None and output.samefile(file) for file in inputs):
-        bad_usage(option, f"{str(output)!r} is an input and would be replaced.")
+    if not output.parent.is_dir():
+        bad_usage(option, f"{str(output.parent)!r} is not a folder.")
+    try:
+        check_writable(output)
+    except OSError as error:
+        bad_usage(option, f"{str(output)!r} cannot be written: {error.strerror}.")
 
 
 # ------------------------------------------------------------------------------ errors
@@ -387,7 +399,7 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
             try:
                 return command(*args, **kwargs)
             except KeyboardInterrupt:
-                fail("interrupted; nothing was written")
+                fail("interrupted; files are written whole or not at all")
             except Exception as error:
                 # Usage errors and exits are typer's own way to leave.
                 if _debug or type(error).__module__.split(".")[0] in ("typer", "click"):
@@ -396,7 +408,10 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
                 if argument is not None:
                     text = str(error).removeprefix(f"{argument} ")
                     bad_usage(_option(argument), as_options(text))
-                fail(as_options(f"{error}") or type(error).__name__)
+                text = str(error)
+                if isinstance(error, OSError) and error.filename is not None:
+                    text = f"{error.filename!r}: {error.strerror}"
+                fail(as_options(text) or type(error).__name__)
 
     return guarded
 

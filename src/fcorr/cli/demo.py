@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from fcorr.cli._shared import print_table
+from fcorr.cli._shared import check_output, print_table
+
+_FILES = ("results.json", "table.md", "attention.svg", "flip.svg", "significance.svg")
 
 
 def demo(
@@ -23,6 +25,8 @@ def demo(
     The data is the paper's synthetic example: y depends on X2 and X3, the sensitive X1 is
     tied to X2. Prints one table and saves heat maps and significance bars.
     """
+    for name in _FILES:
+        check_output(output / name, parents=True)
     # Whoever tries the library wants to see the table, with or without pictures.
     can_draw = find_spec("matplotlib") is not None
     if not can_draw:

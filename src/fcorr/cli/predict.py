@@ -51,9 +51,9 @@ def predict(
     if output is None:
         stem = data.name.split(".")[0]
         output = data.with_name(f"{stem}-predictions{file_ending(data)}")
-    check_output(output, data, model)
     if not output.name.lower().endswith(WRITABLE):
         bad_usage("--output", f"must end in .csv or .parquet, got {output.name!r}.")
+    check_output(output, data, model)
     estimator = load(model)
     table = read_file(data, text=estimator.schema_.text)
     check_columns(keep or [], table.column_names, "--keep")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fcorr.audit.sweep import Sweep
 
 _FRACTION = 0.2
+_FILES = ("sweep.jsonl", "table.md", "controllability.svg", "frontier.svg")
 
 
 @shared.with_estimator_options
@@ -65,8 +66,12 @@ def sweep(
     Everything is measured on validation rows; keep the test rows for the chosen model. The same
     command again goes on where it was interrupted.
     """
-    if model is not None and model.parent != output:
-        shared.check_output(model, data, validation, option="--model")
+    files = [output / name for name in _FILES]
+    for file in files:
+        shared.check_output(file, parents=True)
+    if model is not None:
+        inside = model.parent == output
+        shared.check_output(model, data, validation, *files, option="--model", parents=inside)
     if validation is not None and validation_fraction is not None:
         shared.bad_usage("--validation-fraction", "is for when there is no --validation file.")
     fraction = _FRACTION if validation_fraction is None else validation_fraction
