@@ -1,12 +1,14 @@
-"""What every room stands on: errors that help, plain data, whole files, randomness, progress."""
+"""What every room stands on: errors that help, whole files, text and data, chance, progress."""
 
 import difflib
 import errno
 import glob
 import html
 import importlib
+import json
 import numbers
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -223,7 +225,23 @@ def user_cache() -> Path:
     return home / "fcorr"
 
 
-# ------------------------------------------------------------------------------ plain data
+# ------------------------------------------------------------------------------ text and plain data
+
+_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def show_text(text: object) -> str:
+    r"""Make one line that can be shown anywhere, of names and values from whoever made the data.
+
+    Whatever would move a terminal's cursor or colour it, end the line, turn the direction of
+    writing or be forbidden in XML is written as JSON escapes it. All else stays.
+
+    Examples
+    --------
+    >>> print(show_text("red \x1b[31m, new\nline, \u202eright to left, naïve"))
+    red \u001b[31m, new\nline, \u202eright to left, naïve
+    """
+    return _STEERING.sub(lambda found: json.dumps(found[0])[1:-1], str(text))
 
 
 def to_plain(value: Any) -> Any:
@@ -251,12 +269,15 @@ def html_table(
     """Write a table for a notebook; whatever is in the cells is text, never markup."""
 
     def line(cells: Sequence[object], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{html.escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
+        return f"<tr>{''.join(f'<{tag}>{shown(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    def shown(text: object) -> str:
+        return html.escape(show_text(text))
 
     body = "".join(line(row, "td") for row in rows)
-    below = f"<p>{html.escape(note)}</p>" if note else ""
+    below = f"<p>{shown(note)}</p>" if note else ""
     return (
-        f"<table><caption>{html.escape(caption)}</caption><thead>{line(header, 'th')}</thead>"
+        f"<table><caption>{shown(caption)}</caption><thead>{line(header, 'th')}</thead>"
         f"<tbody>{body}</tbody></table>{below}"
     )
 
@@ -323,18 +344,19 @@ def show_progress(
         from rich.progress import TimeRemainingColumn as TimeLeft
 
         columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeLeft())
-        bar = Bar(*columns, TextColumn("{task.description}"), console=Console(file=sys.stderr))
+        last = TextColumn("{task.description}", markup=False)
+        bar = Bar(*columns, last, console=Console(file=sys.stderr))
         task = bar.add_task("", total=n_steps)
         with bar:
             yield Progress(
-                say=lambda text: bar.update(task, description=text),
-                advance=lambda text: bar.update(task, advance=1, description=text),
+                say=lambda text: bar.update(task, description=show_text(text)),
+                advance=lambda text: bar.update(task, advance=1, description=show_text(text)),
             )
     else:
         n_done = 0
 
         def say(text: str) -> None:
-            print(text, file=sys.stderr, flush=True)
+            print(show_text(text), file=sys.stderr, flush=True)
 
         def advance(text: str) -> None:
             nonlocal n_done

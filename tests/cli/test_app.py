@@ -1,5 +1,6 @@
 """The command line as a whole: exit codes, errors in one line, usage."""
 
+import json
 import os
 import subprocess
 import sys
@@ -153,6 +154,51 @@ def test_a_full_disk_is_told_with_the_file_and_what_is_left(run, train, monkeypa
     small = ("--car", "0", "--no-exact", "--seeds", 1, "--epochs", 1, "--set", "head=4", "--quiet")
     (line,) = run("sweep", "data.csv", *options, *small, code=1).stderr.splitlines()
     assert line.startswith("error: 'sweep/sweep.jsonl': No space left on device; the runs before")
+
+
+HOSTILE = "\x1b[31m\x9b2J\x07\u202e[/red]\rx"
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_names_and_values_cannot_steer_the_terminal(run, folder):
+    name, shown = f"a{HOSTILE}", r"a\u001b[31m\u009b2J\u0007\u202e[/red]\rx"
+    data, model = folder / f"{HOSTILE.replace('/', '')}.csv", folder / f"m{HOSTILE[:5]}"
+    header = f'"{name}",b,"y{HOSTILE}"\n'
+    rows = [f'"{i % 2}{HOSTILE}",{i},"{i % 3 > 0}{HOSTILE}"\n' for i in range(40)]
+    data.write_text(header + "".join(rows), newline="")
+    target = ("--target", f"y{HOSTILE}", "--sensitive", name)
+    small = ("--epochs", 1, "--set", "head=4")
+    train = ("train", data, *target, *small, "-o", model)
+    sweep = ("sweep", data, *target, *small, "--car", "0", "--no-exact", "--seeds", 1)
+    results = [
+        run(*train, "--validation", data, "--compare"),
+        run("inspect", model),
+        run("inspect", model, "--json"),
+        run("predict", model, data, "-o", folder / "out.csv"),
+        run(*sweep, "-o", folder / "s"),
+        run("train", data, "--target", "z", "-o", model, code=2),
+        run(*train, "--kind", f"{name}=numeric", code=1),
+        run(*train, "--set", f"{name}=1", code=2),
+        run("predict", model, data, "--keep", name, "--keep", HOSTILE, code=2),
+        run("inspect", data, code=1),
+    ]
+    for result in results:
+        assert not set(result.output) & set("\x1b\x9b\x07\u202e\r"), result.output
+    assert shown in results[0].stdout  # the summary
+    assert f"{shown} (sensitive)" in results[1].stdout
+    assert json.loads(results[2].stdout)["schema"]["sensitive"] == [name]
+    assert shown in " ".join(results[5].stderr.split())
+    written = (folder / "out.csv").read_bytes().decode()
+    assert f"True{HOSTILE}" in written  # to the letter
+    assert not set((folder / "s" / "table.md").read_text()) & set("\x1b\x9b\x07\u202e\r")
+
+
+def test_neither_can_a_traceback(folder):
+    Path("t.csv").write_text("a,y\n1,2\n\x1b[2J\n")
+    failed = shell("--debug", "train", "t.csv", "--target", "y", "-o", "m")
+    assert failed.returncode == 1
+    assert r"\u001b" in failed.stderr
+    assert "\x1b" not in failed.stderr
 
 
 def test_exit_codes_of_the_process(folder):

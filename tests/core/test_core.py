@@ -25,6 +25,7 @@ from fcorr._core import (
     near_match,
     require,
     show_progress,
+    show_text,
     to_plain,
     write_atomically,
 )
@@ -277,7 +278,24 @@ def test_permissions_follow_the_umask(tmp_path, umask, mode):
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
 
 
-# Plain data
+# Text and plain data
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Größe [km] <b> $x$ 日本", "Größe [km] <b> $x$ 日本"),
+        ("\x1b[31mred\x07", r"\u001b[31mred\u0007"),
+        ("\x9b31m\x7f", r"\u009b31m\u007f"),
+        ("a\r\nb\tc\u2028d", r"a\r\nb\tc\u2028d"),
+        ("\u202ecod.exe\u202c\u2066", r"\u202ecod.exe\u202c\u2066"),
+        ("\udcff\ufffe\x00", r"\udcff\ufffe\u0000"),
+        (Path("file"), "file"),
+    ],
+)
+def test_show_text(text, shown):
+    assert show_text(text) == shown
+    assert show_text(shown) == shown
 
 
 @pytest.mark.parametrize(
@@ -303,6 +321,7 @@ def test_cells_of_a_table_are_text_and_no_markup():
     assert "<caption>&lt;b&gt;</caption>" in table
     assert "<th>&amp;</th>" in table
     assert "<td>&lt;script&gt;</td><td>1</td>" in table
+    assert "\\u202e" in html_table("\u202e", [], [])
     assert table.endswith("<p>a &lt; b</p>")
 
 
@@ -348,8 +367,9 @@ def test_progress_in_lines_where_there_is_no_terminal(capsys):
     with show_progress("fits", 2, shown=True, unit="fit") as progress:
         progress.say("compiling")
         progress.advance("loss 1")
-        progress.advance("loss 0")
-    assert capsys.readouterr() == ("", "compiling\nfit 1/2  loss 1\nfit 2/2  loss 0\n")
+        progress.advance("\x1b[2J")
+    expected = "compiling\nfit 1/2  loss 1\nfit 2/2  \\u001b[2J\n"
+    assert capsys.readouterr() == ("", expected)
 
 
 @pytest.mark.parametrize(("shown", "n_steps"), [(False, 2), (True, 0)])
@@ -369,7 +389,9 @@ def test_a_bar_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     with show_progress("fits", 2, shown=True) as progress:
-        progress.advance("half")
-        progress.advance("done")
+        progress.say("half")
+        progress.advance("\x07")
+        progress.advance("km [/year]")
     assert "2/2" in terminal.getvalue()
-    assert "done" in terminal.getvalue()
+    assert "km [/year]" in terminal.getvalue()
+    assert "\x07" not in terminal.getvalue()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, ParamSpec, 
 
 import typer
 
-from fcorr._core import InvalidInputError, check_writable, near_match
+from fcorr._core import InvalidInputError, check_writable, near_match, show_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -325,7 +325,7 @@ def make_estimator(
         task = possible[0] if possible else "regression"
         if len(possible) == 2:
             task = _guess_task(table[target])
-            typer.echo(f"task: {task} (guessed from {target!r}; --task sets it)")
+            echo(f"task: {task} (guessed from {target!r}; --task sets it)")
     for name in arguments:
         if name not in known[task]:
             (other,) = set(classes) - {task}
@@ -506,21 +506,26 @@ def _option(argument: str) -> str:
 
 def bad_usage(option: str, message: str) -> NoReturn:
     """Refuse what an option says: exit code 2."""
-    raise typer.BadParameter(message, param_hint=option) from None
+    raise typer.BadParameter(show_text(message), param_hint=option) from None
 
 
 def fail(message: str) -> NoReturn:
     """Print one line on stderr and leave with exit code 1."""
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    echo(f"error: {' '.join(message.split())}", err=True)
     raise typer.Exit(1)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, UserWarning):  # the others speak to programmers
-        typer.echo(f"warning: {' '.join(as_options(str(message)).split())}", err=True)
+        echo(f"warning: {' '.join(as_options(str(message)).split())}", err=True)
 
 
 # ------------------------------------------------------------------------------ output
+
+
+def echo(line: str, *, err: bool = False) -> None:
+    """Print one line; whatever names and values are in it, they cannot steer the terminal."""
+    typer.echo(show_text(line), err=err)
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -529,11 +534,13 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
     from rich.table import Table
     from rich.text import Text
 
-    # As Text, not as str: names come from data, and a column "km [/year]" is no markup.
-    table = Table(title=Text(title), title_justify="left")
+    def cell(text: str) -> Text:  # not a str, in which "km [/year]" would be markup
+        return Text(show_text(text))
+
+    table = Table(title=cell(title), title_justify="left")
     for i, name in enumerate(header):
-        table.add_column(Text(name), justify="left" if i == 0 else "right", overflow="fold")
+        table.add_column(cell(name), justify="left" if i == 0 else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(cell, row))
     # Where nobody resizes a window, a table is as wide as it needs to be.
     Console(width=None if sys.stdout.isatty() else 160).print(table)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fcorr.cli._shared import bad_usage, check_columns, check_output, lines_of
+from fcorr.cli._shared import bad_usage, check_columns, check_output, echo, lines_of
 
 
 def predict(
@@ -82,4 +82,4 @@ def predict(
             )
     copied = read_verbatim(data, kept) if kept else pa.table({})
     write_file(pa.table({**{name: copied[name] for name in kept}, **columns}), output)
-    typer.echo(f"wrote {output}: {table.num_rows} rows")
+    echo(f"wrote {output}: {table.num_rows} rows")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fcorr._core import InvalidInputError, write_atomically
+from fcorr._core import InvalidInputError, show_text, write_atomically
 from fcorr.cli import _shared as shared
 
 if TYPE_CHECKING:
@@ -176,18 +176,18 @@ def _report(found: "Sweep", output: Path, model: Path | None) -> None:
     shared.print_table("validation rows", *table)
     texts = [text for text in (reason, *found.notes) if text]
     for text in texts:
-        typer.echo(text)
-    markdown = "\n".join([table.markdown(), *(f"{text}\n" for text in texts)])
+        shared.echo(text)
+    markdown = "\n".join([table.markdown(), *(f"{show_text(text)}\n" for text in texts)])
     write_atomically(output / "table.md", markdown.encode())
     files = [output / "sweep.jsonl", output / "table.md"]
     try:
         files += found.write_figures(output)
     except ImportError as error:  # all else is worth having without figures
-        typer.echo(f"warning: no figures: {error}", err=True)
+        shared.echo(f"warning: no figures: {error}", err=True)
     if model is not None and not problem:
         found.best_estimator().save(model)
         files.append(model)
     for file in files:
-        typer.echo(f"wrote {file}")
+        shared.echo(f"wrote {file}")
     if problem:
         shared.fail(problem)

@@ -81,12 +81,13 @@ def train(
         model.fit(*rows, eval_set)
     seconds = time.perf_counter() - start
     model.save(output)
-    typer.echo(f"{model.summary()}, {seconds:.1f} s")
-    typer.echo(f"wrote {output}")
+    shared.echo(f"{model.summary()}, {seconds:.1f} s")
+    shared.echo(f"wrote {output}")
     if compare and eval_set is not None:
         from fcorr.audit.comparison import SCOPE
         from fcorr.audit.comparison import compare as compare_models
 
         comparison = compare_models(model, rows, eval_set)
         shared.print_table("on the validation rows", *comparison.table())
-        typer.echo("\n".join([*comparison.notes, SCOPE]))
+        for line in (*comparison.notes, SCOPE):
+            shared.echo(line)
