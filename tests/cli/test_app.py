@@ -79,7 +79,7 @@ def no_work(monkeypatch):
     def fail(*_, **__):
         raise AssertionError
 
-    for work in ("data.files.read_file", "estimators.load", "audit.demo.run_demo"):
+    for work in ("data.files.recognise_file", "estimators.load", "audit.demo.run_demo"):
         monkeypatch.setattr(f"fcorr.{work}", fail)
 
 
@@ -223,7 +223,7 @@ def test_interrupt(run, monkeypatch, files):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fcorr.data.files.read_file", interrupt)
+    monkeypatch.setattr("fcorr.data.files.recognise_file", interrupt)
     result = run("train", "data.csv", "--target", "bought", "-o", "model.fcorr", code=1)
     assert result.stderr == "error: interrupted; files are written whole or not at all\n"
     assert files() == set()
@@ -240,6 +240,6 @@ def test_any_error_takes_one_line(run, monkeypatch, error, line):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("fcorr.data.files.read_file", fail)
+    monkeypatch.setattr("fcorr.data.files.recognise_file", fail)
     result = run("train", "data.csv", "--target", "bought", "-o", "model.fcorr", code=1)
     assert result.stderr == line

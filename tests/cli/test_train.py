@@ -338,6 +338,70 @@ def test_rows_are_counted_as_an_editor_does(train):
     )
 
 
+def test_files_from_elsewhere_make_the_same_model(train, european):
+    assert Path("european.csv").read_text().splitlines()[1] == "K0;1.000,000;01.12.2000;S;0"
+    assert train(data="plain.csv", target="y").stderr == ""
+    model = Path("model.fcorr").read_bytes()
+    result = train("--validation", "european.csv", data="european.csv", target="y")
+    assert result.stderr.splitlines() == 2 * [
+        "'european.csv' is read with ';' between fields, decimal commas, day/month/year in 'day' "
+        "(--delimiter, --decimal and --dates set it)"
+    ]
+    train(data="european.csv", target="y")
+    assert Path("model.fcorr").read_bytes() == model
+    options = ("--delimiter", ";", "--decimal", ",", "--dates", "dmy")
+    assert train(*options, data="european.csv", target="y").stderr == ""
+    assert Path("model.fcorr").read_bytes() == model
+
+
+@pytest.mark.parametrize("delimiter", ["tab", r"\t", "\t"])
+def test_tabs(train, delimiter):
+    Path("data.csv").write_text(Path("data.csv").read_text().replace(",", "\t"))
+    assert train("--delimiter", delimiter).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--delimiter", ","], 1, "'european.csv' must have ',' between fields, got a header that"),
+        (["--delimiter", ";;"], 2, "--delimiter: must be a tab or one ASCII character that is no"),
+        (["--decimal", ";"], 2, "'--decimal'"),
+        (["--dates", "ymd"], 2, "'--dates'"),
+    ],
+)
+def test_dialects_that_do_not_fit(train, european, arguments, code, message):
+    result = train(*arguments, data="european.csv", target="y", code=code)
+    assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_ambiguous_dates_are_warned_of(train, european):
+    text = Path("plain.csv").read_text().splitlines()
+    rows = [f"{line.split(',')[0]},0{i % 9 + 1}/02/2024,{i % 2}" for i, line in enumerate(text[1:])]
+    Path("dates.csv").write_text("\n".join(["key,day,y", *rows]))
+    result = train(data="dates.csv", target="y")
+    assert "warning: Column 'day' is read as text: '01/02/2024' may be day/month" in result.stderr
+    assert "or pass --dates dmy or --dates mdy." in result.stderr
+    assert fcorr.load("model.fcorr").schema_["day"].kind == "categorical"
+    train("--dates", "dmy", data="dates.csv", target="y")
+    assert fcorr.load("model.fcorr").schema_["day"].kind == "datetime"
+
+
+@pytest.mark.parametrize("data", ["plain.csv", "european.csv"])
+def test_dates_may_be_categories(run, train, european, data):
+    train("--kind", "day=categorical", data=data, target="y")
+    days = fcorr.load("model.fcorr").schema_["day"].categories
+    assert ("2000-12-01" if data == "plain.csv" else "01.12.2000") in days
+    assert "not seen" not in run("predict", "model.fcorr", data).stderr
+
+
+def test_lines_of_other_dialects(train):
+    rows = ["key;a;b;y", '1;"two', 'lines";x;0', "", "2;c;x;1", "3;c;z;"]
+    Path("lines.csv").write_text("\n".join(rows))
+    result = train(data="lines.csv", target="y", code=1)
+    assert "got 1 NaN, the first in line 6." in result.stderr
+
+
 def test_failed_training_leaves_the_old_model(train):
     train()
     before = Path("model.fcorr").read_bytes()

@@ -21,6 +21,7 @@ from fcorr._core import InvalidInputError, check_writable, near_match, show_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from fcorr.data.files import Dialect
     from fcorr.estimators import FCorrClassifier, FCorrRegressor
 
 _Arguments = ParamSpec("_Arguments")
@@ -38,6 +39,23 @@ Target = Annotated[str, typer.Option(help="Column to predict.")]
 Task = Annotated[TaskName, typer.Option(help="What to predict.")]
 Weight = Annotated[str | None, typer.Option(help="Column of sample weights.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out, such as a key.")]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="What separates the fields of CSV files, or 'tab'; by default what the header shows.",
+    ),
+]
+Decimal = Annotated[
+    Literal[".", ","] | None,
+    typer.Option(help="Decimal sign of CSV files; by default what their numbers show."),
+]
+Dates = Annotated[
+    Literal["dmy", "mdy"] | None,
+    typer.Option(
+        help="Order of dates such as 31/12/2024 in CSV files; by default the only possible one."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
@@ -117,6 +135,9 @@ _OPTIONS = {
     "eval_set": "--validation",
     "random_state": "--seed",
     "n_jobs": "--jobs",
+    "delimiter": "--delimiter",
+    "decimal": "--decimal",
+    "dates": "--dates",
 }
 _BY_NAME = (
     *("sensitive", "car", "invariance", "bins", "epochs", "early_stopping", "min_category_rows"),
@@ -281,16 +302,41 @@ class Roles:
         return X, series[0], series[1] if self.weight else None
 
 
-def read_training_file(data: Path, roles: Roles, arguments: dict[str, Any]) -> "pa.Table":
-    """Read a file to learn from, and check what the options say of its columns."""
-    from fcorr.data.files import read_file
-    from fcorr.data.tables import is_number
+def make_dialect(delimiter: str | None, decimal: str | None, dates: str | None) -> "Dialect":
+    """Return how the options say that CSV files are written."""
+    from fcorr.data.files import Dialect
 
-    table = read_file(data)
+    return Dialect("\t" if delimiter in ("tab", r"\t") else delimiter, decimal, dates)
+
+
+def read_data(
+    data: Path, dialect: "Dialect", text: Iterable[str] = ()
+) -> "tuple[pa.Table, Dialect]":
+    """Read a file, and say in one line what was recognised of how it is written."""
+    from fcorr.data.files import recognise_file
+
+    table, found, note = recognise_file(data, text, dialect)
+    if note:
+        echo(f"{note} (--delimiter, --decimal and --dates set it)", err=True)
+    return table, found
+
+
+def read_training_file(
+    data: Path, roles: Roles, arguments: dict[str, Any], dialect: "Dialect"
+) -> "pa.Table":
+    """Read a file to learn from, and check what the options say of its columns."""
+    from fcorr.data.files import file_ending, read_file
+    from fcorr.data.tables import is_number, name_values
+
+    table, _ = read_data(data, dialect)
     roles.check(table.column_names)
     kinds: dict[str, Any] = arguments.get("kinds", {})
     check_columns(kinds, table.column_names, "--kind")
     check_columns(arguments.get("bins", []), table.column_names, "--bins")
+    categories = [n for n, kind in kinds.items() if kind == "categorical" or isinstance(kind, list)]
+    dates = [name for name in categories if name_values(table[name].type) == "dates"]
+    if dates and file_ending(data) != ".parquet":  # to be categories they stay as they are written
+        table = read_file(data, dates, dialect)
     for name, kind in kinds.items():
         if isinstance(kind, list) and is_number(table[name].type):
             try:  # the order of a column of numbers is one of numbers
@@ -302,14 +348,14 @@ def read_training_file(data: Path, roles: Roles, arguments: dict[str, Any]) -> "
     return table
 
 
-def read_validation_file(data: Path, roles: Roles, table: "pa.Table") -> "pa.Table":
+def read_validation_file(
+    data: Path, roles: Roles, table: "pa.Table", dialect: "Dialect"
+) -> "pa.Table":
     """Read a file to measure on, as the training file was read."""
     import pyarrow.types as pat
 
-    from fcorr.data.files import read_file
-
     text = [field.name for field in table.schema if pat.is_string(field.type)]
-    held_out = read_file(data, text=text)
+    held_out, _ = read_data(data, dialect, text)
     check_columns(roles.outcomes, held_out.column_names, "--validation")
     return held_out
 
@@ -418,17 +464,24 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
 
 @contextmanager
 def lines_of(
-    data: Path, rows: Sequence[int] | None = None, *, eval_set: bool = False
+    data: Path,
+    dialect: "Dialect",
+    rows: Sequence[int] | None = None,
+    *,
+    eval_set: bool = False,
 ) -> Iterator[None]:
     """Within it, errors count the lines of a CSV file as an editor shows them: its header is 1.
 
     Where some rows of the file were taken, ``rows`` are these, and ``eval_set`` tells whether they
     are those to measure on, which errors then begin with.
     """
+    from fcorr.data.files import file_ending
 
     def to_line(found: re.Match[str]) -> str:
         row = int(found[1]) if rows is None else rows[int(found[1])]
-        return f"line {_find_line(data, row)}" if ".csv" in data.name.lower() else f"row {row}"
+        if file_ending(data) == ".parquet":
+            return f"row {row}"
+        return f"line {_find_line(data, dialect, row)}"
 
     try:
         yield
@@ -439,13 +492,16 @@ def lines_of(
         raise InvalidInputError(text, argument=error.argument) from error
 
 
-def _find_line(data: Path, row: int) -> int:
+def _find_line(data: Path, dialect: "Dialect", row: int) -> int:
     """Return the line that a row of a CSV file begins on; quoted text may hold line ends."""
     import pyarrow as pa
 
+    from fcorr.data.files import find_delimiter
+
+    delimiter = find_delimiter(data, dialect.delimiter)
     stream = pa.input_stream(str(data))  # which decompresses by the file's ending
     with stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-        reader = csv.reader(text)
+        reader = csv.reader(text, delimiter=delimiter)
         n_seen, start = -2, 1  # before the header
         for fields in reader:
             n_seen += bool(fields)  # a line without anything is no row
@@ -464,6 +520,8 @@ def as_options(text: str) -> str:
     'Use --invariance adapt or --min-category-rows 1, with a lower --set learning_rate.'
     >>> as_options("Train with kinds={'age': 'categorical'} or advanced={'beta2': 0.999}.")
     'Train with --kind age=categorical or --set beta2=0.999.'
+    >>> as_options("Pass delimiter=';'.")
+    "Pass --delimiter ';'."
     """
     text = re.sub(r"kinds=\{'([^']*)': '(\w+)'\}", r"--kind \1=\2", text)
     text = re.sub(r"advanced=\{'(\w+)': ([^}]*)\}", r"--set \1=\2", text)
@@ -471,7 +529,9 @@ def as_options(text: str) -> str:
     names = "|".join(_argument_names())
 
     def with_value(match: re.Match[str]) -> str:
-        option, value = _option(match[1]), match[2].strip("'")
+        option, value = _option(match[1]), match[2]
+        if re.search(r"\w", value):  # other signs would need the quotes in a shell
+            value = value.strip("'")
         return f"{option}={value}" if option.startswith("--set") else f"{option} {value}".strip()
 
     text = re.sub(rf"(?<![\w-])({names})=('[^']*'|[\w.]*\w|)", with_value, text)

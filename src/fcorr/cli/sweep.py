@@ -58,6 +58,9 @@ def sweep(
     task: shared.Task = "auto",
     weight: shared.Weight = None,
     drop: shared.Drop = None,
+    delimiter: shared.Delimiter = None,
+    decimal: shared.Decimal = None,
+    dates: shared.Dates = None,
     quiet: shared.Quiet = False,
     **options: Any,
 ) -> None:
@@ -83,14 +86,15 @@ def sweep(
         sensitive=sensitive,
     )
     points = _parse_grid(car, exact, grid or [], arguments)
-    table = shared.read_training_file(data, roles, arguments)
+    dialect = shared.make_dialect(delimiter, decimal, dates)
+    table = shared.read_training_file(data, roles, arguments, dialect)
     estimator = shared.make_estimator(task, table, target, arguments)
     if validation is None:
         chosen, others = _split(table.num_rows, fraction)
         table, held_out = table.take(chosen), table.take(others)
     else:
         chosen, others = None, None
-        held_out = shared.read_validation_file(validation, roles, table)
+        held_out = shared.read_validation_file(validation, roles, table, dialect)
     X, y, sample_weight = roles.split(table)
     records = output / "sweep.jsonl"
     existed = output.exists()
@@ -99,8 +103,8 @@ def sweep(
 
     try:
         with (
-            shared.lines_of(data, chosen),
-            shared.lines_of(validation or data, others, eval_set=True),
+            shared.lines_of(data, dialect, chosen),
+            shared.lines_of(validation or data, dialect, others, eval_set=True),
         ):
             found = run_sweep(
                 estimator,

@@ -24,6 +24,9 @@ def train(
     task: shared.Task = "auto",
     weight: shared.Weight = None,
     drop: shared.Drop = None,
+    delimiter: shared.Delimiter = None,
+    decimal: shared.Decimal = None,
+    dates: shared.Dates = None,
     car: Annotated[
         str, typer.Option(help="Weight of the regulariser: a number, 'paper' or 'none'.")
     ] = "1e6",
@@ -71,13 +74,14 @@ def train(
         random_state=seed,
         verbose=not quiet,
     )
-    table = shared.read_training_file(data, roles, arguments)
+    dialect = shared.make_dialect(delimiter, decimal, dates)
+    table = shared.read_training_file(data, roles, arguments, dialect)
     rows, eval_set = roles.split(table), None
     if validation is not None:
-        eval_set = roles.split(shared.read_validation_file(validation, roles, table))
+        eval_set = roles.split(shared.read_validation_file(validation, roles, table, dialect))
     model = shared.make_estimator(task, table, target, arguments)
     start = time.perf_counter()
-    with shared.lines_of(data):
+    with shared.lines_of(data, dialect):
         model.fit(*rows, eval_set)
     seconds = time.perf_counter() - start
     model.save(output)
