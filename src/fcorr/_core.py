@@ -58,7 +58,9 @@ def near_match(name: str, options: Iterable[str]) -> str:
     >>> near_match("zip", ["age", "sex"])
     ''
     """
-    matches = difflib.get_close_matches(str(name), [str(option) for option in options], n=1)
+    texts = [str(option) for option in options]
+    same = [text for text in texts if text.casefold().strip() == str(name).casefold().strip()]
+    matches = same or difflib.get_close_matches(str(name), texts, n=1)
     return f" Did you mean {matches[0]!r}?" if matches else ""
 
 

@@ -212,6 +212,15 @@ def test_exit_codes_of_the_process(folder):
     assert shell("train", "nowhere.csv", "--target", "y", "-o", "m").returncode == 2
 
 
+def test_output_that_nobody_can_read_is_an_error(folder, train):
+    train()
+    command = [sys.executable, "-m", "fcorr", "inspect", "model.fcorr"]
+    with open("/dev/full", "w") as full:
+        failed = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert failed.returncode == 1
+    assert failed.stderr == "error: 'standard output': No space left on device\n"
+
+
 def test_debug_shows_the_traceback(folder):
     failed = shell("--debug", "inspect", "data.csv")
     assert failed.returncode == 1

@@ -260,6 +260,14 @@ def test_bad_usage(train, files, arguments, message):
     assert Path("data.csv").read_bytes() == before
 
 
+def test_names_that_look_like_others_are_quoted(train):
+    Path("spaces.csv").write_text(", a,y\n1,2,3\n")
+    result = train(data="spaces.csv", target="a", code=2)
+    assert "no column 'a'. Did you mean ' a'? It has: '', ' a', y." in " ".join(
+        result.stderr.split()
+    )
+
+
 def test_data_that_is_not_there(train):
     assert "'nowhere.csv' does not exist" in train(data="nowhere.csv", code=2).stderr
 

@@ -38,6 +38,8 @@ from fcorr._core import (
     [
         ("agee", ["sex", "age"], " Did you mean 'age'?"),
         ("Age", ["sex", "age"], " Did you mean 'age'?"),
+        ("ID", ["sex", "id"], " Did you mean 'id'?"),
+        ("y", [" Y", "yy"], " Did you mean ' Y'?"),
         ("income", ["age", "sex"], ""),
         ("age", [], ""),
         ("incom", ["income_2019", "income", "outcome"], " Did you mean 'income'?"),

@@ -112,6 +112,8 @@ def test_line_breaks_within_quotes_wherever_they_fall(write):
         ("t.csv", "a,b,a\n1,2,3\n", "names must differ, got 'a' more than once"),
         ("t.csv.gz", "a,b\n1,2\n", "cannot be read as CSV"),
         ("t.csv.gz", gzip.compress(b"a,b\n1,2\n", mtime=0)[:-12], "read as CSV .*Truncated"),
+        ("t.csv", b"PK\x03\x04,\r\xff,\n", "cannot be read as CSV .*kind its name says"),
+        ("t.csv", "a,b\n1,5,2\n", "quote fields that hold ','"),
         ("t.parquet", "a,b\n1,2\n", "cannot be read as Parquet .*kind its name says"),
         ("t.parquet", "", "cannot be read as Parquet .*0 bytes"),
         ("t.parquet", PARQUET[:-1], "cannot be read as Parquet"),
@@ -128,6 +130,12 @@ def test_line_breaks_within_quotes_wherever_they_fall(write):
 def test_broken_files(write, name, content, message):
     with pytest.raises(InvalidInputError, match=message):
         read_file(write(name, content))
+
+
+def test_a_name_that_is_not_utf_8_is_named(write):
+    path = write(os.fsdecode(b"caf\xe9.csv"), "a,b\n1,2\n")
+    with pytest.raises(InvalidInputError, match=r"caf\\udce9.csv' cannot be read as CSV"):
+        read_file(path)
 
 
 def test_damage_anywhere_in_parquet(write):
@@ -335,6 +343,11 @@ def test_dialects_that_do_not_fit(write, dialect, message):
 def test_broken_lines_of_other_dialects(write, content, message):
     with pytest.raises(InvalidInputError, match=message):
         read_file(write("t.csv", content))
+
+
+def test_lines_may_end_in_a_delimiter(write):
+    assert read_file(write("t.csv", "a;b;\n1;2;\n")).to_pydict() == {"a": [1], "b": [2]}
+    assert read_file(write("t.csv", "a;b;\n1;2;3\n")).column_names == ["a", "b", ""]
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv"])

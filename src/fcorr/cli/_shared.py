@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, ParamSpec, 
 
 import typer
 
-from fcorr._core import InvalidInputError, check_writable, near_match, show_text
+from fcorr._core import (
+    InvalidInputError,
+    check_writable,
+    errors_of_writing,
+    near_match,
+    show_text,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -397,7 +403,7 @@ def check_columns(names: Iterable[str], columns: Sequence[str], option: str) -> 
             bad_usage(
                 option,
                 f"the file has no column {name!r}.{near_match(name, columns)} "
-                f"It has: {', '.join(columns)}.",
+                f"It has: {', '.join(n if n and n == n.strip() else repr(n) for n in columns)}.",
             )
 
 
@@ -585,7 +591,8 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 def echo(line: str, *, err: bool = False) -> None:
     """Print one line; whatever names and values are in it, they cannot steer the terminal."""
-    typer.echo(show_text(line), err=err)
+    with errors_of_writing("standard error" if err else "standard output"):
+        typer.echo(show_text(line), err=err)
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -603,4 +610,5 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
     for row in rows:
         table.add_row(*map(cell, row))
     # Where nobody resizes a window, a table is as wide as it needs to be.
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    with errors_of_writing("standard output"):
+        Console(width=None if sys.stdout.isatty() else 160).print(table)

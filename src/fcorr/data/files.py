@@ -89,7 +89,10 @@ def recognise_file(
 
         def read(decimal: str) -> pa.Table:
             options = {"strings_can_be_null": True, "column_types": types}
-            return _check(_read_csv(path, delimiter, decimal_point=decimal, **options))
+            found = _read_csv(path, delimiter, decimal_point=decimal, **options)
+            if found.column_names[-1] == "" and found.columns[-1].null_count == found.num_rows:
+                found = found.remove_column(found.num_columns - 1)  # every line ends in a delimiter
+            return _check(found)
 
         table, decimal = _read_numbers(read, text, delimiter, dialect.decimal)
     table, dates = _read_dates(table, text, dialect.dates)
@@ -208,7 +211,7 @@ def _errors_of(path: Path) -> Iterator[None]:
             pass  # a missing or unreadable file is the operating system's error, with its own words
     try:
         yield
-    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, EOFError, UnicodeError, csv.Error) as error:
         kind = "Parquet" if file_ending(path) == ".parquet" else "CSV"
         raise InvalidInputError(
             f"{os.fspath(path)!r} cannot be read as {kind} ({error}). "
@@ -327,7 +330,7 @@ def _refuse_broken_line(path: Path, delimiter: str) -> None:
                 raise InvalidInputError(
                     f"{os.fspath(path)!r} must have {len(header)} fields in every line, as in its "
                     f"header, got {len(fields)} in line {line}: {delimiter.join(fields)[:80]!r}. "
-                    "Correct the line."
+                    f"Correct the line; quote fields that hold {_name(delimiter)}."
                 )
             line = reader.line_num + 1
 
