@@ -195,10 +195,13 @@ def _find_mode(target: Path) -> int:
 def _remove_abandoned(files: Iterable[Path]) -> None:
     """Remove temporary files that no process is writing any more."""
     for path in files:
-        # One that is empty may be so new that its process has not locked it yet.
         with suppress(OSError):
+            found = path.lstat()
+            # One that is empty may be so new that its process has not locked it yet.
+            if not stat.S_ISREG(found.st_mode) or not found.st_size:
+                continue
             with path.open("rb") as file:
-                is_abandoned = _try_to_lock(file) and path.stat().st_size > 0
+                is_abandoned = _try_to_lock(file)
             if is_abandoned:
                 path.unlink()
 

@@ -188,6 +188,9 @@ def test_names_and_values_cannot_steer_the_terminal(run, folder):
     assert f"{shown} (sensitive)" in results[1].stdout
     assert json.loads(results[2].stdout)["schema"]["sensitive"] == [name]
     assert shown in " ".join(results[5].stderr.split())
+    assert shown in fcorr.load(model).summary()
+    run(*train, "--invariance", "none")
+    assert shown in str(fcorr.load(model).certificate())
     written = (folder / "out.csv").read_bytes().decode()
     assert f"True{HOSTILE}" in written  # to the letter
     assert not set((folder / "s" / "table.md").read_text()) & set("\x1b\x9b\x07\u202e\r")

@@ -256,16 +256,19 @@ write_atomically(sys.argv[1], b"new")
 """
     path, own = tmp_path / "file[1]", tmp_path / ".file[1].mine.tmp"
     own.write_bytes(b"somebody's")
-    command, pipe = [sys.executable, "-c", code, str(path)], subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
+    pipe = tmp_path / ".file[1].01234567.fcorr-tmp"
+    os.mkfifo(pipe)  # opening it would wait for ever
+    command, streams = [sys.executable, "-c", code, str(path)], subprocess.PIPE
+    others = {own.name, pipe.name}
+    with subprocess.Popen(command, stdin=streams, stdout=streams) as process:
         process.stdout.readline()
-        (temporary,) = set(os.listdir(tmp_path)) - {own.name}
+        (temporary,) = set(os.listdir(tmp_path)) - others
         write_atomically(path, b"old")
-        assert set(os.listdir(tmp_path)) == {path.name, own.name, temporary}
+        assert set(os.listdir(tmp_path)) == {path.name, temporary, *others}
         process.kill()
-    assert set(os.listdir(tmp_path)) == {path.name, own.name, temporary}
+    assert set(os.listdir(tmp_path)) == {path.name, temporary, *others}
     check_writable(path)
-    assert set(os.listdir(tmp_path)) == {path.name, own.name}
+    assert set(os.listdir(tmp_path)) == {path.name, *others}
     assert path.read_bytes() == b"old"
 
 

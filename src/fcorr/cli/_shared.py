@@ -40,7 +40,9 @@ _debug = False
 
 TaskName = Literal["auto", "classification", "regression"]
 
-DataFile = Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder.", exists=True)]
+DataFile = Annotated[
+    Path, typer.Argument(help="CSV, TSV or Parquet file, or a folder.", exists=True)
+]
 Target = Annotated[str, typer.Option(help="Column to predict.")]
 Task = Annotated[TaskName, typer.Option(help="What to predict.")]
 Weight = Annotated[str | None, typer.Option(help="Column of sample weights.")]
@@ -54,7 +56,9 @@ Delimiter = Annotated[
 ]
 Decimal = Annotated[
     Literal[".", ","] | None,
-    typer.Option(help="Decimal sign of CSV files; by default what their numbers show."),
+    typer.Option(
+        help="Decimal sign of CSV files; by default what their numbers show, which takes some rows."
+    ),
 ]
 Dates = Annotated[
     Literal["dmy", "mdy"] | None,

@@ -24,15 +24,15 @@ def predict(
     model: Annotated[Path, typer.Argument(help="Model file.", exists=True, dir_okay=False)],
     data: Annotated[
         Path,
-        typer.Argument(help="CSV or Parquet file to score, or a folder of Parquet.", exists=True),
+        typer.Argument(help="CSV, TSV or Parquet file to score, or a folder.", exists=True),
     ],
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="CSV or Parquet file to write; by default one of the same kind beside the data, "
-            "called NAME-predictions.",
+            help="CSV, TSV or Parquet file to write; by default one of the same kind beside the "
+            "data, called NAME-predictions.",
             dir_okay=False,
         ),
     ] = None,
