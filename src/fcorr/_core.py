@@ -1,18 +1,23 @@
-"""What every room stands on: errors that help, plain data, whole files, randomness, progress."""
+"""What every room stands on: errors that help, whole files, text and data, chance, progress."""
 
 import difflib
+import errno
+import glob
 import html
 import importlib
+import json
 import numbers
 import os
+import re
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -53,7 +58,9 @@ def near_match(name: str, options: Iterable[str]) -> str:
     >>> near_match("zip", ["age", "sex"])
     ''
     """
-    matches = difflib.get_close_matches(str(name), [str(option) for option in options], n=1)
+    texts = [str(option) for option in options]
+    same = [text for text in texts if text.casefold().strip() == str(name).casefold().strip()]
+    matches = same or difflib.get_close_matches(str(name), texts, n=1)
     return f" Did you mean {matches[0]!r}?" if matches else ""
 
 
@@ -105,22 +112,111 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file so that no reader ever sees half of it, whatever interrupts the write.
 
     The content goes to a temporary file beside the target, which then takes the target's place
-    in one step. An existing file is replaced, or left as it was.
+    in one step. An existing file is replaced, or left as it was; its permissions stay, and so does
+    a link to it. Temporary files that killed processes left of the same target are removed.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written, or is read-only, a folder, a device or a pipe. The error names
+        it, and says what is left in its place.
     """
-    target = Path(path)
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    target = Path(os.path.realpath(path))
+    left = "nothing was written" + ", the old file is in place" * os.path.isfile(target)
+    with errors_of_writing(path, left):
+        _replace(target, content)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise, before the work is done, what `write_atomically` would raise after it."""
+    with errors_of_writing(path):
+        _replace(Path(os.path.realpath(path)), None)
+
+
+@contextmanager
+def errors_of_writing(path: str | os.PathLike[str], left: str = "") -> Iterator[None]:
+    """Let errors of the operating system name the file, and tell what is left in its place."""
+    try:
+        yield
+    except OSError as error:
+        text = "; ".join(filter(None, [error.strerror or str(error), left]))
+        raise OSError(error.errno, text, os.fspath(path)) from error
+
+
+def _replace(target: Path, content: bytes | None) -> None:
+    """Put new content into a file's place; without any, go as far as that can be tried."""
+    mode = _find_mode(target)
+    start, end = f".{target.name[:50]}.", ".fcorr-tmp"  # short enough where the name itself is
+    _remove_abandoned(target.parent.glob(f"{glob.escape(start)}????????{end}"))
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=start, suffix=end)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            _try_to_lock(file)
+            if content is None:
+                return
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+            os.chmod(temporary, mode)
+            if sys.platform == "win32":
+                file.close()  # what is open cannot be moved there
+            os.replace(temporary, target)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    # A new name outlasts a power cut once its folder is synced, which not every file system can.
+    with suppress(OSError):
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _find_mode(target: Path) -> int:
+    """Return the permissions that the new file will have; refuse what it cannot take the place of.
+
+    A file that nobody may write to is meant to stay, although its folder would let it go.
+    """
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files that only their owner can read
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        return 0o666 & ~umask
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "A device, pipe or socket is no file to replace")
+    if not mode & 0o222 or not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, "The file there is read-only")
+    return stat.S_IMODE(mode)
+
+
+def _remove_abandoned(files: Iterable[Path]) -> None:
+    """Remove temporary files that no process is writing any more."""
+    for path in files:
+        with suppress(OSError):
+            found = path.lstat()
+            # One that is empty may be so new that its process has not locked it yet.
+            if not stat.S_ISREG(found.st_mode) or not found.st_size:
+                continue
+            with path.open("rb") as file:
+                is_abandoned = _try_to_lock(file)
+            if is_abandoned:
+                path.unlink()
+
+
+def _try_to_lock(file: BinaryIO) -> bool:
+    """Lock an open file for as long as this process lives; tell whether no other one holds it."""
+    if sys.platform == "win32":
+        return True  # whatever is open cannot be removed there
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False  # held, or on a file system without locks, where nothing is removed
+    return True
 
 
 def user_cache() -> Path:
@@ -134,7 +230,23 @@ def user_cache() -> Path:
     return home / "fcorr"
 
 
-# ------------------------------------------------------------------------------ plain data
+# ------------------------------------------------------------------------------ text and plain data
+
+_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def show_text(text: object) -> str:
+    r"""Make one line that can be shown anywhere, of names and values from whoever made the data.
+
+    Whatever would move a terminal's cursor or colour it, end the line, turn the direction of
+    writing or be forbidden in XML is written as JSON escapes it. All else stays.
+
+    Examples
+    --------
+    >>> print(show_text("red \x1b[31m, new\nline, \u202eright to left, naïve"))
+    red \u001b[31m, new\nline, \u202eright to left, naïve
+    """
+    return _STEERING.sub(lambda found: json.dumps(found[0])[1:-1], str(text))
 
 
 def to_plain(value: Any) -> Any:
@@ -162,12 +274,15 @@ def html_table(
     """Write a table for a notebook; whatever is in the cells is text, never markup."""
 
     def line(cells: Sequence[object], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{html.escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
+        return f"<tr>{''.join(f'<{tag}>{shown(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    def shown(text: object) -> str:
+        return html.escape(show_text(text))
 
     body = "".join(line(row, "td") for row in rows)
-    below = f"<p>{html.escape(note)}</p>" if note else ""
+    below = f"<p>{shown(note)}</p>" if note else ""
     return (
-        f"<table><caption>{html.escape(caption)}</caption><thead>{line(header, 'th')}</thead>"
+        f"<table><caption>{shown(caption)}</caption><thead>{line(header, 'th')}</thead>"
         f"<tbody>{body}</tbody></table>{below}"
     )
 
@@ -234,18 +349,19 @@ def show_progress(
         from rich.progress import TimeRemainingColumn as TimeLeft
 
         columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeLeft())
-        bar = Bar(*columns, TextColumn("{task.description}"), console=Console(file=sys.stderr))
+        last = TextColumn("{task.description}", markup=False)
+        bar = Bar(*columns, last, console=Console(file=sys.stderr))
         task = bar.add_task("", total=n_steps)
         with bar:
             yield Progress(
-                say=lambda text: bar.update(task, description=text),
-                advance=lambda text: bar.update(task, advance=1, description=text),
+                say=lambda text: bar.update(task, description=show_text(text)),
+                advance=lambda text: bar.update(task, advance=1, description=show_text(text)),
             )
     else:
         n_done = 0
 
         def say(text: str) -> None:
-            print(text, file=sys.stderr, flush=True)
+            print(show_text(text), file=sys.stderr, flush=True)
 
         def advance(text: str) -> None:
             nonlocal n_done

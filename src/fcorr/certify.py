@@ -25,7 +25,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from fcorr._core import InvalidInputError, html_table, to_plain
+from fcorr._core import InvalidInputError, html_table, show_text, to_plain
 from fcorr.metrics.population import PopulationBound, population_bound
 from fcorr.nn import NumericEmbedding
 from fcorr.nn.car import Exchange
@@ -347,7 +347,7 @@ class Certificate:
     def _rows(self) -> list[tuple[str, str, str]]:
         return [
             (
-                flip.name,
+                show_text(flip.name),
                 "none, not by one bit" if flip.exact else f"{flip.search:.3g}",
                 "–" if flip.population is None else str(flip.population),
             )

@@ -1,3 +1,4 @@
+import datetime
 import os
 
 import numpy as np
@@ -68,6 +69,18 @@ def policies(folder, columns):
     )
     write_file(table, "policies.parquet")
     return table
+
+
+@pytest.fixture
+def european(folder):
+    """Write the same rows with commas and points, and as a spreadsheet in Germany would."""
+    plain, other = ["key,value,day,size,y"], ["key;value;day;size;y"]
+    for i in range(40):
+        day, size = datetime.date(2000 + i, 12, i % 28 + 1), "SML"[i % 3]
+        plain.append(f"K{i},{1000 + i / 8},{day},{size},{i % 2}")
+        other.append(f"K{i};1.00{i // 8},{i % 8 * 125:03};{day:%d.%m.%Y};{size};{i % 2}")
+    (folder / "plain.csv").write_text("\n".join(plain))
+    (folder / "european.csv").write_text("\n".join(other))
 
 
 @pytest.fixture

@@ -1,8 +1,11 @@
 """The command line as a whole: exit codes, errors in one line, usage."""
 
+import json
+import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +57,153 @@ def test_bad_usage(run, arguments, message):
     assert "Traceback" not in result.output
 
 
+OUTPUTS = {
+    "train": (["train", "data.csv", "--target", "bought", "--output"], "model.fcorr"),
+    "predict": (["predict", "model.fcorr", "data.csv", "--output"], "out.csv"),
+    "sweep": (
+        ["sweep", "data.csv", "--target", "bought", "--sensitive", "sex", "--output"],
+        "out/frontier.svg",
+    ),
+    "sweep --model": (
+        ["sweep", "data.csv", "--target", "bought", "--sensitive", "sex", "-o", "new", "--model"],
+        "model.fcorr",
+    ),
+    "demo": (["demo", "--output"], "out/flip.svg"),
+}
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Let whatever takes long fail with another exit code than bad usage has."""
+
+    def fail(*_, **__):
+        raise AssertionError
+
+    for work in ("data.files.recognise_file", "estimators.load", "audit.demo.run_demo"):
+        monkeypatch.setattr(f"fcorr.{work}", fail)
+
+
+@pytest.mark.parametrize("command", OUTPUTS)
+@pytest.mark.parametrize(
+    ("obstacle", "words"),
+    [
+        ("device", "cannot be written: A device, pipe or socket is no file to replace"),
+        ("pipe", "cannot be written: A device, pipe or socket is no file to replace"),
+        ("read-only", "cannot be written: The file there is read-only"),
+        ("folder", "directory"),
+    ],
+)
+def test_outputs_are_tried_before_anything_takes_long(
+    run, no_work, folder, command, obstacle, words
+):
+    arguments, output = OUTPUTS[command]
+    path = folder / output
+    path.parent.mkdir(exist_ok=True)
+    (folder / "model.fcorr").touch()
+    path.unlink(missing_ok=True)
+    if obstacle == "device":
+        path.symlink_to("/dev/null")
+    elif obstacle == "pipe":
+        os.mkfifo(path)
+    elif obstacle == "folder":
+        path.mkdir()
+    else:
+        path.touch(mode=0o444)
+    given = path.parent if path.parent != folder else path
+    result = run(*arguments, given, code=2)
+    assert words in " ".join(result.stderr.split())
+    assert not (folder / "new").exists()
+
+
+@pytest.mark.parametrize("command", ["demo", "sweep"])
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("data.csv/new", "'data.csv' is not a folder"),
+        ("/dev/null", "'/dev/null' is not a folder"),
+        ("pipe", "'pipe' is not a folder"),
+        ("absent", "'absent' is not a folder"),
+        ("n" * 300, "File name too long"),
+    ],
+)
+def test_folders_are_tried_before_anything_takes_long(
+    run, no_work, folder, files, command, output, words
+):
+    os.mkfifo("pipe")
+    os.symlink("nowhere", "absent")
+    result = run(*OUTPUTS[command][0], output, code=2)
+    assert words in " ".join(result.stderr.split())
+    assert files() == {"pipe", "absent"}
+
+
+def test_a_full_disk_is_told_with_the_file_and_what_is_left(run, train, monkeypatch):
+    train()
+    before = Path("model.fcorr").read_bytes()
+
+    def fill(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fill)
+    full = "No space left on device; nothing was written"
+    result = train(code=1)
+    assert result.stderr == f"error: 'model.fcorr': {full}, the old file is in place\n"
+    assert Path("model.fcorr").read_bytes() == before
+    result = run("predict", "model.fcorr", "data.csv", "-o", "out.csv", code=1)
+    assert result.stderr == f"error: 'out.csv': {full}\n"
+    options = ("--target", "bought", "--sensitive", "sex", "--drop", "key", "-o", "sweep")
+    small = ("--car", "0", "--no-exact", "--seeds", 1, "--epochs", 1, "--set", "head=4", "--quiet")
+    (line,) = run("sweep", "data.csv", *options, *small, code=1).stderr.splitlines()
+    assert line.startswith("error: 'sweep/sweep.jsonl': No space left on device; the runs before")
+
+
+HOSTILE = "\x1b[31m\x9b2J\x07\u202e[/red]\rx"
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_names_and_values_cannot_steer_the_terminal(run, folder):
+    name, shown = f"a{HOSTILE}", r"a\u001b[31m\u009b2J\u0007\u202e[/red]\rx"
+    data, model = folder / f"{HOSTILE.replace('/', '')}.csv", folder / f"m{HOSTILE[:5]}"
+    header = f'"{name}",b,"y{HOSTILE}"\n'
+    rows = [f'"{i % 2}{HOSTILE}",{i},"{i % 3 > 0}{HOSTILE}"\n' for i in range(40)]
+    data.write_text(header + "".join(rows), newline="")
+    target = ("--target", f"y{HOSTILE}", "--sensitive", name)
+    small = ("--epochs", 1, "--set", "head=4")
+    train = ("train", data, *target, *small, "-o", model)
+    sweep = ("sweep", data, *target, *small, "--car", "0", "--no-exact", "--seeds", 1)
+    results = [
+        run(*train, "--validation", data, "--compare"),
+        run("inspect", model),
+        run("inspect", model, "--json"),
+        run("predict", model, data, "-o", folder / "out.csv"),
+        run(*sweep, "-o", folder / "s"),
+        run("train", data, "--target", "z", "-o", model, code=2),
+        run(*train, "--kind", f"{name}=numeric", code=1),
+        run(*train, "--set", f"{name}=1", code=2),
+        run("predict", model, data, "--keep", name, "--keep", HOSTILE, code=2),
+        run("inspect", data, code=1),
+    ]
+    for result in results:
+        assert not set(result.output) & set("\x1b\x9b\x07\u202e\r"), result.output
+    assert shown in results[0].stdout  # the summary
+    assert f"{shown} (sensitive)" in results[1].stdout
+    assert json.loads(results[2].stdout)["schema"]["sensitive"] == [name]
+    assert shown in " ".join(results[5].stderr.split())
+    assert shown in fcorr.load(model).summary()
+    run(*train, "--invariance", "none")
+    assert shown in str(fcorr.load(model).certificate())
+    written = (folder / "out.csv").read_bytes().decode()
+    assert f"True{HOSTILE}" in written  # to the letter
+    assert not set((folder / "s" / "table.md").read_text()) & set("\x1b\x9b\x07\u202e\r")
+
+
+def test_neither_can_a_traceback(folder):
+    Path("t.csv").write_text("a,y\n1,2\n\x1b[2J\n")
+    failed = shell("--debug", "train", "t.csv", "--target", "y", "-o", "m")
+    assert failed.returncode == 1
+    assert r"\u001b" in failed.stderr
+    assert "\x1b" not in failed.stderr
+
+
 def test_exit_codes_of_the_process(folder):
     done = shell("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"fcorr {fcorr.__version__}\n", "")
@@ -63,6 +213,15 @@ def test_exit_codes_of_the_process(folder):
     (line,) = failed.stderr.splitlines()
     assert line.startswith("error: 'data.csv' is not a whole model file")
     assert shell("train", "nowhere.csv", "--target", "y", "-o", "m").returncode == 2
+
+
+def test_output_that_nobody_can_read_is_an_error(folder, train):
+    train()
+    command = [sys.executable, "-m", "fcorr", "inspect", "model.fcorr"]
+    with open("/dev/full", "w") as full:
+        failed = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert failed.returncode == 1
+    assert failed.stderr == "error: 'standard output': No space left on device\n"
 
 
 def test_debug_shows_the_traceback(folder):
@@ -76,9 +235,9 @@ def test_interrupt(run, monkeypatch, files):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fcorr.data.files.read_file", interrupt)
+    monkeypatch.setattr("fcorr.data.files.recognise_file", interrupt)
     result = run("train", "data.csv", "--target", "bought", "-o", "model.fcorr", code=1)
-    assert result.stderr == "error: interrupted; nothing was written\n"
+    assert result.stderr == "error: interrupted; files are written whole or not at all\n"
     assert files() == set()
 
 
@@ -93,6 +252,6 @@ def test_any_error_takes_one_line(run, monkeypatch, error, line):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("fcorr.data.files.read_file", fail)
+    monkeypatch.setattr("fcorr.data.files.recognise_file", fail)
     result = run("train", "data.csv", "--target", "bought", "-o", "model.fcorr", code=1)
     assert result.stderr == line

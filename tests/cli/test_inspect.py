@@ -125,6 +125,11 @@ def test_damaged_file(run, train):
     assert line.startswith("error: 'model.fcorr' is not a whole model file: it is truncated")
 
 
+def test_a_device_is_no_model(run):
+    (line,) = run("inspect", "/dev/null", code=1).stderr.splitlines()
+    assert line.startswith("error: '/dev/null' is not a whole model file")
+
+
 @pytest.mark.parametrize(
     ("invariance", "fact"),
     [("none", "not exact: model.certificate(X)"), ("marginal", "averages over 2 combinations")],

@@ -63,11 +63,13 @@ def test_kept_columns(run, train):
     [
         ("data.csv", "data-predictions.csv"),
         ("data.csv.gz", "data-predictions.csv"),
+        ("data.2024.csv", "data.2024-predictions.csv"),
         ("data.parquet", "data-predictions.parquet"),
     ],
 )
 def test_output_of_the_same_kind_by_default(run, train, data, output):
     Path("data.csv.gz").write_bytes(gzip.compress(Path("data.csv").read_bytes()))
+    Path("data.2024.csv").write_bytes(Path("data.csv").read_bytes())
     train()
     assert run("predict", "model.fcorr", data).stdout == f"wrote {output}: 200 rows\n"
     assert read_file(output)["key"].to_pylist() == list(range(200))
@@ -80,6 +82,44 @@ def test_keys_are_copied_to_the_letter(run, train):
     run("predict", "model.fcorr", "keys.csv", "-o", "out.csv")
     written = [line.split(",")[0].strip('"') for line in Path("out.csv").read_text().splitlines()]
     assert written == ["id", *["007", "1e3", "NA"] * 5]
+
+
+def test_predictions_are_written_as_the_data_is(run, train, european):
+    train(data="plain.csv", target="y")
+    run("predict", "model.fcorr", "plain.csv")
+    run("predict", "model.fcorr", "european.csv")
+    expected = read_file("plain-predictions.csv")
+    header, first, *_ = Path("european-predictions.csv").read_text().splitlines()
+    assert header == '"key";"prediction";"probability_0";"probability_1"'
+    assert first.startswith('"K0";')
+    assert first.count(",") == 2
+    assert read_file("european-predictions.csv").equals(expected)
+    predict(run, data="european.csv", output="out.tsv")
+    assert "\t" in Path("out.tsv").read_text()
+    assert read_file("out.tsv").equals(expected)
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_a_date_that_may_be_another_needs_the_order(run, train, european):
+    train(data="plain.csv", target="y")
+    Path("one.csv").write_text("key;value;day;size\nK0;1000,0;01.12.2000;S\n")
+    result = predict(run, data="one.csv", code=1)
+    assert "Column 'day' is read as text: '01.12.2000' may be day/month or" in result.stderr
+    predict(run, "--dates", "dmy", data="one.csv")
+    expected = run("predict", "model.fcorr", "plain.csv") and read_file("plain-predictions.csv")
+    assert read_file("out.csv").equals(expected.slice(0, 1))
+
+
+def test_text_that_looks_like_a_formula_is_copied_to_the_letter(run, train, columns):
+    key = [f"={i}+1" for i in range(200)]
+    job = [{"clerk": "@clerk", "nurse": "+nurse"}.get(job, "-1 x") for job in columns["job"]]
+    write_file(pa.table({**columns, "key": key, "job": job}), "odd.csv")
+    train(data="odd.csv", target="job")
+    predict(run, data="odd.csv")
+    table = read_file("out.csv")
+    assert table["key"].to_pylist() == key
+    assert set(table["prediction"].to_pylist()) <= {"@clerk", "+nurse", "-1 x"}
+    assert "probability_@clerk" in table.column_names
 
 
 def test_other_schema(run, train, files, columns):
@@ -112,7 +152,7 @@ def test_rows_are_lines_of_the_file(run, train, files):
         ([], {}, "--keep: the output has a column 'prediction' of its own."),
         (["--rate"], {}, "--rate: the model predicts classes."),
         ([], {"output": "nowhere/out.csv"}, "--output: the folder 'nowhere' does not exist."),
-        ([], {"output": "out.txt"}, "--output: must end in .csv or .parquet, got 'out.txt'."),
+        ([], {"output": "out.txt"}, "--output: must end in .csv, .tsv or .parquet, got 'out.txt'."),
         ([], {"output": "."}, "'.' is a directory"),
         ([], {"data": "nowhere.csv"}, "'nowhere.csv' does not exist"),
     ],

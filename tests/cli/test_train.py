@@ -1,5 +1,4 @@
 import gzip
-import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -240,7 +239,7 @@ def test_validation_file_is_read_as_the_training_file_is(train):
             ["--objective", "poisson", "--exposure", "bought"],
             "--exposure: 'bought' is the target, the weight or a sensitive column as well.",
         ),
-        (["--output", "data.csv"], "'data.csv' is an input and would be replaced."),
+        (["--output", "data.csv"], "'data.csv' is an input, or another output, and"),
         (["--bins", "age"], "--bins: must be COLUMN=GROUPS or COLUMN=EDGE,EDGE,… and once for"),
         (["--bins", "age=few"], "--bins: must be COLUMN=GROUPS or COLUMN=EDGE"),
         (["--bins", "=3"], "--bins: must be COLUMN=GROUPS or COLUMN=EDGE"),
@@ -261,10 +260,16 @@ def test_bad_usage(train, files, arguments, message):
     assert Path("data.csv").read_bytes() == before
 
 
-def test_folders_and_files_that_cannot_be_used(train, monkeypatch):
+def test_names_that_look_like_others_are_quoted(train):
+    Path("spaces.csv").write_text(", a,y\n1,2,3\n")
+    result = train(data="spaces.csv", target="a", code=2)
+    assert "no column 'a'. Did you mean ' a'? It has: '', ' a', y." in " ".join(
+        result.stderr.split()
+    )
+
+
+def test_data_that_is_not_there(train):
     assert "'nowhere.csv' does not exist" in train(data="nowhere.csv", code=2).stderr
-    monkeypatch.setattr("os.access", lambda path, mode, **_: mode != os.W_OK)
-    assert "--output: the folder '.' cannot be written to." in train(code=2).stderr
 
 
 BAD_DATA = {
@@ -339,6 +344,70 @@ def test_rows_are_counted_as_an_editor_does(train):
     assert "got 1 NaN, the first in line 6." in one_line(
         train(data="lines.csv", target="y", code=1)
     )
+
+
+def test_files_from_elsewhere_make_the_same_model(train, european):
+    assert Path("european.csv").read_text().splitlines()[1] == "K0;1.000,000;01.12.2000;S;0"
+    assert train(data="plain.csv", target="y").stderr == ""
+    model = Path("model.fcorr").read_bytes()
+    result = train("--validation", "european.csv", data="european.csv", target="y")
+    assert result.stderr.splitlines() == 2 * [
+        "'european.csv' is read with ';' between fields, decimal commas, day/month/year in 'day' "
+        "(--delimiter, --decimal and --dates set it)"
+    ]
+    train(data="european.csv", target="y")
+    assert Path("model.fcorr").read_bytes() == model
+    options = ("--delimiter", ";", "--decimal", ",", "--dates", "dmy")
+    assert train(*options, data="european.csv", target="y").stderr == ""
+    assert Path("model.fcorr").read_bytes() == model
+
+
+@pytest.mark.parametrize("delimiter", ["tab", r"\t", "\t"])
+def test_tabs(train, delimiter):
+    Path("data.csv").write_text(Path("data.csv").read_text().replace(",", "\t"))
+    assert train("--delimiter", delimiter).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--delimiter", ","], 1, "'european.csv' must have ',' between fields, got a header that"),
+        (["--delimiter", ";;"], 2, "--delimiter: must be a tab or one ASCII character that is no"),
+        (["--decimal", ";"], 2, "'--decimal'"),
+        (["--dates", "ymd"], 2, "'--dates'"),
+    ],
+)
+def test_dialects_that_do_not_fit(train, european, arguments, code, message):
+    result = train(*arguments, data="european.csv", target="y", code=code)
+    assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_ambiguous_dates_are_warned_of(train, european):
+    text = Path("plain.csv").read_text().splitlines()
+    rows = [f"{line.split(',')[0]},0{i % 9 + 1}/02/2024,{i % 2}" for i, line in enumerate(text[1:])]
+    Path("dates.csv").write_text("\n".join(["key,day,y", *rows]))
+    result = train(data="dates.csv", target="y")
+    assert "warning: Column 'day' is read as text: '01/02/2024' may be day/month" in result.stderr
+    assert "or pass --dates dmy or --dates mdy." in result.stderr
+    assert fcorr.load("model.fcorr").schema_["day"].kind == "categorical"
+    train("--dates", "dmy", data="dates.csv", target="y")
+    assert fcorr.load("model.fcorr").schema_["day"].kind == "datetime"
+
+
+@pytest.mark.parametrize("data", ["plain.csv", "european.csv"])
+def test_dates_may_be_categories(run, train, european, data):
+    train("--kind", "day=categorical", data=data, target="y")
+    days = fcorr.load("model.fcorr").schema_["day"].categories
+    assert ("2000-12-01" if data == "plain.csv" else "01.12.2000") in days
+    assert "not seen" not in run("predict", "model.fcorr", data).stderr
+
+
+def test_lines_of_other_dialects(train):
+    rows = ["key;a;b;y", '1;"two', 'lines";x;0', "", "2;c;x;1", "3;c;z;"]
+    Path("lines.csv").write_text("\n".join(rows))
+    result = train(data="lines.csv", target="y", code=1)
+    assert "got 1 NaN, the first in line 6." in result.stderr
 
 
 def test_failed_training_leaves_the_old_model(train):

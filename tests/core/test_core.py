@@ -5,6 +5,7 @@ import json
 import math
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -17,12 +18,14 @@ from fcorr._core import (
     ModelFileError,
     NotEstimableWarning,
     UnseenCategoryWarning,
+    check_writable,
     draw_seed,
     enumerate_some,
     html_table,
     near_match,
     require,
     show_progress,
+    show_text,
     to_plain,
     write_atomically,
 )
@@ -35,6 +38,8 @@ from fcorr._core import (
     [
         ("agee", ["sex", "age"], " Did you mean 'age'?"),
         ("Age", ["sex", "age"], " Did you mean 'age'?"),
+        ("ID", ["sex", "id"], " Did you mean 'id'?"),
+        ("y", [" Y", "yy"], " Did you mean ' Y'?"),
         ("income", ["age", "sex"], ""),
         ("age", [], ""),
         ("incom", ["income_2019", "income", "outcome"], " Did you mean 'income'?"),
@@ -136,12 +141,135 @@ def test_interrupted_write_leaves_what_was_there(tmp_path, monkeypatch, step, er
     assert old.read_bytes() == b"old"
 
 
-def test_folders_absent_or_in_the_way(tmp_path):
-    (tmp_path / "taken").mkdir()
-    for path, error in (("nowhere/file", FileNotFoundError), ("taken", IsADirectoryError)):
-        with pytest.raises(error):
-            write_atomically(tmp_path / path, b"new")
-    assert os.listdir(tmp_path) == ["taken"]
+@pytest.fixture
+def obstacles(tmp_path):
+    """Make what cannot be written to; return each path with the words of its error."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "kept").write_bytes(b"kept")
+    (tmp_path / "kept").chmod(0o444)
+    (tmp_path / "link").symlink_to("kept")
+    return {
+        "folder": "Is a directory",
+        "pipe": "no file to replace",
+        "kept": "read-only",
+        "link": "read-only",
+        "nowhere/file": "No such file or directory",
+        "kept/file": "Not a directory",
+        "n" * 300: "File name too long",
+    }
+
+
+@pytest.mark.parametrize("attempt", [check_writable, lambda path: write_atomically(path, b"new")])
+def test_what_cannot_be_written_is_refused_and_left(tmp_path, obstacles, attempt):
+    for name, words in obstacles.items():
+        with pytest.raises(OSError, match=words) as caught:
+            attempt(tmp_path / name)
+        assert caught.value.filename == str(tmp_path / name)
+    assert set(os.listdir(tmp_path)) == {"folder", "pipe", "kept", "link"}
+    assert (tmp_path / "kept").read_bytes() == b"kept"
+
+
+@pytest.mark.parametrize("device", ["/dev/full", "/dev/null"])
+def test_devices_are_refused(device):  # only asked about: root could replace them
+    with pytest.raises(OSError, match="no file to replace"):
+        check_writable(device)
+
+
+def test_a_folder_that_nobody_may_write_to(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", str(tmp_path / ".file.x.tmp"))
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)  # not even root
+    with pytest.raises(PermissionError, match="denied") as caught:
+        check_writable(tmp_path / "file")
+    assert caught.value.filename == str(tmp_path / "file")
+
+
+def test_checking_changes_nothing(tmp_path):
+    check_writable(tmp_path / "absent")
+    assert os.listdir(tmp_path) == []
+    (tmp_path / "old").write_bytes(b"old")
+    check_writable(tmp_path / "old")
+    assert (tmp_path / "old").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["old"]
+
+
+@pytest.mark.parametrize("name", ["n" * 255, "é" * 127])
+def test_the_longest_names(tmp_path, name):
+    write_atomically(tmp_path / name, b"new")
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_permissions_and_links_stay(tmp_path):
+    (tmp_path / "other").mkdir()
+    file, link = tmp_path / "other" / "file", tmp_path / "link"
+    file.write_bytes(b"old")
+    file.chmod(0o640)
+    link.symlink_to("other/file")
+    write_atomically(link, b"new")
+    assert link.is_symlink()
+    assert file.read_bytes() == b"new"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    file.unlink()
+    write_atomically(link, b"again")  # through a link to nothing, too
+    assert link.is_symlink()
+    assert file.read_bytes() == b"again"
+    assert os.listdir(tmp_path / "other") == ["file"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_full_disk(tmp_path, monkeypatch, is_there):
+    path = tmp_path / "file"
+    if is_there:
+        path.write_bytes(b"old")
+
+    def fill(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fill)
+    with pytest.raises(OSError, match="No space left on device; nothing was written") as caught:
+        write_atomically(path, b"new")
+    assert (caught.value.errno, caught.value.filename) == (28, str(path))
+    assert caught.value.strerror.endswith(", the old file is in place") is is_there
+    assert path.exists() is is_there
+
+
+def test_the_name_is_synced_after_the_content(tmp_path, monkeypatch):
+    synced = []
+
+    def note(descriptor):
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        synced.append(("folder" if is_folder else "content", (tmp_path / "file").exists()))
+
+    monkeypatch.setattr(os, "fsync", note)
+    write_atomically(tmp_path / "file", b"new")
+    assert synced == [("content", False), ("folder", True)]
+
+
+def test_what_a_killed_process_left_is_removed_when_it_is_gone(tmp_path):
+    code = """
+import os, sys
+from fcorr._core import write_atomically
+os.fsync = lambda _: (print("writing", flush=True), sys.stdin.read())
+write_atomically(sys.argv[1], b"new")
+"""
+    path, own = tmp_path / "file[1]", tmp_path / ".file[1].mine.tmp"
+    own.write_bytes(b"somebody's")
+    pipe = tmp_path / ".file[1].01234567.fcorr-tmp"
+    os.mkfifo(pipe)  # opening it would wait for ever
+    command, streams = [sys.executable, "-c", code, str(path)], subprocess.PIPE
+    others = {own.name, pipe.name}
+    with subprocess.Popen(command, stdin=streams, stdout=streams) as process:
+        process.stdout.readline()
+        (temporary,) = set(os.listdir(tmp_path)) - others
+        write_atomically(path, b"old")
+        assert set(os.listdir(tmp_path)) == {path.name, temporary, *others}
+        process.kill()
+    assert set(os.listdir(tmp_path)) == {path.name, temporary, *others}
+    check_writable(path)
+    assert set(os.listdir(tmp_path)) == {path.name, *others}
+    assert path.read_bytes() == b"old"
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
@@ -155,7 +283,24 @@ def test_permissions_follow_the_umask(tmp_path, umask, mode):
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
 
 
-# Plain data
+# Text and plain data
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Größe [km] <b> $x$ 日本", "Größe [km] <b> $x$ 日本"),
+        ("\x1b[31mred\x07", r"\u001b[31mred\u0007"),
+        ("\x9b31m\x7f", r"\u009b31m\u007f"),
+        ("a\r\nb\tc\u2028d", r"a\r\nb\tc\u2028d"),
+        ("\u202ecod.exe\u202c\u2066", r"\u202ecod.exe\u202c\u2066"),
+        ("\udcff\ufffe\x00", r"\udcff\ufffe\u0000"),
+        (Path("file"), "file"),
+    ],
+)
+def test_show_text(text, shown):
+    assert show_text(text) == shown
+    assert show_text(shown) == shown
 
 
 @pytest.mark.parametrize(
@@ -181,6 +326,7 @@ def test_cells_of_a_table_are_text_and_no_markup():
     assert "<caption>&lt;b&gt;</caption>" in table
     assert "<th>&amp;</th>" in table
     assert "<td>&lt;script&gt;</td><td>1</td>" in table
+    assert "\\u202e" in html_table("\u202e", [], [])
     assert table.endswith("<p>a &lt; b</p>")
 
 
@@ -226,8 +372,9 @@ def test_progress_in_lines_where_there_is_no_terminal(capsys):
     with show_progress("fits", 2, shown=True, unit="fit") as progress:
         progress.say("compiling")
         progress.advance("loss 1")
-        progress.advance("loss 0")
-    assert capsys.readouterr() == ("", "compiling\nfit 1/2  loss 1\nfit 2/2  loss 0\n")
+        progress.advance("\x1b[2J")
+    expected = "compiling\nfit 1/2  loss 1\nfit 2/2  \\u001b[2J\n"
+    assert capsys.readouterr() == ("", expected)
 
 
 @pytest.mark.parametrize(("shown", "n_steps"), [(False, 2), (True, 0)])
@@ -247,7 +394,9 @@ def test_a_bar_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     with show_progress("fits", 2, shown=True) as progress:
-        progress.advance("half")
-        progress.advance("done")
+        progress.say("half")
+        progress.advance("\x07")
+        progress.advance("km [/year]")
     assert "2/2" in terminal.getvalue()
-    assert "done" in terminal.getvalue()
+    assert "km [/year]" in terminal.getvalue()
+    assert "\x07" not in terminal.getvalue()

@@ -1,5 +1,6 @@
 """Files and folders of tables: read with the right types, written whole, refused with the place."""
 
+import datetime
 import gzip
 import os
 
@@ -8,7 +9,14 @@ import pyarrow.parquet as pa_parquet
 import pytest
 
 from fcorr._core import InvalidInputError
-from fcorr.data.files import read_file, read_verbatim, write_file
+from fcorr.data.files import (
+    Dialect,
+    find_delimiter,
+    read_file,
+    read_verbatim,
+    recognise_file,
+    write_file,
+)
 
 TABLE = pa.table(
     {
@@ -32,7 +40,7 @@ def write(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.CSV", "t.parquet", "t.pq", "t.Parquet"])
+@pytest.mark.parametrize("name", ["t.csv", "t.CSV", "t.tsv", "t.parquet", "t.pq", "t.Parquet"])
 def test_round_trip(tmp_path, name):
     write_file(TABLE, tmp_path / name)
     assert read_file(tmp_path / name).to_pydict() == TABLE.to_pydict()
@@ -97,25 +105,37 @@ def test_line_breaks_within_quotes_wherever_they_fall(write):
             r"Latin-1\)\. Save the file as UTF-8",
         ),
         ("t.csv.gz", gzip.compress(b"a,b\n1,x\n\xe9,y\n", mtime=0), "0xe9 in line 3, column 'a'"),
-        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "text in UTF-8, got byte 0xff in line 1"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "text in UTF-8, got UTF-16. Save"),
         ("t.csv", "a,b\n1,2\n\n3,4,5\n", "got 3 in line 4: '3,4,5'"),
         ("t.csv", 'a,b\n"1\n1",2\n3,4,5\n', "got 3 in line 4: '3,4,5'"),
         ("t.csv", "a,b\n" + "1,2\n" * 500_000 + "3\n", "got 1 in line 500002: '3'"),
         ("t.csv", "a,b,a\n1,2,3\n", "names must differ, got 'a' more than once"),
         ("t.csv.gz", "a,b\n1,2\n", "cannot be read as CSV"),
         ("t.csv.gz", gzip.compress(b"a,b\n1,2\n", mtime=0)[:-12], "read as CSV .*Truncated"),
+        ("t.csv", b"PK\x03\x04,\r\xff,\n", "cannot be read as CSV .*kind its name says"),
+        ("t.csv", "a,b\n1,5,2\n", "quote fields that hold ','"),
         ("t.parquet", "a,b\n1,2\n", "cannot be read as Parquet .*kind its name says"),
         ("t.parquet", "", "cannot be read as Parquet .*0 bytes"),
         ("t.parquet", PARQUET[:-1], "cannot be read as Parquet"),
         ("t.parquet", PARQUET[: len(PARQUET) // 2], "cannot be read as Parquet"),
         ("t.parquet", PARQUET.replace(b"x", b"\xff"), "cannot be read as Parquet"),
-        ("t.txt", "a,b\n1,2\n", r"'.*t\.txt' must end in \.csv or \.parquet.*Rename or convert"),
-        ("t", "a,b\n1,2\n", r"must end in \.csv or \.parquet"),
+        (
+            "t.txt",
+            "a,b\n1,2\n",
+            r"'.*t\.txt' must end in \.csv, \.tsv or \.parquet.*Rename or convert",
+        ),
+        ("t", "a,b\n1,2\n", r"must end in \.csv, \.tsv or \.parquet"),
     ],
 )
 def test_broken_files(write, name, content, message):
     with pytest.raises(InvalidInputError, match=message):
         read_file(write(name, content))
+
+
+def test_a_name_that_is_not_utf_8_is_named(write):
+    path = write(os.fsdecode(b"caf\xe9.csv"), "a,b\n1,2\n")
+    with pytest.raises(InvalidInputError, match=r"caf\\udce9.csv' cannot be read as CSV"):
+        read_file(path)
 
 
 def test_damage_anywhere_in_parquet(write):
@@ -134,7 +154,7 @@ def test_damage_anywhere_in_parquet(write):
 
 @pytest.mark.parametrize("name", ["t.txt", "t.csv.gz", "t"])
 def test_unknown_ending_is_not_written(tmp_path, name):
-    with pytest.raises(InvalidInputError, match=r"must end in \.csv or \.parquet"):
+    with pytest.raises(InvalidInputError, match=r"must end in \.csv, \.tsv or \.parquet"):
         write_file(TABLE, tmp_path / name)
     assert os.listdir(tmp_path) == []
 
@@ -147,6 +167,199 @@ def test_failed_write_leaves_the_old_file(tmp_path):
         write_file(pa.table({"a": [[1], [2]]}), path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["t.csv"]
+
+
+# Dialects of CSV
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "delimiter", "note"),
+    [
+        ("t.csv", "a,b\n1,x\n", ",", ""),
+        ("t.csv", "a;b\n1;x\n", ";", "';' between fields"),
+        ("t.csv", "\ufeffa;b\r\n1;x\r\n", ";", "';' between fields"),
+        ("t.csv", "\n\na|b\n1|x\n", "|", "'|' between fields"),
+        ("t.csv", "a\tb\n1\tx\n", "\t", "tabs between fields"),
+        ("t.tsv", "a\tb\n1\tx\n", "\t", ""),
+        ("t.TSV.gz", gzip.compress(b"a\tb\n1\tx\n"), "\t", ""),
+        ("t.csv.gz", gzip.compress(b"a;b\n1;x\n"), ";", "';' between fields"),
+    ],
+)
+def test_delimiters(write, name, content, delimiter, note):
+    path = write(name, content)
+    table, dialect, told = recognise_file(path)
+    assert table.to_pydict() == {"a": [1], "b": ["x"]}
+    assert dialect == (delimiter, ".", None)
+    assert told == (f"{str(path)!r} is read with {note}" if note else "")
+    assert find_delimiter(path) == delimiter
+    assert read_verbatim(path, ["a"]).to_pydict() == {"a": ["1"]}
+    given = recognise_file(path, dialect=Dialect(delimiter))
+    assert given[0].equals(table)
+    assert given[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter"),
+    [
+        ("a;b,c;d", ";"),
+        ("a;b,c", ","),  # of several, the comma
+        ('"a;b;c;d",e', ","),
+        ('"a,b\nc,d";e', ";"),
+        ("one", ","),
+    ],
+)
+def test_names_may_hold_other_delimiters(write, header, delimiter):
+    assert find_delimiter(write("t.csv", f"{header}\n")) == delimiter
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected", "decimal"),
+    [
+        ("1,5;7\n2;8", {"a": [1.5, 2.0], "b": [7, 8]}, ","),
+        ("1.234,5;7.000\n-2;8.500.000", {"a": [1234.5, -2.0], "b": [7000.0, 8500000.0]}, ","),
+        (";0,25\nNA;1,5e-3", {"a": [None, None], "b": [0.25, 0.0015]}, ","),
+        ("1,234567;x\n;y", {"a": [1.234567, None], "b": ["x", "y"]}, ","),
+        ("0,125;x\n2,500;y", {"a": [0.125, 2.5], "b": ["x", "y"]}, ","),
+        ("1.000,125;x\n2,500;y", {"a": [1000.125, 2.5], "b": ["x", "y"]}, ","),
+        ("1234,567;x\n2,500;y", {"a": [1234.567, 2.5], "b": ["x", "y"]}, ","),
+        ("1.5;7\n2;8", {"a": [1.5, 2.0], "b": [7, 8]}, "."),
+        # Points are decimal signs, and what has a comma is something else.
+        ("1.5;3,4\n2.25;5,6", {"a": [1.5, 2.25], "b": ["3,4", "5,6"]}, "."),
+        ("x,5;7\n2;8", {"a": ["x,5", "2"], "b": [7, 8]}, "."),
+    ],
+)
+def test_decimal_commas(write, rows, expected, decimal):
+    path = write("t.csv", f"a;b\n{rows}\n")
+    table, dialect, told = recognise_file(path)
+    assert table.to_pydict() == expected
+    assert dialect == (";", decimal, None)
+    assert told.endswith("';' between fields" + ", decimal commas" * (decimal == ","))
+    assert read_file(path, dialect=Dialect(None, decimal)).to_pydict() == expected
+    assert read_file(path, text=["a"])["a"].type == pa.string()
+
+
+def test_commas_of_thousands_are_not_taken_for_decimal_signs(write):
+    path = write("t.tsv", "a\tb\n1,234\t1\n12,345\t2\n")
+    with pytest.warns(UserWarning, match=r"read as text: 'a', such as '1,234'. Pass decimal=','"):
+        table = read_file(path)
+    assert table["a"].to_pylist() == ["1,234", "12,345"]
+    assert read_file(path, dialect=Dialect(decimal=","))["a"].to_pylist() == [1.234, 12.345]
+    path = write("t.csv", 'a,b\n"1,5",2\n')  # only where it is given
+    assert read_file(path)["a"].to_pylist() == ["1,5"]
+    assert read_file(path, dialect=Dialect(decimal=","))["a"].to_pylist() == [1.5]
+
+
+DAY = datetime.date(2024, 12, 31)
+
+
+@pytest.mark.parametrize(
+    ("values", "order", "dates"),
+    [
+        (["31/12/2024", "1/2/2024"], "day/month/year", [DAY, datetime.date(2024, 2, 1)]),
+        (
+            ["31.12.2024", "", "01.02.2024"],
+            "day/month/year",
+            [DAY, None, datetime.date(2024, 2, 1)],
+        ),
+        (["12-31-2024", "1-2-2024"], "month/day/year", [DAY, datetime.date(2024, 1, 2)]),
+        (
+            ["02/02/2024", "03/03/2024"],
+            "day/month/year",
+            [datetime.date(2024, i, i) for i in (2, 3)],
+        ),
+    ],
+)
+def test_dates(write, values, order, dates):
+    path = write("t.csv", "a,b\n" + "".join(f"{value},1\n" for value in values))
+    table, _, told = recognise_file(path)
+    assert table["a"].to_pylist() == dates
+    assert told.endswith(f"is read with {order} in 'a'")
+    assert read_file(path, text=["a"])["a"].type == pa.string()
+
+
+@pytest.mark.parametrize(
+    ("values", "order", "message"),
+    [
+        (["01/02/2024", "03/04/2024"], None, "'01/02/2024' may be day/month or month/day. Write"),
+        (
+            *(["31/12/2024", "12/31/2024"], None),
+            "'12/31/2024' is not day/month/year, '31/12/2024' is not month/day/year. Write",
+        ),
+        (["30/02/2024"], None, "'30/02/2024' is not day/month/year, '30/02/2024' is not month"),
+        (["12/31/2024"], "dmy", "'12/31/2024' is not day/month/year. Write dates as 2024-12-31"),
+    ],
+)
+def test_dates_that_may_be_others_stay_text(write, values, order, message):
+    path = write("t.csv", "a,b\n" + "".join(f"{value},1\n" for value in values))
+    with pytest.warns(UserWarning, match=f"Column 'a' is read as text: {message}"):
+        table = read_file(path, dialect=Dialect(dates=order))
+    assert table["a"].to_pylist() == values
+
+
+@pytest.mark.parametrize(("order", "month"), [("dmy", 2), ("mdy", 1)])
+def test_the_order_of_dates_can_be_given(write, order, month):
+    path = write("t.csv", "a,b\n01/02/2024,1\n")
+    table, _, told = recognise_file(path, dialect=Dialect(dates=order))
+    assert table["a"].to_pylist() == [datetime.date(2024, month, 3 - month)]
+    assert told == ""
+
+
+def test_what_only_begins_like_dates_or_numbers_is_text(write):
+    path = write("t.csv", "a;b;c\n31/12/2024;1,5;31/12/24\nnever;low;31/12/24\n")
+    assert read_file(path).to_pydict() == {
+        "a": ["31/12/2024", "never"],
+        "b": ["1,5", "low"],
+        "c": ["31/12/24", "31/12/24"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("dialect", "message"),
+    [
+        (Dialect(","), "must have ',' between fields, got .* has ';': 'a;b'. Pass delimiter=';'"),
+        (Dialect("\t"), "must have tabs between fields, got a header that has ';'"),
+        (Dialect(";;"), "delimiter must be a tab or one ASCII character"),
+        (Dialect("é"), "delimiter must be a tab or one ASCII character"),
+        (Dialect('"'), "delimiter must be a tab or one ASCII character"),
+        (Dialect("\n"), "delimiter must be a tab or one ASCII character"),
+        (Dialect("a"), "delimiter must be a tab or one ASCII character"),
+        (Dialect(decimal=";"), "decimal must be one of '.', ',', got ';'"),
+        (Dialect(dates="ymd"), "dates must be one of 'dmy', 'mdy', got 'ymd'"),
+    ],
+)
+def test_dialects_that_do_not_fit(write, dialect, message):
+    with pytest.raises(InvalidInputError, match=message):
+        read_file(write("t.csv", "a;b\n1;2\n"), dialect=dialect)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a;b\n1;2\n3\n", "must have 2 fields in every line.*got 1 in line 3"),
+        (b"a;b\n1,5;2\n3;4;5\n", "got 3 in line 3: '3;4;5'"),
+        (b"a;b\n1;x\n2,5;caf\xe9\n", "in line 3, column 'b' .'café', if it is Latin-1"),
+    ],
+)
+def test_broken_lines_of_other_dialects(write, content, message):
+    with pytest.raises(InvalidInputError, match=message):
+        read_file(write("t.csv", content))
+
+
+def test_lines_may_end_in_a_delimiter(write):
+    assert read_file(write("t.csv", "a;b;\n1;2;\n")).to_pydict() == {"a": [1], "b": [2]}
+    assert read_file(write("t.csv", "a;b;\n1;2;3\n")).column_names == ["a", "b", ""]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+@pytest.mark.parametrize("delimiter", [",", ";", "|"])
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_written_as_it_was_read(tmp_path, name, delimiter, decimal):
+    table = pa.table({"a": [0.5, 1e-7, None], "b": ["x;y", "=1+1", 'a"b,\tc'], "c": [1, 2, 3]})
+    write_file(table, tmp_path / name, Dialect(delimiter, decimal))
+    found, dialect, _ = recognise_file(tmp_path / name, dialect=Dialect(decimal=decimal))
+    assert found.equals(table)
+    assert dialect.delimiter == ("\t" if name == "t.tsv" else delimiter)
+    assert ("0,5" in (tmp_path / name).read_text()) is (decimal == ",")
 
 
 # Folders of Parquet files

@@ -18,7 +18,6 @@ import io
 import math
 import os
 import re
-import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, require, write_atomically
+from fcorr._core import InvalidInputError, require, show_text, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,10 +118,7 @@ def one_line(name: object, most: int | None = MAX_NAME) -> str:
     >>> one_line("date_of_birth_distinct_emails_4w_by_branch")
     'date_of_birth_distinct_emails_4…'
     """
-    text = "".join(
-        "\ufffd" if unicodedata.category(char) in ("Cc", "Cs") or char in "\ufffe\uffff" else char
-        for char in re.sub(r"\s", " ", str(name))
-    )  # what XML forbids is replaced
+    text = show_text(re.sub(r"\s", " ", str(name)))
     if most is not None and len(text) > most:
         text = text[: most - 1] + "…"
     # A legend leaves out what begins with an underscore: a joiner of no width stands before it.

@@ -19,7 +19,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from fcorr._core import InvalidInputError, enumerate_some, near_match, to_plain
+from fcorr._core import (
+    InvalidInputError,
+    enumerate_some,
+    errors_of_writing,
+    near_match,
+    to_plain,
+)
 from fcorr._version import __version__
 from fcorr.audit.measure import (
     AuditRows,
@@ -215,7 +221,8 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
 def append_record(path: str | os.PathLike[str], record: Record) -> None:
     """Add a record to a file, and see to it that it is there whatever happens next."""
     line = json.dumps(record, ensure_ascii=False, allow_nan=False)
-    with Path(path).open("ab") as file:
+    left = "the runs before this one are in the file"
+    with errors_of_writing(path, left), Path(path).open("ab") as file:
         file.write(line.encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())

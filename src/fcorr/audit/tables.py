@@ -1,9 +1,12 @@
 """Tables of numbers as text, for a terminal and for Markdown."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+from fcorr._core import show_text
 
 
 class TextTable(NamedTuple):
@@ -23,10 +26,13 @@ class TextTable(NamedTuple):
         | a\|b | 0.75 | 0.5 |
         """
         rule = ["---", *["---:"] * (len(self.header) - 1)]
-        lines = [self.header, rule, *self.rows]
-        # A bar inside a cell would end it.
-        cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
-        return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+        # A bar inside a cell would end it, and names from data are no links and no HTML.
+        lines = [
+            [re.sub(r"[\\|<\[`]", r"\\\g<0>", show_text(cell)) for cell in line]
+            for line in (self.header, *self.rows)
+        ]
+        lines.insert(1, rule)
+        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
     def text(self) -> str:
         """Write the table in columns, names to the left and numbers to the right.
@@ -38,7 +44,7 @@ class TextTable(NamedTuple):
         FCorr  0.7 ± 0.1
         X           0.65
         """
-        lines = [self.header, *self.rows]
+        lines = [[show_text(cell) for cell in line] for line in (self.header, *self.rows)]
         first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
         return "\n".join(
             "  ".join(

@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 the run failed, 2 bad usage.
 """
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -58,12 +59,14 @@ def main() -> None:
         sys.exit(1)
     except Exception as error:
         describe = getattr(error, "format_message", None)  # typer's usage errors have one
-        if describe is None:
-            raise
+        if describe is None:  # as --debug asks for
+            for line in "".join(traceback.format_exception(error)).splitlines():
+                _shared.echo(line, err=True)
+            sys.exit(1)
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(describe())
         else:
             message = " ".join(describe().split())
-            typer.echo(f"error: {message} (see fcorr --help)", err=True)
+            _shared.echo(f"error: {message} (see fcorr --help)", err=True)
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)

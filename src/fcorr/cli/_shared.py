@@ -16,11 +16,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, ParamSpec, 
 
 import typer
 
-from fcorr._core import InvalidInputError, near_match
+from fcorr._core import (
+    InvalidInputError,
+    check_writable,
+    errors_of_writing,
+    near_match,
+    show_text,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from fcorr.data.files import Dialect
     from fcorr.estimators import FCorrClassifier, FCorrRegressor
 
 _Arguments = ParamSpec("_Arguments")
@@ -33,11 +40,32 @@ _debug = False
 
 TaskName = Literal["auto", "classification", "regression"]
 
-DataFile = Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder.", exists=True)]
+DataFile = Annotated[
+    Path, typer.Argument(help="CSV, TSV or Parquet file, or a folder.", exists=True)
+]
 Target = Annotated[str, typer.Option(help="Column to predict.")]
 Task = Annotated[TaskName, typer.Option(help="What to predict.")]
 Weight = Annotated[str | None, typer.Option(help="Column of sample weights.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out, such as a key.")]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="What separates the fields of CSV files, or 'tab'; by default what the header shows.",
+    ),
+]
+Decimal = Annotated[
+    Literal[".", ","] | None,
+    typer.Option(
+        help="Decimal sign of CSV files; by default what their numbers show, which takes some rows."
+    ),
+]
+Dates = Annotated[
+    Literal["dmy", "mdy"] | None,
+    typer.Option(
+        help="Order of dates such as 31/12/2024 in CSV files; by default the only possible one."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
@@ -117,6 +145,9 @@ _OPTIONS = {
     "eval_set": "--validation",
     "random_state": "--seed",
     "n_jobs": "--jobs",
+    "delimiter": "--delimiter",
+    "decimal": "--decimal",
+    "dates": "--dates",
 }
 _BY_NAME = (
     *("sensitive", "car", "invariance", "bins", "epochs", "early_stopping", "min_category_rows"),
@@ -281,16 +312,41 @@ class Roles:
         return X, series[0], series[1] if self.weight else None
 
 
-def read_training_file(data: Path, roles: Roles, arguments: dict[str, Any]) -> "pa.Table":
-    """Read a file to learn from, and check what the options say of its columns."""
-    from fcorr.data.files import read_file
-    from fcorr.data.tables import is_number
+def make_dialect(delimiter: str | None, decimal: str | None, dates: str | None) -> "Dialect":
+    """Return how the options say that CSV files are written."""
+    from fcorr.data.files import Dialect
 
-    table = read_file(data)
+    return Dialect("\t" if delimiter in ("tab", r"\t") else delimiter, decimal, dates)
+
+
+def read_data(
+    data: Path, dialect: "Dialect", text: Iterable[str] = ()
+) -> "tuple[pa.Table, Dialect]":
+    """Read a file, and say in one line what was recognised of how it is written."""
+    from fcorr.data.files import recognise_file
+
+    table, found, note = recognise_file(data, text, dialect)
+    if note:
+        echo(f"{note} (--delimiter, --decimal and --dates set it)", err=True)
+    return table, found
+
+
+def read_training_file(
+    data: Path, roles: Roles, arguments: dict[str, Any], dialect: "Dialect"
+) -> "pa.Table":
+    """Read a file to learn from, and check what the options say of its columns."""
+    from fcorr.data.files import file_ending, read_file
+    from fcorr.data.tables import is_number, name_values
+
+    table, _ = read_data(data, dialect)
     roles.check(table.column_names)
     kinds: dict[str, Any] = arguments.get("kinds", {})
     check_columns(kinds, table.column_names, "--kind")
     check_columns(arguments.get("bins", []), table.column_names, "--bins")
+    categories = [n for n, kind in kinds.items() if kind == "categorical" or isinstance(kind, list)]
+    dates = [name for name in categories if name_values(table[name].type) == "dates"]
+    if dates and file_ending(data) != ".parquet":  # to be categories they stay as they are written
+        table = read_file(data, dates, dialect)
     for name, kind in kinds.items():
         if isinstance(kind, list) and is_number(table[name].type):
             try:  # the order of a column of numbers is one of numbers
@@ -302,14 +358,14 @@ def read_training_file(data: Path, roles: Roles, arguments: dict[str, Any]) -> "
     return table
 
 
-def read_validation_file(data: Path, roles: Roles, table: "pa.Table") -> "pa.Table":
+def read_validation_file(
+    data: Path, roles: Roles, table: "pa.Table", dialect: "Dialect"
+) -> "pa.Table":
     """Read a file to measure on, as the training file was read."""
     import pyarrow.types as pat
 
-    from fcorr.data.files import read_file
-
     text = [field.name for field in table.schema if pat.is_string(field.type)]
-    held_out = read_file(data, text=text)
+    held_out, _ = read_data(data, dialect, text)
     check_columns(roles.outcomes, held_out.column_names, "--validation")
     return held_out
 
@@ -325,7 +381,7 @@ def make_estimator(
         task = possible[0] if possible else "regression"
         if len(possible) == 2:
             task = _guess_task(table[target])
-            typer.echo(f"task: {task} (guessed from {target!r}; --task sets it)")
+            echo(f"task: {task} (guessed from {target!r}; --task sets it)")
     for name in arguments:
         if name not in known[task]:
             (other,) = set(classes) - {task}
@@ -351,18 +407,30 @@ def check_columns(names: Iterable[str], columns: Sequence[str], option: str) -> 
             bad_usage(
                 option,
                 f"the file has no column {name!r}.{near_match(name, columns)} "
-                f"It has: {', '.join(columns)}.",
+                f"It has: {', '.join(n if n and n == n.strip() else repr(n) for n in columns)}.",
             )
 
 
-def check_output(output: Path, *inputs: Path | None, option: str = "--output") -> None:
-    """Refuse an output that cannot be written, or that would replace an input: bad usage."""
-    if not output.parent.is_dir():
+def check_output(
+    output: Path, *others: Path | None, option: str = "--output", parents: bool = False
+) -> None:
+    """Refuse an output that cannot be written, or that is another file of the command: bad usage.
+
+    With ``parents`` its folder may be one that the command will make.
+    """
+    if any(file is not None and output.resolve() == file.resolve() for file in others):
+        message = "is an input, or another output, and would be replaced."
+        bad_usage(option, f"{str(output)!r} {message}")
+    while parents and not os.path.lexists(output.parent):
+        output = output.parent
+    if not os.path.lexists(output.parent):
         bad_usage(option, f"the folder {str(output.parent)!r} does not exist.")
-    if not os.access(output.parent, os.W_OK):
-        bad_usage(option, f"the folder {str(output.parent)!r} cannot be written to.")
-    if output.exists() and any(file is not None and output.samefile(file) for file in inputs):
-        bad_usage(option, f"{str(output)!r} is an input and would be replaced.")
+    if not output.parent.is_dir():
+        bad_usage(option, f"{str(output.parent)!r} is not a folder.")
+    try:
+        check_writable(output)
+    except OSError as error:
+        bad_usage(option, f"{str(output)!r} cannot be written: {error.strerror}.")
 
 
 # ------------------------------------------------------------------------------ errors
@@ -387,7 +455,7 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
             try:
                 return command(*args, **kwargs)
             except KeyboardInterrupt:
-                fail("interrupted; nothing was written")
+                fail("interrupted; files are written whole or not at all")
             except Exception as error:
                 # Usage errors and exits are typer's own way to leave.
                 if _debug or type(error).__module__.split(".")[0] in ("typer", "click"):
@@ -396,24 +464,34 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
                 if argument is not None:
                     text = str(error).removeprefix(f"{argument} ")
                     bad_usage(_option(argument), as_options(text))
-                fail(as_options(f"{error}") or type(error).__name__)
+                text = str(error)
+                if isinstance(error, OSError) and error.filename is not None:
+                    text = f"{error.filename!r}: {error.strerror}"
+                fail(as_options(text) or type(error).__name__)
 
     return guarded
 
 
 @contextmanager
 def lines_of(
-    data: Path, rows: Sequence[int] | None = None, *, eval_set: bool = False
+    data: Path,
+    dialect: "Dialect",
+    rows: Sequence[int] | None = None,
+    *,
+    eval_set: bool = False,
 ) -> Iterator[None]:
     """Within it, errors count the lines of a CSV file as an editor shows them: its header is 1.
 
     Where some rows of the file were taken, ``rows`` are these, and ``eval_set`` tells whether they
     are those to measure on, which errors then begin with.
     """
+    from fcorr.data.files import file_ending
 
     def to_line(found: re.Match[str]) -> str:
         row = int(found[1]) if rows is None else rows[int(found[1])]
-        return f"line {_find_line(data, row)}" if ".csv" in data.name.lower() else f"row {row}"
+        if file_ending(data) == ".parquet":
+            return f"row {row}"
+        return f"line {_find_line(data, dialect, row)}"
 
     try:
         yield
@@ -424,13 +502,16 @@ def lines_of(
         raise InvalidInputError(text, argument=error.argument) from error
 
 
-def _find_line(data: Path, row: int) -> int:
+def _find_line(data: Path, dialect: "Dialect", row: int) -> int:
     """Return the line that a row of a CSV file begins on; quoted text may hold line ends."""
     import pyarrow as pa
 
+    from fcorr.data.files import find_delimiter
+
+    delimiter = find_delimiter(data, dialect.delimiter)
     stream = pa.input_stream(str(data))  # which decompresses by the file's ending
     with stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-        reader = csv.reader(text)
+        reader = csv.reader(text, delimiter=delimiter)
         n_seen, start = -2, 1  # before the header
         for fields in reader:
             n_seen += bool(fields)  # a line without anything is no row
@@ -449,6 +530,8 @@ def as_options(text: str) -> str:
     'Use --invariance adapt or --min-category-rows 1, with a lower --set learning_rate.'
     >>> as_options("Train with kinds={'age': 'categorical'} or advanced={'beta2': 0.999}.")
     'Train with --kind age=categorical or --set beta2=0.999.'
+    >>> as_options("Pass delimiter=';'.")
+    "Pass --delimiter ';'."
     """
     text = re.sub(r"kinds=\{'([^']*)': '(\w+)'\}", r"--kind \1=\2", text)
     text = re.sub(r"advanced=\{'(\w+)': ([^}]*)\}", r"--set \1=\2", text)
@@ -456,7 +539,9 @@ def as_options(text: str) -> str:
     names = "|".join(_argument_names())
 
     def with_value(match: re.Match[str]) -> str:
-        option, value = _option(match[1]), match[2].strip("'")
+        option, value = _option(match[1]), match[2]
+        if re.search(r"\w", value):  # other signs would need the quotes in a shell
+            value = value.strip("'")
         return f"{option}={value}" if option.startswith("--set") else f"{option} {value}".strip()
 
     text = re.sub(rf"(?<![\w-])({names})=('[^']*'|[\w.]*\w|)", with_value, text)
@@ -491,21 +576,27 @@ def _option(argument: str) -> str:
 
 def bad_usage(option: str, message: str) -> NoReturn:
     """Refuse what an option says: exit code 2."""
-    raise typer.BadParameter(message, param_hint=option) from None
+    raise typer.BadParameter(show_text(message), param_hint=option) from None
 
 
 def fail(message: str) -> NoReturn:
     """Print one line on stderr and leave with exit code 1."""
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    echo(f"error: {' '.join(message.split())}", err=True)
     raise typer.Exit(1)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, UserWarning):  # the others speak to programmers
-        typer.echo(f"warning: {' '.join(as_options(str(message)).split())}", err=True)
+        echo(f"warning: {' '.join(as_options(str(message)).split())}", err=True)
 
 
 # ------------------------------------------------------------------------------ output
+
+
+def echo(line: str, *, err: bool = False) -> None:
+    """Print one line; whatever names and values are in it, they cannot steer the terminal."""
+    with errors_of_writing("standard error" if err else "standard output"):
+        typer.echo(show_text(line), err=err)
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -514,11 +605,14 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
     from rich.table import Table
     from rich.text import Text
 
-    # As Text, not as str: names come from data, and a column "km [/year]" is no markup.
-    table = Table(title=Text(title), title_justify="left")
+    def cell(text: str) -> Text:  # not a str, in which "km [/year]" would be markup
+        return Text(show_text(text))
+
+    table = Table(title=cell(title), title_justify="left")
     for i, name in enumerate(header):
-        table.add_column(Text(name), justify="left" if i == 0 else "right", overflow="fold")
+        table.add_column(cell(name), justify="left" if i == 0 else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(cell, row))
     # Where nobody resizes a window, a table is as wide as it needs to be.
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    with errors_of_writing("standard output"):
+        Console(width=None if sys.stdout.isatty() else 160).print(table)

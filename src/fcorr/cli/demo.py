@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from fcorr.cli._shared import print_table
+from fcorr.cli._shared import check_output, echo, print_table
+
+_FILES = ("results.json", "table.md", "attention.svg", "flip.svg", "significance.svg")
 
 
 def demo(
@@ -23,18 +25,20 @@ def demo(
     The data is the paper's synthetic example: y depends on X2 and X3, the sensitive X1 is
     tied to X2. Prints one table and saves heat maps and significance bars.
     """
+    for name in _FILES:
+        check_output(output / name, parents=True)
     # Whoever tries the library wants to see the table, with or without pictures.
     can_draw = find_spec("matplotlib") is not None
     if not can_draw:
-        typer.echo("no figures: they need matplotlib, pip install 'fcorr[plot]'", err=True)
-    typer.echo(f"make_indirect_bias: {fits} fits of four models", err=True)
+        echo("no figures: they need matplotlib, pip install 'fcorr[plot]'", err=True)
+    echo(f"make_indirect_bias: {fits} fits of four models", err=True)
     from fcorr.audit.demo import run_demo, write_demo
 
     result = run_demo(
         range(seed, seed + fits),
-        report=lambda done: typer.echo(f"fit {done - seed + 1} of {fits} done", err=True),
+        report=lambda done: echo(f"fit {done - seed + 1} of {fits} done", err=True),
     )
     files = write_demo(result, output, figures=can_draw)
     print_table(f"test rows, mean of {fits} fits", *result.table())
     for file in files:
-        typer.echo(f"wrote {file}")
+        echo(f"wrote {file}")

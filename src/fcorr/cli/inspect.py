@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fcorr.cli._shared import print_table
+from fcorr.cli._shared import echo, print_table
 
 if TYPE_CHECKING:
     from fcorr.data.schema import Column
@@ -27,7 +27,8 @@ def inspect(
 
     header = read_header(model)
     if as_json:
-        typer.echo(json.dumps(header, indent=2, ensure_ascii=False))
+        for line in json.dumps(header, indent=2, ensure_ascii=False).split("\n"):
+            echo(line)
         return
     estimator = load(model)
     schema, history = estimator.schema_, estimator.history_
@@ -63,7 +64,7 @@ def inspect(
     facts |= _target_facts(estimator)
     width = max(map(len, facts))
     for name, fact in facts.items():
-        typer.echo(f"{name:<{width}}  {fact}")
+        echo(f"{name:<{width}}  {fact}")
     columns: dict[str, Column] = {
         feature.name: column for column in schema.columns for feature in column.features
     }

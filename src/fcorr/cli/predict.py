@@ -1,26 +1,38 @@
 """`fcorr predict`: a model and a table in, a table of predictions out."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fcorr.cli._shared import bad_usage, check_columns, check_output, lines_of
+from fcorr.cli._shared import (
+    Dates,
+    Decimal,
+    Delimiter,
+    bad_usage,
+    check_columns,
+    check_output,
+    echo,
+    lines_of,
+    make_dialect,
+    read_data,
+)
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file.", exists=True, dir_okay=False)],
     data: Annotated[
         Path,
-        typer.Argument(help="CSV or Parquet file to score, or a folder of Parquet.", exists=True),
+        typer.Argument(help="CSV, TSV or Parquet file to score, or a folder.", exists=True),
     ],
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="CSV or Parquet file to write; by default one of the same kind beside the data, "
-            "called NAME-predictions.",
+            help="CSV, TSV or Parquet file to write; by default one of the same kind beside the "
+            "data, called NAME-predictions.",
             dir_okay=False,
         ),
     ] = None,
@@ -37,28 +49,34 @@ def predict(
             "--rate", help="Write the rate per unit of exposure, which needs no exposure."
         ),
     ] = False,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
 ) -> None:
     """Score a file with a trained model.
 
     Writes the prediction of each row, for its exposure where the model knows one, and, for
-    classes, the probability of each class.
+    classes, the probability of each class; CSV as the data is written. Copied columns and classes
+    are written to the letter, also text that a spreadsheet would take for a formula.
     """
     import pyarrow as pa
 
-    from fcorr.data.files import WRITABLE, file_ending, read_file, read_verbatim, write_file
+    from fcorr.data.files import WRITABLE, file_ending, read_verbatim, write_file
     from fcorr.estimators import FCorrClassifier, load
 
     if output is None:
-        stem = data.name.split(".")[0]
+        stem = re.sub(r"(\.[ct]sv(\.gz)?|\.parquet|\.pq)$", "", data.name, flags=re.IGNORECASE)
         output = data.with_name(f"{stem}-predictions{file_ending(data)}")
-    check_output(output, data, model)
     if not output.name.lower().endswith(WRITABLE):
-        bad_usage("--output", f"must end in .csv or .parquet, got {output.name!r}.")
+        bad_usage("--output", f"must end in .csv, .tsv or .parquet, got {output.name!r}.")
+    check_output(output, data, model)
     estimator = load(model)
-    table = read_file(data, text=estimator.schema_.text)
+    table, dialect = read_data(
+        data, make_dialect(delimiter, decimal, dates), estimator.schema_.text
+    )
     check_columns(keep or [], table.column_names, "--keep")
     columns: dict[str, Any] = {}
-    with lines_of(data):
+    with lines_of(data, dialect):
         if isinstance(estimator, FCorrClassifier):
             if rate:
                 bad_usage("--rate", "the model predicts classes.")
@@ -80,6 +98,7 @@ def predict(
                 f"the output has a column {name!r} of its own. Rename the one in the file, or "
                 "name other columns to keep.",
             )
-    copied = read_verbatim(data, kept) if kept else pa.table({})
-    write_file(pa.table({**{name: copied[name] for name in kept}, **columns}), output)
-    typer.echo(f"wrote {output}: {table.num_rows} rows")
+    copied = read_verbatim(data, kept, dialect) if kept else pa.table({})
+    scored = pa.table({**{name: copied[name] for name in kept}, **columns})
+    write_file(scored, output, dialect)
+    echo(f"wrote {output}: {table.num_rows} rows")

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fcorr._core import InvalidInputError, write_atomically
+from fcorr._core import InvalidInputError, show_text, write_atomically
 from fcorr.cli import _shared as shared
 
 if TYPE_CHECKING:
     from fcorr.audit.sweep import Sweep
 
 _FRACTION = 0.2
+_FILES = ("sweep.jsonl", "table.md", "controllability.svg", "frontier.svg")
 
 
 @shared.with_estimator_options
@@ -57,6 +58,9 @@ def sweep(
     task: shared.Task = "auto",
     weight: shared.Weight = None,
     drop: shared.Drop = None,
+    delimiter: shared.Delimiter = None,
+    decimal: shared.Decimal = None,
+    dates: shared.Dates = None,
     quiet: shared.Quiet = False,
     **options: Any,
 ) -> None:
@@ -65,8 +69,12 @@ def sweep(
     Everything is measured on validation rows; keep the test rows for the chosen model. The same
     command again goes on where it was interrupted.
     """
-    if model is not None and model.parent != output:
-        shared.check_output(model, data, validation, option="--model")
+    files = [output / name for name in _FILES]
+    for file in files:
+        shared.check_output(file, parents=True)
+    if model is not None:
+        inside = model.parent == output
+        shared.check_output(model, data, validation, *files, option="--model", parents=inside)
     if validation is not None and validation_fraction is not None:
         shared.bad_usage("--validation-fraction", "is for when there is no --validation file.")
     fraction = _FRACTION if validation_fraction is None else validation_fraction
@@ -78,14 +86,15 @@ def sweep(
         sensitive=sensitive,
     )
     points = _parse_grid(car, exact, grid or [], arguments)
-    table = shared.read_training_file(data, roles, arguments)
+    dialect = shared.make_dialect(delimiter, decimal, dates)
+    table = shared.read_training_file(data, roles, arguments, dialect)
     estimator = shared.make_estimator(task, table, target, arguments)
     if validation is None:
         chosen, others = _split(table.num_rows, fraction)
         table, held_out = table.take(chosen), table.take(others)
     else:
         chosen, others = None, None
-        held_out = shared.read_validation_file(validation, roles, table)
+        held_out = shared.read_validation_file(validation, roles, table, dialect)
     X, y, sample_weight = roles.split(table)
     records = output / "sweep.jsonl"
     existed = output.exists()
@@ -94,8 +103,8 @@ def sweep(
 
     try:
         with (
-            shared.lines_of(data, chosen),
-            shared.lines_of(validation or data, others, eval_set=True),
+            shared.lines_of(data, dialect, chosen),
+            shared.lines_of(validation or data, dialect, others, eval_set=True),
         ):
             found = run_sweep(
                 estimator,
@@ -171,18 +180,18 @@ def _report(found: "Sweep", output: Path, model: Path | None) -> None:
     shared.print_table("validation rows", *table)
     texts = [text for text in (reason, *found.notes) if text]
     for text in texts:
-        typer.echo(text)
-    markdown = "\n".join([table.markdown(), *(f"{text}\n" for text in texts)])
+        shared.echo(text)
+    markdown = "\n".join([table.markdown(), *(f"{show_text(text)}\n" for text in texts)])
     write_atomically(output / "table.md", markdown.encode())
     files = [output / "sweep.jsonl", output / "table.md"]
     try:
         files += found.write_figures(output)
     except ImportError as error:  # all else is worth having without figures
-        typer.echo(f"warning: no figures: {error}", err=True)
+        shared.echo(f"warning: no figures: {error}", err=True)
     if model is not None and not problem:
         found.best_estimator().save(model)
         files.append(model)
     for file in files:
-        typer.echo(f"wrote {file}")
+        shared.echo(f"wrote {file}")
     if problem:
         shared.fail(problem)

@@ -24,6 +24,9 @@ def train(
     task: shared.Task = "auto",
     weight: shared.Weight = None,
     drop: shared.Drop = None,
+    delimiter: shared.Delimiter = None,
+    decimal: shared.Decimal = None,
+    dates: shared.Dates = None,
     car: Annotated[
         str, typer.Option(help="Weight of the regulariser: a number, 'paper' or 'none'.")
     ] = "1e6",
@@ -71,22 +74,24 @@ def train(
         random_state=seed,
         verbose=not quiet,
     )
-    table = shared.read_training_file(data, roles, arguments)
+    dialect = shared.make_dialect(delimiter, decimal, dates)
+    table = shared.read_training_file(data, roles, arguments, dialect)
     rows, eval_set = roles.split(table), None
     if validation is not None:
-        eval_set = roles.split(shared.read_validation_file(validation, roles, table))
+        eval_set = roles.split(shared.read_validation_file(validation, roles, table, dialect))
     model = shared.make_estimator(task, table, target, arguments)
     start = time.perf_counter()
-    with shared.lines_of(data):
+    with shared.lines_of(data, dialect):
         model.fit(*rows, eval_set)
     seconds = time.perf_counter() - start
     model.save(output)
-    typer.echo(f"{model.summary()}, {seconds:.1f} s")
-    typer.echo(f"wrote {output}")
+    shared.echo(f"{model.summary()}, {seconds:.1f} s")
+    shared.echo(f"wrote {output}")
     if compare and eval_set is not None:
         from fcorr.audit.comparison import SCOPE
         from fcorr.audit.comparison import compare as compare_models
 
         comparison = compare_models(model, rows, eval_set)
         shared.print_table("on the validation rows", *comparison.table())
-        typer.echo("\n".join([*comparison.notes, SCOPE]))
+        for line in (*comparison.notes, SCOPE):
+            shared.echo(line)

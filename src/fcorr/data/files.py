@@ -1,57 +1,137 @@
 """Files of tables: CSV and Parquet, by the file's ending; a folder holds parts in Parquet."""
 
+import codecs
 import csv
+import datetime
 import gzip
 import io
 import os
-from collections.abc import Iterable, Sequence
-from typing import BinaryIO
+import re
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pyarrow.types as pat
 
-from fcorr._core import InvalidInputError, write_atomically
+from fcorr._core import InvalidInputError, enumerate_some, write_atomically
 from fcorr.data.tables import refuse_repeated
 
-_CSV = (".csv", ".csv.gz")
+_TSV = (".tsv", ".tsv.gz")
+_CSV = (".csv", ".csv.gz", *_TSV)
 _PARQUET = (".parquet", ".pq")
-WRITABLE = (".csv", *_PARQUET)
+WRITABLE = (".csv", ".tsv", *_PARQUET)
 
 Path = str | os.PathLike[str]
 
 
-def read_file(path: Path, text: Iterable[str] = ()) -> pa.Table:
+class Dialect(NamedTuple):
+    """How a CSV file is written; what is None is recognised.
+
+    Attributes
+    ----------
+    delimiter : str or None
+        What separates the fields: one ASCII character. By default a tab in files ending in
+        ``.tsv``, and else the one of comma, semicolon, tab and bar that splits the header most.
+    decimal : {".", ","} or None
+        The decimal sign. By default a comma where fields end at something else and the numbers
+        are written so, and else a point.
+    dates : {"dmy", "mdy"} or None
+        The order in dates such as 31/12/2024. By default that in which all of a column are dates,
+        if it is only one. Dates in ISO 8601 need none.
+    """
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    dates: str | None = None
+
+
+_ANY = Dialect()
+_DELIMITERS = ",;\t|"
+_DATE = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})")
+_ORDERS = {"dmy": "day/month/year", "mdy": "month/day/year"}
+# Numbers with a comma, and a comma that cannot be one of thousands: it stands after a point, after
+# 0 or four digits, or before other than three.
+_NUMBER = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
+_DECIMALS = r"(^[+-]?0|\d{4}|\.\d{3}),|,(\d{1,2}|\d{4,})([eE]|$)"
+
+
+def read_file(path: Path, text: Iterable[str] = (), dialect: Dialect = _ANY) -> pa.Table:
     """Read a CSV (also gzipped) or Parquet file, or a folder of Parquet files.
 
     In a CSV file an empty field and the usual spellings of "not available" are missing values;
-    columns named in ``text`` are read as text, also where all they hold looks like numbers. A file
-    that is empty, broken, not in UTF-8 or of another kind is an :class:`InvalidInputError`, which
-    says where.
+    columns named in ``text`` are read as text, also where all they hold looks like numbers or
+    dates. A file that is empty, broken, not in UTF-8 or of another kind is an
+    :class:`InvalidInputError`, which says where.
     """
-    types = {name: pa.string() for name in text}
-    return _read(path, pa_csv.ConvertOptions(strings_can_be_null=True, column_types=types))
+    return recognise_file(path, text, dialect)[0]
 
 
-def read_verbatim(path: Path, columns: Sequence[str]) -> pa.Table:
+def recognise_file(
+    path: Path, text: Iterable[str] = (), dialect: Dialect = _ANY
+) -> tuple[pa.Table, Dialect, str]:
+    """Read a file as `read_file` does; return how it is written, too, and what to say about that.
+
+    The last is empty where nothing unusual was recognised. A column that may be numbers or dates
+    in more ways than one stays text, with a warning.
+    """
+    _check_dialect(dialect)
+    text = frozenset(text)
+    with _errors_of(path):
+        if file_ending(path) == ".parquet":
+            return _check(_read_parquet(path)), dialect, ""
+        delimiter = find_delimiter(path, dialect.delimiter)
+        types = {name: pa.string() for name in text}
+
+        def read(decimal: str) -> pa.Table:
+            options = {"strings_can_be_null": True, "column_types": types}
+            found = _read_csv(path, delimiter, decimal_point=decimal, **options)
+            if found.column_names[-1] == "" and found.columns[-1].null_count == found.num_rows:
+                found = found.remove_column(found.num_columns - 1)  # every line ends in a delimiter
+            return _check(found)
+
+        table, decimal = _read_numbers(read, text, delimiter, dialect.decimal)
+    table, dates = _read_dates(table, text, dialect.dates)
+    told = []
+    if dialect.delimiter is None and delimiter != ("\t" if _is(path, _TSV) else ","):
+        told.append(f"{_name(delimiter)} between fields")
+    if dialect.decimal is None and decimal == ",":
+        told.append("decimal commas")
+    if dialect.dates is None:
+        told += [f"{_ORDERS[each]} in {enumerate_some(names)}" for each, names in dates.items()]
+    note = f"{os.fspath(path)!r} is read with {', '.join(told)}"
+    return table, Dialect(delimiter, decimal, dialect.dates), note if told else ""
+
+
+def read_verbatim(path: Path, columns: Sequence[str], dialect: Dialect = _ANY) -> pa.Table:
     """Read some columns of a file to write them out again: those of a CSV file as bare text.
 
     A key such as ``007`` or ``NA`` is neither a number nor a missing value.
     """
-    types = {name: pa.string() for name in columns}
-    return _read(path, pa_csv.ConvertOptions(include_columns=columns, column_types=types))
+    with _errors_of(path):
+        if file_ending(path) == ".parquet":
+            return _check(_read_parquet(path, columns))
+        delimiter = find_delimiter(path, dialect.delimiter)
+        types = {name: pa.string() for name in columns}
+        return _check(_read_csv(path, delimiter, include_columns=columns, column_types=types))
 
 
-def write_file(table: pa.Table, path: Path) -> None:
-    """Write a CSV or Parquet file, whole or not at all."""
+def write_file(table: pa.Table, path: Path, dialect: Dialect = _ANY) -> None:
+    """Write a CSV or Parquet file, whole or not at all; text is written to the letter."""
     if not _is(path, WRITABLE):
         raise _unknown_kind(path)
     buffer = io.BytesIO()
     if _is(path, _PARQUET):
         pa_parquet.write_table(table, buffer)
     else:
-        pa_csv.write_csv(table, buffer)
+        delimiter = "\t" if _is(path, _TSV) else dialect.delimiter or ","
+        if dialect.decimal == ",":
+            table = _with_decimal_commas(table)
+        pa_csv.write_csv(table, buffer, pa_csv.WriteOptions(delimiter=delimiter))
     write_atomically(path, buffer.getvalue())
 
 
@@ -60,12 +140,31 @@ def file_ending(path: Path) -> str:
 
     Examples
     --------
-    >>> file_ending("claims.csv.gz"), file_ending("claims.parquet")
-    ('.csv', '.parquet')
+    >>> [file_ending(name) for name in ("claims.csv.gz", "claims.TSV", "claims.pq")]
+    ['.csv', '.tsv', '.parquet']
     """
     if not _is(path, _CSV + _PARQUET):
         raise _unknown_kind(path)
-    return ".csv" if _is(path, _CSV) else ".parquet"
+    return ".parquet" if _is(path, _PARQUET) else ".tsv" if _is(path, _TSV) else ".csv"
+
+
+def find_delimiter(path: Path, given: str | None = None) -> str:
+    """Return what separates the fields of a CSV file; refuse what leaves them in one column."""
+    with pa.input_stream(os.fspath(path), compression=_compression(path)) as stream:
+        start = stream.read(2**16).decode(errors="replace").removeprefix("\ufeff")
+
+    def count(delimiter: str) -> int:
+        lines = csv.reader(io.StringIO(start, newline=None), delimiter=delimiter)
+        return len(next(filter(None, lines), []))  # the first that is not empty
+
+    best = max(_DELIMITERS, key=count)  # of several, the first
+    delimiter = given or ("\t" if _is(path, _TSV) else best)
+    if count(delimiter) < 2 <= count(best):
+        raise InvalidInputError(
+            f"{os.fspath(path)!r} must have {_name(delimiter)} between fields, got a header that "
+            f"has {_name(best)}: {start.splitlines()[0][:80]!r}. Pass delimiter={best!r}."
+        )
+    return delimiter
 
 
 def _is(path: Path, endings: tuple[str, ...]) -> bool:
@@ -76,33 +175,64 @@ def _is(path: Path, endings: tuple[str, ...]) -> bool:
 
 def _unknown_kind(path: Path) -> InvalidInputError:
     return InvalidInputError(
-        f"{os.fspath(path)!r} must end in .csv or .parquet, which tell how to read or write it. "
-        "Rename or convert the file."
+        f"{os.fspath(path)!r} must end in .csv, .tsv or .parquet, which tells how to read or write "
+        "it. Rename or convert the file."
     )
 
 
-def _read(path: Path, options: pa_csv.ConvertOptions) -> pa.Table:
-    is_csv = file_ending(path) == ".csv"
+def _name(delimiter: str) -> str:
+    return "tabs" if delimiter == "\t" else repr(delimiter)
+
+
+def _compression(path: Path) -> str | None:
+    return "gzip" if _is(path, (".gz",)) else None
+
+
+def _check_dialect(dialect: Dialect) -> None:
+    delimiter, decimal, dates = dialect
+    if delimiter is not None and not re.fullmatch(r"[\t !#-/:-@\[-`{-~]", delimiter):
+        raise InvalidInputError(
+            "delimiter must be a tab or one ASCII character that is no letter, digit or quote, "
+            f"got {delimiter!r}. Leave it out to have it recognised.",
+            argument="delimiter",
+        )
+    for name, value, allowed in (("decimal", decimal, ".,"), ("dates", dates, _ORDERS)):
+        if value is not None and value not in list(allowed):
+            raise InvalidInputError(
+                f"{name} must be one of {enumerate_some(allowed)}, got {value!r}.", argument=name
+            )
+
+
+@contextmanager
+def _errors_of(path: Path) -> Iterator[None]:
+    """Let errors of reading name the file."""
     if not os.path.isdir(path):
         with open(path, "rb"):
             pass  # a missing or unreadable file is the operating system's error, with its own words
     try:
-        table = _read_csv(path, options) if is_csv else _read_parquet(path, options.include_columns)
-        table.validate(full=True)
-        names = table.column_names
-    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+        yield
+    except (pa.ArrowException, OSError, EOFError, UnicodeError, csv.Error) as error:
+        kind = "Parquet" if file_ending(path) == ".parquet" else "CSV"
         raise InvalidInputError(
-            f"{os.fspath(path)!r} cannot be read as {'CSV' if is_csv else 'Parquet'} "
-            f"({error}). Check that the file is whole and of the kind its name says."
+            f"{os.fspath(path)!r} cannot be read as {kind} ({error}). "
+            "Check that the file is whole and of the kind its name says."
         ) from error
-    refuse_repeated(names)
+
+
+def _check(table: pa.Table) -> pa.Table:
+    """Refuse a table whose content is broken, or in which two columns have one name."""
+    table.validate(full=True)
+    refuse_repeated(table.column_names)
     return table
 
 
-def _read_parquet(path: Path, columns: list[str]) -> pa.Table:
+# ------------------------------------------------------------------------------ Parquet
+
+
+def _read_parquet(path: Path, columns: Sequence[str] = ()) -> pa.Table:
     """Read one file, or all Parquet files of a folder in the order of their names."""
     if not os.path.isdir(path):
-        return pa_parquet.read_table(path, columns=columns or None)
+        return pa_parquet.read_table(path, columns=list(columns) or None)
     names = sorted(name for name in os.listdir(path) if _is(name, _PARQUET))
     if not names:
         raise InvalidInputError(
@@ -113,7 +243,7 @@ def _read_parquet(path: Path, columns: list[str]) -> pa.Table:
     for name, schema in zip(names[1:], schemas[1:], strict=True):
         _refuse_other_columns(name, schema, names[0], schemas[0])
     parts = [
-        pa_parquet.read_table(os.path.join(path, name), columns=columns or schemas[0].names)
+        pa_parquet.read_table(os.path.join(path, name), columns=list(columns) or schemas[0].names)
         for name in names
     ]
     return pa.concat_tables(parts).unify_dictionaries()
@@ -133,12 +263,16 @@ def _refuse_other_columns(file: str, schema: pa.Schema, other: str, expected: pa
             )
 
 
-def _read_csv(path: Path, options: pa_csv.ConvertOptions) -> pa.Table:
+# ------------------------------------------------------------------------------ CSV: lines
+
+
+def _read_csv(path: Path, delimiter: str, **options: Any) -> pa.Table:
+    converting = pa_csv.ConvertOptions(**options)
+
     def parse(*, newlines_in_values: bool) -> pa.Table:
-        parsing = pa_csv.ParseOptions(newlines_in_values=newlines_in_values)
-        compression = "gzip" if _is(path, (".gz",)) else None
-        with pa.input_stream(os.fspath(path), compression=compression) as stream:
-            return pa_csv.read_csv(stream, parse_options=parsing, convert_options=options)
+        parsing = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines_in_values)
+        with pa.input_stream(os.fspath(path), compression=_compression(path)) as stream:
+            return pa_csv.read_csv(stream, parse_options=parsing, convert_options=converting)
 
     try:
         try:
@@ -150,44 +284,53 @@ def _read_csv(path: Path, options: pa_csv.ConvertOptions) -> pa.Table:
             raise pa.ArrowInvalid("text that is not UTF-8")
         table.column_names  # noqa: B018  decodes the header
     except (pa.ArrowInvalid, UnicodeDecodeError):
-        _refuse_other_encoding(path)
-        _refuse_broken_line(path)
+        _refuse_other_encoding(path, delimiter)
+        _refuse_broken_line(path, delimiter)
         raise
     return table
 
 
-def _refuse_other_encoding(path: Path) -> None:
+def _refuse_other_encoding(path: Path, delimiter: str) -> None:
     """Name the line and the column of the first text that is not UTF-8, if there is one."""
+
+    def split(line: str) -> list[str]:
+        return next(csv.reader([line], delimiter=delimiter), [])
+
     header: list[str] = []
     with _open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
+            if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise InvalidInputError(
+                    f"{os.fspath(path)!r} must be text in UTF-8, got UTF-16. Save the file as "
+                    "UTF-8; in a spreadsheet that is 'CSV UTF-8'."
+                )
             try:
                 text = line.decode().removeprefix("\ufeff")
             except UnicodeDecodeError as error:
                 # Every byte is a letter of Latin-1, so that as such the line can be taken apart.
-                column = len(next(csv.reader([line[: error.end].decode("latin-1")]))) - 1
+                column = len(split(line[: error.end].decode("latin-1"))) - 1
                 where = f", column {header[column]!r}" if column < len(header) else ""
-                field = next(csv.reader([line.decode("latin-1")]))[column]
+                field = split(line.decode("latin-1"))[column]
                 raise InvalidInputError(
                     f"{os.fspath(path)!r} must be text in UTF-8, got byte "
                     f"0x{line[error.start]:02x} in line {number}{where} ({field!r}, if it is "
                     "Latin-1). Save the file as UTF-8."
                 ) from error
-            header = header or next(csv.reader([text]), [])
+            header = header or split(text)
 
 
-def _refuse_broken_line(path: Path) -> None:
+def _refuse_broken_line(path: Path, delimiter: str) -> None:
     """Name the first line that has not as many fields as the header, if there is one."""
     with _open_bytes(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        reader = csv.reader(text)
+        reader = csv.reader(text, delimiter=delimiter)
         header = next(reader, [])
         line = reader.line_num + 1
         for fields in reader:
             if fields and len(fields) != len(header):
                 raise InvalidInputError(
                     f"{os.fspath(path)!r} must have {len(header)} fields in every line, as in its "
-                    f"header, got {len(fields)} in line {line}: {','.join(fields)[:80]!r}. "
-                    "Correct the line."
+                    f"header, got {len(fields)} in line {line}: {delimiter.join(fields)[:80]!r}. "
+                    f"Correct the line; quote fields that hold {_name(delimiter)}."
                 )
             line = reader.line_num + 1
 
@@ -196,3 +339,111 @@ def _open_bytes(path: Path) -> BinaryIO:
     if _is(path, (".gz",)):
         return gzip.open(path, "rb")  # type: ignore[return-value]
     return open(path, "rb")
+
+
+# ------------------------------------------------------------------------------ CSV: values
+
+
+def _read_numbers(
+    read: Callable[[str], pa.Table], text: Collection[str], delimiter: str, decimal: str | None
+) -> tuple[pa.Table, str]:
+    """Read a table with the decimal sign that is given, or that its numbers show."""
+    if decimal is not None or delimiter == ",":
+        table = read(decimal or ".")
+        return (_join_thousands(table, text) if decimal == "," else table), decimal or "."
+    table = read(".")
+    found = [n for n in _text_columns(table, text) if _all_match(table[n], _NUMBER)]
+    found = [n for n in found if pc.any(pc.match_substring(table[n], ",")).as_py()]
+    if any(pc.any(pc.match_substring_regex(table[n], _DECIMALS)).as_py() for n in found):
+        other = _join_thousands(read(","), text)
+        # Where that makes text of what were numbers, points are the decimal sign after all.
+        if not any(pat.is_floating(table[n].type) for n in _text_columns(other, text)):
+            return other, ","
+    elif found:
+        warnings.warn(
+            f"Columns of numbers with commas are read as text: {enumerate_some(found)}, such as "
+            f"{pc.first(table[found[0]]).as_py()!r}. Pass decimal=',' if that is the decimal sign.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return table, "."
+
+
+def _join_thousands(table: pa.Table, text: Collection[str]) -> pa.Table:
+    """Read what remained text although it is numbers with a decimal comma, such as 1.234,5."""
+    for name in _text_columns(table, text):
+        if _all_match(table[name], _NUMBER):
+            spelled = pc.replace_substring(pc.replace_substring(table[name], ".", ""), ",", ".")
+            at = table.column_names.index(name)
+            table = table.set_column(at, name, spelled.cast(pa.float64()))
+    return table
+
+
+def _with_decimal_commas(table: pa.Table) -> pa.Table:
+    columns = {
+        name: pc.replace_substring(column.cast(pa.string()), ".", ",")
+        if pat.is_floating(column.type)
+        else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return pa.table(columns)
+
+
+def _read_dates(
+    table: pa.Table, text: Collection[str], order: str | None
+) -> tuple[pa.Table, dict[str, list[str]]]:
+    """Read columns of dates such as 31/12/2024; return them by the order of day and month."""
+    found: dict[str, list[str]] = {}
+    for name in _text_columns(table, text):
+        if not _DATE.fullmatch(str(pc.first(table[name]))):
+            continue  # which settles it for most columns
+        values = table[name].unique().drop_null()
+        spelled = values.to_pylist()
+        if not all(map(_DATE.fullmatch, spelled)):
+            continue
+        readings = {each: _to_dates(spelled, each) for each in ([order] if order else _ORDERS)}
+        possible = {each: dates for each, dates in readings.items() if isinstance(dates, list)}
+        if len(possible) == 1 or (possible and possible["dmy"] == possible["mdy"]):
+            each, dates = next(iter(possible.items()))
+            rows = pc.index_in(table[name], value_set=values)
+            column = pc.take(pa.array(dates, pa.date32()), rows)
+            table = table.set_column(table.column_names.index(name), name, column)
+            found.setdefault(each, []).append(name)
+            continue
+        problems = [f"{value!r} is not {_ORDERS[each]}" for each, value in readings.items()]
+        problem = f"{spelled[0]!r} may be day/month or month/day"
+        warnings.warn(
+            f"Column {name!r} is read as text: {problem if possible else ', '.join(problems)}. "
+            "Write dates as 2024-12-31, or pass dates='dmy' or dates='mdy'.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return table, found
+
+
+def _to_dates(values: Iterable[str], order: str) -> list[datetime.date] | str:
+    """Return dates that are written in some order, or the first that is none."""
+    dates = []
+    for value in values:
+        first, second, year = map(int, re.findall(r"\d+", value))
+        month, day = (second, first) if order == "dmy" else (first, second)
+        try:
+            dates.append(datetime.date(year, month, day))
+        except ValueError:
+            return value
+    return dates
+
+
+def _text_columns(table: pa.Table, text: Collection[str]) -> list[str]:
+    """Name the columns that hold text, but for those that have to."""
+    return [f.name for f in table.schema if pat.is_string(f.type) and f.name not in text]
+
+
+def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:
+    """Tell whether all of a column matches; the first value settles it for most columns."""
+    first = pc.first(column)
+    return (
+        first.is_valid
+        and pc.match_substring_regex(first, pattern).as_py()
+        and pc.all(pc.match_substring_regex(column, pattern)).as_py()
+    )

@@ -26,6 +26,7 @@ from fcorr._core import (
     near_match,
     require,
     show_progress,
+    show_text,
     to_plain,
 )
 from fcorr.certify import Certificate, Link, certify_model, is_exact, largest_change, list_flips
@@ -601,7 +602,7 @@ class BaseFCorr(BaseEstimator, ABC):
         schema, history = self.schema_, self.history_
         last, outcome = history.epochs[-1], ""
         if self.exact_:
-            names = ", ".join(schema.sensitive)
+            names = ", ".join(map(show_text, schema.sensitive))
             outcome = f", exactly invariant to {names} (predict does not read it)"
         elif last.car is not None:
             outcome = f", CAR {last.car:.2e} at λ {history.car_weight:g}"

@@ -80,7 +80,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tenso
         with safe_open(os.fspath(path), framework="pt") as file:
             text = (file.metadata() or {}).get("fcorr")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+    except (SafetensorError, OSError) as error:
         raise ModelFileError(
             f"{os.fspath(path)!r} is not a whole model file: it is truncated or of another kind "
             f"({error}). Copy it again, or save the model again with model.save(path)."
