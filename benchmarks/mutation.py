@@ -1,0 +1,126 @@
+"""Would a test notice? A sample of small changes to the code, each against the tests of its room.
+
+cosmic-ray makes the changes (an operator exchanged, a number moved by one, a condition turned
+round), one at a time, in copies of the sources. The score is the share that some test notices. Run
+with ``make mutation``; writes benchmarks/results/mutation.jsonl, with the changes that nothing
+noticed, and docs/tables/mutation.md.
+
+    python benchmarks/mutation.py [--mutants 40] [--room CAR] [--seed 0]
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from cosmic_ray.commands import init
+from cosmic_ray.mutating import mutate_and_test
+from cosmic_ray.work_db import WorkDB, use_db
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+TIMEOUT = 180.0  # seconds: a change that makes the tests run for ever has been noticed
+
+ROOMS = {
+    "metrics": ("src/fcorr/metrics/*.py", "tests/metrics"),
+    "CAR": ("src/fcorr/nn/car.py", "tests/nn/test_car.py"),
+    "exactness": (
+        "src/fcorr/certify.py src/fcorr/estimators/invariance.py",
+        "tests/certify tests/estimators/test_exact.py tests/estimators/test_invariance.py",
+    ),
+    "balance": ("src/fcorr/estimators/balance.py", "tests/estimators/test_balance.py"),
+    "encoding": ("src/fcorr/data/encode.py", "tests/data tests/estimators/test_kinds.py"),
+}
+# Exchanged in the annotation ``int | None`` it is no change of what the code does.
+LEFT_OUT = ("core/ReplaceBinaryOperator_BitOr", "core/RemoveDecorator")
+
+
+def list_mutations(files: str) -> list[Any]:
+    """List every change that could be made to some files, by paths from the root."""
+    paths = [path.relative_to(ROOT) for each in files.split() for path in sorted(ROOT.glob(each))]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        use_db(f"{folder}/work", WorkDB.Mode.create) as db,
+    ):
+        init(paths, db, {})
+        items = sorted(db.work_items, key=lambda item: str(item.mutations))
+    mutations = [item.mutations for item in items]
+    return [each for each in mutations if not each[0].operator_name.startswith(LEFT_OUT)]
+
+
+def prepare(parent: str) -> None:
+    """Give a process a copy of the sources of its own, which it changes."""
+    folder = Path(tempfile.mkdtemp(dir=parent))
+    for name in ("src", "tests", "benchmarks", "pyproject.toml", "README.md"):
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, folder / name)
+    os.chdir(folder)
+    os.environ |= {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def command(tests: str) -> str:
+    return f"{sys.executable} -m pytest -x -q -p no:cacheprovider {tests}"
+
+
+def passes(tests: str) -> bool:
+    """Whether the tests pass as the sources are: else every change would count as noticed."""
+    return subprocess.run(command(tests), shell=True, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def try_change(mutations: Any, tests: str) -> dict[str, str]:
+    """Run the tests with a change made."""
+    result = mutate_and_test(mutations, command(tests), TIMEOUT)
+    outcome = "unchanged" if result.test_outcome is None else result.test_outcome.value
+    return {"outcome": outcome, "change": result.diff or "", "operator": mutations[0].operator_name}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mutants", type=int, default=40, help="for each room")
+    parser.add_argument("--room", action="append", help="by default all; nothing is written then")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    os.chdir(ROOT)
+    records = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ProcessPoolExecutor(os.cpu_count(), initializer=prepare, initargs=(folder,)) as pool,
+    ):
+        for room in arguments.room or ROOMS:
+            files, tests = ROOMS[room]
+            if not pool.submit(passes, tests).result():
+                sys.exit(f"error: {tests} must pass before changes are made")
+            possible = list_mutations(files)
+            size = min(arguments.mutants, len(possible))
+            sample = random.Random(f"{arguments.seed} {room}").sample(possible, size)
+            found = list(pool.map(try_change, sample, [tests] * size))
+            noticed = sum(each["outcome"] != "survived" for each in found)
+            survivors = [each["change"] for each in found if each["outcome"] == "survived"]
+            records.append(
+                {"room": room, "possible": len(possible), "tried": size, "noticed": noticed}
+                | {"seed": arguments.seed, "unnoticed": survivors}
+            )
+            print(f"{room}: {noticed} of {size} noticed, of {len(possible)} possible", flush=True)
+            for change in survivors if arguments.room else ():
+                print(change)
+    if arguments.room:
+        return
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    (HERE / "results" / "mutation.jsonl").write_text(text)
+    lines = ["| room | changes possible | tried | noticed |", "|---|---|---|---|"]
+    for r in records:
+        share = f"{r['noticed']} ({r['noticed'] / r['tried']:.0%})"
+        lines.append(f"| {r['room']} | {r['possible']:,} | {r['tried']} | {share} |")
+    (ROOT / "docs" / "tables" / "mutation.md").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
