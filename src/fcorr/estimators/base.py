@@ -41,7 +41,13 @@ from fcorr.data.encode import (
 from fcorr.data.infer import Bins, MinCategoryRows, infer_schema
 from fcorr.data.schema import Kinds, Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
-from fcorr.estimators.invariance import Invariance, Portfolio, feature_values, number_grid
+from fcorr.estimators.invariance import (
+    Invariance,
+    Portfolio,
+    feature_values,
+    label_value,
+    number_grid,
+)
 from fcorr.estimators.options import (
     DEFAULTS,
     Advanced,
@@ -294,11 +300,14 @@ class BaseFCorr(BaseEstimator, ABC):
         self.model_.to("cpu")
         # What predictions need beside the weights
         sensitive = self.schema_.sensitive_positions
-        self.exact_ = bool(sensitive) and self.invariance is not None
         self.portfolio_ = None
         if sensitive and self.invariance == "marginal":
             weight = outcomes.weight * outcomes.exposure
             self.portfolio_ = Portfolio.learn(encoded, sensitive, weight)
+        is_collapsed = bool(sensitive) and self.invariance == "adapt"
+        self.exact_ = self.portfolio_ is not None or (
+            is_collapsed and is_exact(self.model_, sensitive)
+        )
         # On all rows of X, also on those that early stopping set aside: it is their totals that
         # must agree, and one constant per output is not overfitted.
         outputs = self._raw_outputs(encoded)
@@ -623,7 +632,8 @@ class BaseFCorr(BaseEstimator, ABC):
         """State what is certain about flips of the sensitive columns.
 
         A model with ``invariance="adapt"`` or ``"marginal"`` is exact: no flip changes any
-        prediction, proven from its structure and weights. Any other model is not, and the
+        prediction, proven from its structure and weights. Any other model is not, also where its
+        weights happen to round to the same number for all sensitive values. Of these the
         certificate has the largest change that a search over all inputs found, a lower bound of
         the worst case; and, given rows, a statement about the population that they are drawn from.
 
@@ -631,7 +641,8 @@ class BaseFCorr(BaseEstimator, ABC):
         ----------
         X : dataframe or array of shape (n_rows, n_features), optional
             An independent sample of the population, which had no part in training. Each row is
-            scored for all its flips.
+            scored for all categories, and for some 256 numbers, of each sensitive column, and for
+            up to 4,096 combinations where there are several; nothing is said of other numbers.
         epsilon, alpha : float, optional
             One of them, for a statement "with ``confidence`` at most a share ``alpha`` of the
             population would see a change above ``epsilon``"; the other is computed. By default
@@ -673,6 +684,7 @@ class BaseFCorr(BaseEstimator, ABC):
             names,
             link=link,
             values=values,
+            label=partial(label_value, self.schema_),
             averaged=self.portfolio_ is not None,
             changes=changes,
             epsilon=epsilon,
