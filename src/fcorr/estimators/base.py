@@ -724,9 +724,22 @@ class BaseFCorr(BaseEstimator, ABC):
             "balance": self.balance_.tolist(),
             "exact": self.exact_,
             "seed": self.seed_,
-            "history": asdict(self.history_),
+            "history": to_plain(asdict(self.history_)),
         }
         write_model(path, header, tensors)
+
+    def _check_roles(self) -> None:
+        """Refuse arguments that name other sensitive columns, or another exposure, than the fit."""
+        # Columns without names are given by position.
+        names: dict[Any, str] = dict(enumerate(self._column_names))
+        given = tuple(names.get(column, column) for column in _as_columns(self.sensitive))
+        exposure: Any = self.exposure
+        exposure = names.get(exposure, exposure)
+        if (given, exposure) != (self.schema_.sensitive, self.schema_.exposure):
+            raise InvalidInputError(
+                f"sensitive and exposure must be those of the fit, {self.schema_.sensitive} and "
+                f"{self.schema_.exposure!r}, got {given} and {exposure!r}. Fit the model again."
+            )
 
     def _plain_parameters(self) -> dict[str, Any]:
         """Return the arguments in words that JSON has."""
@@ -734,6 +747,7 @@ class BaseFCorr(BaseEstimator, ABC):
         # A generator has moved on since the fit: the seed drawn from it is what repeats the model.
         parameters["random_state"] = self.seed_
         check_arguments(parameters)  # or load would refuse them
+        self._check_roles()
         # JSON has no integers as keys: columns without names go by the names they were given.
         names = dict(enumerate(self._column_names))
         for name in ("kinds", "bins"):

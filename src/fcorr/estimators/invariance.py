@@ -158,20 +158,22 @@ class Portfolio:
     @classmethod
     def restore(cls, values: Tensor, shares: Tensor, schema: Schema) -> "Portfolio":
         """Make a portfolio of what a model file holds; refuse what is none of this schema."""
-        positions = schema.sensitive_positions
-        n_codes = dict(enumerate(schema.cardinalities))
-        possible = (
-            values.shape == (len(shares), len(positions))
-            and len(shares) <= MAX_PORTFOLIO
-            and bool((shares >= 0).all())
-            and math.isclose(float(shares.sum()), 1, abs_tol=1e-9)
-            and all(
-                bool(((column >= 0) & (column < n_codes[position])).all())
-                for position, column in zip(positions, values.T, strict=True)
-                if position in n_codes
-            )
-        )
-        if not possible:
+        positions, n_codes = schema.sensitive_positions, len(schema.cardinalities)
+
+        def is_possible(position: int, column: Tensor) -> bool:
+            if position < n_codes:
+                known = torch.arange(schema.cardinalities[position])
+                return bool(torch.isin(column, known).all())
+            feature = schema.numeric[position - n_codes]
+            return not column.isinf().any() and (feature.keep_missing or not column.isnan().any())
+
+        if (
+            values.shape != (len(shares), len(positions))
+            or len(shares) > MAX_PORTFOLIO
+            or not bool((shares >= 0).all())
+            or not math.isclose(float(shares.sum()), 1, abs_tol=1e-9)
+            or not all(map(is_possible, positions, values.T))
+        ):
             raise ValueError("the portfolio of sensitive values is none of this schema")
         return cls(positions, values, shares.double())
 
