@@ -30,6 +30,7 @@ from fcorr._core import InvalidInputError, html_table, to_plain
 from fcorr.metrics.population import PopulationBound, population_bound
 from fcorr.nn import NumericEmbedding
 from fcorr.nn.car import Exchange
+from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.objective import LinkName
 
@@ -159,6 +160,7 @@ class Link:
 
 
 @torch.no_grad()
+@use_engine("compiled")  # here and below: predictions are made with it, whatever trained the model
 def list_flips(
     model: FCorrTransformer,
     sensitive: Sequence[int],
@@ -206,6 +208,7 @@ def _exchange(model: FCorrTransformer, features: Sequence[int], values_CS: Tenso
     return Exchange.to_values(features, values_CS, n_codes, len(weight) - n_codes, weight.device)
 
 
+@use_engine("compiled")
 def largest_change(
     model: FCorrTransformer, exchange: Exchange, link: Link, x_cat: Tensor, x_num: Tensor
 ) -> Tensor:
@@ -218,10 +221,10 @@ def _spread(
     model: FCorrTransformer, link: Link, features: Sequence[int], flipped_CS: Tensor, e_BF: Tensor
 ) -> Tensor:
     own = torch.tensor(features, device=e_BF.device)
-    low_BO = high_BO = link(model.decode(model.encode(e_BF)))
+    low_BO = high_BO = link(model.score_embedded(e_BF))
     for values_S in flipped_CS:
         flipped_BF = e_BF.index_copy(1, own, values_S.expand(len(e_BF), -1))
-        found_BO = link(model.decode(model.encode(flipped_BF)))
+        found_BO = link(model.score_embedded(flipped_BF))
         low_BO, high_BO = torch.minimum(low_BO, found_BO), torch.maximum(high_BO, found_BO)
     return (high_BO - low_BO).amax(1)
 
@@ -230,6 +233,7 @@ def _spread(
 
 
 @torch.no_grad()
+@use_engine("compiled")
 def search_change(
     model: FCorrTransformer, flips: Mapping[str, Exchange], link: Link, values: Sequence[Tensor]
 ) -> dict[str, float]:
@@ -403,6 +407,7 @@ class Certificate:
 
 
 @torch.no_grad()
+@use_engine("compiled")
 def certify_model(
     model: FCorrTransformer,
     sensitive: Sequence[int],

@@ -249,6 +249,16 @@ def test_what_is_said_of_other_estimators():
     assert 0 < without_rows.search <= certificate.search
 
 
+@pytest.mark.parametrize("engine", ["plain", "auto"])
+def test_changes_are_those_of_the_predictions_to_the_last_bits(engine):
+    settings = SMALL | {"random_state": 1, "sensitive": "sex", "invariance": None, "car": 1e8}
+    model = FCorrClassifier(**settings, advanced={"engine": engine}).fit(X, Y)
+    scored = [model.predict_proba(X.assign(sex=sex))[:, 1] for sex in "fm"]
+    expected = population_bound(np.ptp(scored, axis=0), alpha=0.05)
+    certificate = model.certificate(X, alpha=0.05)
+    assert certificate.population.epsilon == pytest.approx(expected.epsilon, rel=1e-9)
+
+
 def test_the_population_statement_holds_between_two_knots():
     """Predictions rise and fall again between the ends: these, or nine values, see too little."""
     rng = np.random.default_rng(0)

@@ -677,8 +677,7 @@ class BaseFCorr(BaseEstimator, ABC):
             for name, flip in list_flips(model, positions, names, values).items():
                 change = partial(largest_change, model, flip, link)
                 changes[name] = torch.cat([*self._map(encoded, change)]).cpu()
-        certify = partial(
-            certify_model,
+        return certify_model(
             model,
             positions,
             names,
@@ -691,10 +690,6 @@ class BaseFCorr(BaseEstimator, ABC):
             alpha=alpha,
             confidence=confidence,
         )
-        if proven:
-            return certify()
-        with use_engine(self._options["engine"]):  # the search makes predictions
-            return certify()
 
     # Model files
 
