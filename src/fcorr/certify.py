@@ -2,7 +2,8 @@
 
 Three statements, from the strongest to the weakest:
 
-- *Exactness*, read off the weights alone (:func:`is_exact`): no flip changes any prediction.
+- *Exactness*, read off the weights alone (:func:`is_exact`): no flip changes any prediction,
+  because the embedding is stored as one number. One that merely rounds to it is not exact.
 - *The population*, from a sample of rows (:mod:`fcorr.metrics.population`): with a stated
   confidence at most a stated share of people would see a change above a stated size.
 - *The largest change that a search found* (:func:`search_change`): a flip of some input does change
@@ -15,7 +16,7 @@ exact is hardly ever less than the range of its outputs.
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -29,6 +30,7 @@ from fcorr._core import InvalidInputError, html_table, show_text, to_plain
 from fcorr.metrics.population import PopulationBound, population_bound
 from fcorr.nn import NumericEmbedding
 from fcorr.nn.car import Exchange
+from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.objective import LinkName
 
@@ -38,7 +40,8 @@ ALL_TOGETHER = "all together"
 MAX_FLIPS = 4_096
 """Most combinations of sensitive values that a row is scored for."""
 
-_MOST_NUMBERS = 32  # that a continuous feature is flipped to
+_MOST_NUMBERS = 256  # that a feature is flipped to by itself; each costs one scoring of the rows
+_MOST_NUMBERS_TOGETHER = 32  # that it is flipped to together with others, in all combinations
 _MOST_STARTS = 128  # rows that a search starts from
 _N_STEPS = 500  # exchanges of one value that it tries in each
 _N_FOUND = 16  # rows that it ends with
@@ -55,18 +58,23 @@ _SCOPE = (
 
 @torch.no_grad()
 def is_exact(model: FCorrTransformer, sensitive: Sequence[int]) -> bool:
-    """Whether no flip of the sensitive features can change a prediction, not by one bit.
+    """Whether the model was made such that no flip of the sensitive features changes a prediction.
 
     A feature enters FCorrTransformer through its embedding, one number, and through nothing else:
     whatever follows (any number of encoder layers, with or without residual, the head) is a
     function of the embeddings. If all categories of a feature, or all numbers and the lack of one,
     are embedded as the same number, bit for bit, the input of that function does not change under
     a flip, and neither does its output: the same instructions run on the same bits. No other weight
-    matters. :meth:`fcorr.nn.fcorr.FCorrTransformer.collapse` makes it so.
+    matters.
 
-    "Only if" holds too, but for weights that happen to ignore the difference. Equality is that of
-    bits, in the precision that the model computes in: 0.0 and −0.0 are told apart. For a numeric
-    feature the values are all finite numbers, and NaN where the model has an embedding for it.
+    Equal bits are not enough: under a large λ the embeddings of two categories may round to the
+    same number, which another training, precision or processor need not repeat. What must hold too
+    is that the embedding is stored as one number, and all that could vary about it as zeros;
+    :meth:`fcorr.nn.fcorr.FCorrTransformer.collapse` makes it so. Or there is one category only.
+
+    Equality is that of bits, in the precision that the model computes in: 0.0 and −0.0 are told
+    apart. For a numeric feature the values are all finite numbers, and NaN where the model has an
+    embedding for it.
 
     ``sensitive`` are positions of features; numeric ones follow the categorical ones.
 
@@ -88,11 +96,18 @@ def is_exact(model: FCorrTransformer, sensitive: Sequence[int]) -> bool:
             )
     table = model.categorical.table()
     return all(
-        _same_bits(model.categorical.categories(position, table))
+        _is_one_category(model, position, table)
         if position < n_categorical
         else _is_one_number(model, position - n_categorical)
         for position in sensitive
     )
+
+
+def _is_one_category(model: FCorrTransformer, i: int, table: Tensor) -> bool:
+    """Whether a categorical feature is embedded as its constant alone, by the stored weights."""
+    embedded = model.categorical.categories(i, table)
+    is_stored_once = len(embedded) == 1 or not model.categorical.varying(i).any()
+    return is_stored_once and _same_bits(embedded)
 
 
 def _is_one_number(model: FCorrTransformer, j: int) -> bool:
@@ -145,6 +160,7 @@ class Link:
 
 
 @torch.no_grad()
+@use_engine("compiled")  # here and below: predictions are made with it, whatever trained the model
 def list_flips(
     model: FCorrTransformer,
     sensitive: Sequence[int],
@@ -153,21 +169,18 @@ def list_flips(
 ) -> dict[str, Exchange]:
     """List the flips that are tried: of each sensitive feature by its name, and all together.
 
-    ``values`` are those of each feature of the model, sensitive or not. Categories are all tried;
-    of numbers at most 32, among them those with the smallest and the largest embedding. All
-    together are every combination of these or, where they are more than :data:`MAX_FLIPS`, so many
-    of them, drawn at random and always the same.
+    ``values`` are those of each feature of the model, sensitive or not; the last of a numeric one
+    is what stands for a missing number. Categories are all tried; of numbers at most 256 for each
+    feature by itself, and at most 32 for all together, among them always the last and those with
+    the smallest and the largest embedding. All together are every combination of these or, where
+    they are more than :data:`MAX_FLIPS`, so many of them, drawn at random and always the same.
     """
     flips: dict[str, Exchange] = {}
     chosen: list[Tensor] = []
     for name, position in zip(names, sensitive, strict=True):
-        values_C = values[position]
-        if position >= len(model.cat_cardinalities) and len(values_C) > _MOST_NUMBERS:
-            embedded_C = _exchange(model, [position], values_C[:, None]).embed(model)[:, 0].cpu()
-            spaced = torch.linspace(0, len(values_C) - 1, _MOST_NUMBERS).round().long()
-            values_C = values_C[embedded_C.argsort()[spaced]]
-        chosen.append(values_C)
-        flips[name] = _exchange(model, [position], values_C[:, None])
+        alone_C = _thin(model, position, values[position], _MOST_NUMBERS)
+        flips[name] = _exchange(model, [position], alone_C[:, None])
+        chosen.append(_thin(model, position, alone_C, _MOST_NUMBERS_TOGETHER))
     if len(chosen) > 1:
         sizes = [len(values_C) for values_C in chosen]
         if math.prod(sizes) <= MAX_FLIPS:
@@ -180,11 +193,22 @@ def list_flips(
     return flips
 
 
+def _thin(model: FCorrTransformer, feature: int, values_C: Tensor, n_most: int) -> Tensor:
+    """Choose numbers by the rank of their embeddings, of which alone predictions are a function."""
+    if feature < len(model.cat_cardinalities) or len(values_C) <= n_most:
+        return values_C
+    embedded_C = _exchange(model, [feature], values_C[:-1, None]).embed(model)[:, 0].cpu()
+    spaced = torch.linspace(0, len(embedded_C) - 1, n_most - 1).round().long()
+    chosen_C = values_C[embedded_C.argsort(stable=True)[spaced]]
+    return torch.cat([chosen_C, values_C[-1:]])
+
+
 def _exchange(model: FCorrTransformer, features: Sequence[int], values_CS: Tensor) -> Exchange:
     weight, n_codes = model.head_norm.weight, len(model.cat_cardinalities)
     return Exchange.to_values(features, values_CS, n_codes, len(weight) - n_codes, weight.device)
 
 
+@use_engine("compiled")
 def largest_change(
     model: FCorrTransformer, exchange: Exchange, link: Link, x_cat: Tensor, x_num: Tensor
 ) -> Tensor:
@@ -197,10 +221,10 @@ def _spread(
     model: FCorrTransformer, link: Link, features: Sequence[int], flipped_CS: Tensor, e_BF: Tensor
 ) -> Tensor:
     own = torch.tensor(features, device=e_BF.device)
-    low_BO = high_BO = link(model.decode(model.encode(e_BF)))
+    low_BO = high_BO = link(model.score_embedded(e_BF))
     for values_S in flipped_CS:
         flipped_BF = e_BF.index_copy(1, own, values_S.expand(len(e_BF), -1))
-        found_BO = link(model.decode(model.encode(flipped_BF)))
+        found_BO = link(model.score_embedded(flipped_BF))
         low_BO, high_BO = torch.minimum(low_BO, found_BO), torch.maximum(high_BO, found_BO)
     return (high_BO - low_BO).amax(1)
 
@@ -209,6 +233,7 @@ def _spread(
 
 
 @torch.no_grad()
+@use_engine("compiled")
 def search_change(
     model: FCorrTransformer, flips: Mapping[str, Exchange], link: Link, values: Sequence[Tensor]
 ) -> dict[str, float]:
@@ -274,13 +299,18 @@ class FlipStatement:
 
     ``exact``: no flip can change any prediction, not by one bit. ``search``: the largest change of
     a prediction that a search, or the sample, showed, a lower bound of the worst case; 0 if exact.
-    ``population``: the statement about the population, where a sample was given.
+    ``population``: the statement about the population, where a sample was given. ``rounded``: it is
+    not exact, but its values are embedded as the same number, by rounding. ``values``: all that
+    the feature was flipped to by itself, in the table's units; the last of a numeric feature is
+    what stands for a missing number, None where that has an embedding of its own.
     """
 
     name: str
     exact: bool
     search: float
     population: PopulationBound | None = None
+    rounded: bool = False
+    values: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -290,7 +320,7 @@ class Certificate:
     Attributes
     ----------
     exact : bool
-        Whether no flip can change any prediction, not by one bit.
+        Whether the model was made such that no flip can change any prediction, not by one bit.
     averaged : bool
         Whether that is because the sensitive columns are not read at all.
     features : tuple of FlipStatement
@@ -332,7 +362,7 @@ class Certificate:
             if self.population is None:
                 lines.append("No rows were given: nothing is said about the population.")
             else:
-                lines.append("For the population, judged by a sample:")
+                lines.append("For the population, judged by a sample, and flips as named below:")
                 lines += [f"- {name}: {population}" for name, _, population in self._rows]
         lines.append("This rests on:")
         lines += [f"- {assumption}" for assumption in self.assumptions]
@@ -340,7 +370,7 @@ class Certificate:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        header = ("flip of", "largest change that a search found", "population")
+        header = ("flip of", "largest change that a search found", "population, flips as below")
         return html_table(self._verdict, header, self._rows, " ".join([*self.assumptions, _SCOPE]))
 
     @property
@@ -348,7 +378,9 @@ class Certificate:
         return [
             (
                 show_text(flip.name),
-                "none, not by one bit" if flip.exact else f"{flip.search:.3g}",
+                "none, not by one bit"
+                if flip.exact
+                else f"{flip.search:.3g}" + " (by rounding)" * flip.rounded,
                 "–" if flip.population is None else str(flip.population),
             )
             for flip in dict.fromkeys((*self.features, self.joint))
@@ -356,9 +388,16 @@ class Certificate:
 
     @property
     def _verdict(self) -> str:
+        if self.joint.rounded:
+            return (
+                "Not exact: the weights tell no sensitive values apart, but only because they "
+                "round to the same number. Retraining, or another processor, need not repeat it."
+            )
         if not self.exact:
             return "Not exact: a flip of the sensitive columns can change a prediction."
-        reason = "every value of the sensitive columns is embedded as the same number, bit for bit"
+        reason = (
+            "every value of the sensitive columns is embedded as one stored number, bit for bit"
+        )
         if self.averaged:
             reason = (
                 "the sensitive columns are not read; predictions are averages over a fixed list "
@@ -367,6 +406,8 @@ class Certificate:
         return f"Exact: {reason}. No flip changes any prediction, for any input."
 
 
+@torch.no_grad()
+@use_engine("compiled")
 def certify_model(
     model: FCorrTransformer,
     sensitive: Sequence[int],
@@ -374,6 +415,7 @@ def certify_model(
     *,
     link: Link,
     values: Sequence[Tensor],
+    label: Callable[[int, float], Any] = lambda feature, value: value,
     averaged: bool = False,
     changes: Mapping[str, ArrayLike] | None = None,
     confidence: float = 0.95,
@@ -384,11 +426,12 @@ def certify_model(
 
     ``sensitive`` and ``names`` are positions and names of the sensitive features, ``link`` says how
     predictions come from outputs, ``values`` what each feature of the model can hold, to search
-    through. ``averaged`` predictions are averages over a fixed list of sensitive values: the
-    columns are not read, and no flip can change anything, whatever the weights are. For a sample
-    of the population, ``changes`` has the :func:`largest_change` of each row, for each of
-    :func:`list_flips` by its name; for ``confidence``, ``alpha`` (by default 0.01) and ``epsilon``
-    see :func:`fcorr.metrics.population.population_bound`.
+    through, and ``label(feature, value)`` what the table calls it. ``averaged`` predictions are
+    averages over a fixed list of sensitive values: the columns are not read, and no flip can change
+    anything, whatever the weights are. For a sample of the population, ``changes`` has the
+    :func:`largest_change` of each row, for each of :func:`list_flips` by its name; for
+    ``confidence``, ``alpha`` (by default 0.01) and ``epsilon`` see
+    :func:`fcorr.metrics.population.population_bound`.
 
     Examples
     --------
@@ -415,21 +458,39 @@ def certify_model(
         sizes[ALL_TOGETHER] = np.max([*sizes.values()], axis=0)
         found = {name: max(change, float(sizes[name].max())) for name, change in found.items()}
 
-    def statement(name: str, exact: bool) -> FlipStatement:
-        return FlipStatement(name, exact, found[name], state(sizes[name]) if sizes else None)
+    def statement(name: str, exact: bool, **more: Any) -> FlipStatement:
+        population = state(sizes[name]) if sizes else None
+        return FlipStatement(name, exact, found[name], population, **more)
 
-    features = tuple(map(statement, names, proven))
+    def of_feature(name: str, position: int, exact: bool) -> FlipStatement:
+        if exact:
+            return statement(name, exact)
+        flip = flips[name]
+        tried = torch.cat([flip.x_cat, flip.x_num], dim=1)[:, position].tolist()
+        tried_as = tuple(label(position, value) for value in tried)
+        return statement(name, exact, rounded=_same_bits(flip.embed(model)), values=tried_as)
+
+    features = tuple(map(of_feature, names, sensitive, proven))
+    joint = features[0]
+    if len(features) > 1:
+        rounded = not all(proven) and all(flip.exact or flip.rounded for flip in features)
+        joint = statement(ALL_TOGETHER, all(proven), rounded=rounded)
     return Certificate(
         exact=all(proven),
         averaged=averaged,
         features=features,
-        joint=features[0] if len(names) == 1 else statement(ALL_TOGETHER, all(proven)),
-        assumptions=tuple(_assumptions(model, averaged, flips, has_sample=bool(sizes))),
+        joint=joint,
+        assumptions=tuple(_assumptions(model, averaged, flips, features, has_sample=bool(sizes))),
     )
 
 
 def _assumptions(
-    model: FCorrTransformer, averaged: bool, flips: Mapping[str, Exchange], *, has_sample: bool
+    model: FCorrTransformer,
+    averaged: bool,
+    flips: Mapping[str, Exchange],
+    features: Sequence[FlipStatement],
+    *,
+    has_sample: bool,
 ) -> Iterator[str]:
     yield "The model computes what its weights say, and they are not changed afterwards."
     if not flips:
@@ -443,18 +504,34 @@ def _assumptions(
         "A search is no proof: a change of that size occurs for some input, which need not be a "
         "likely one, and a larger one may."
     )
+    which = "knots of shape functions and evenly between them"
     if isinstance(model.numeric, NumericEmbedding) and len(model.numeric.second.weight):
+        which = "evenly spaced"
         yield "Only numbers in the range of the training table were tried."
-    sizes = {name: len(flip) for name, flip in flips.items() if len(flip.features) == 1}
-    for name, size in sizes.items():
-        if flips[name].features[0] >= len(model.cat_cardinalities):
-            yield f"{name!r} was flipped between {size} numbers."
+    sizes, has_numbers = [], False
+    for flip in features:
+        tried = flips[flip.name]
+        sizes.append(len(tried))
+        if tried.features[0] < len(model.cat_cardinalities):
+            continue
+        sizes[-1] = min(len(tried), _MOST_NUMBERS_TOGETHER)
+        if not flip.exact:
+            has_numbers, numbers = True, flip.values[:-1]
+            yield (
+                f"{flip.name!r} was flipped to {len(numbers)} numbers from {min(numbers):g} to "
+                f"{max(numbers):g}, and to a missing one."
+            )
+    if has_numbers:
+        yield (
+            f"Numbers were {which}; to_dict() lists them. Nothing is said of other numbers: the "
+            "prediction between two of these need not lie between theirs."
+        )
     if ALL_TOGETHER in flips:
-        n_tried, n_all = len(flips[ALL_TOGETHER]), math.prod(sizes.values())
+        n_tried, n_all = len(flips[ALL_TOGETHER]), math.prod(sizes)
         which = "all" if n_tried == n_all else f"{n_tried:,}, drawn at random, of the"
         yield (
-            f"Together they were flipped to {which} {n_all:,} combinations of these values, and "
-            "each by itself to all of its own."
+            f"Together they were flipped to {which} {n_all:,} combinations of "
+            f"{' × '.join(map(str, sizes))} of these values, and each by itself to all of its own."
         )
     if has_sample:
         yield (

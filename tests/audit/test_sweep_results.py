@@ -28,7 +28,11 @@ def record(auroc, search, exact, **arguments):
         "measured": {
             "task": "two classes",
             "performance": {"AUROC": auroc, "F1": None if auroc is None else 1 - auroc},
-            "flip": {"AvgIF": search / 20, "largest change": search / 10},
+            "flip": {
+                "AvgIF": search / 20,
+                "largest change": search / 10,
+                "decisions flipped": search / 4,
+            },
             "groups": {"sex": {"DPD": 0.2}, "race": {"DPD": 0.3, "EqOpp": 0.1}},
             "exact": exact,
             "search": search,
@@ -64,7 +68,7 @@ MODELS = summaries(
 @pytest.mark.parametrize(
     ("budget", "name"),
     [
-        (None, "λ = 0"),
+        (None, "adapt"),
         (math.inf, "λ = 0"),
         (0.2, "λ = 100"),
         (0.1, "λ = 1e4"),  # one seed of λ = 100 is above it
@@ -87,6 +91,18 @@ def test_a_budget_that_nothing_keeps_to():
     )
 
 
+def test_nothing_is_chosen_without_a_word_that_is_not_exact():
+    with pytest.raises(InvalidInputError) as caught:
+        choose_point(MODELS[:3])
+    assert str(caught.value) == (
+        "The chosen model must be exact by default, and none is: the most accurate is λ = 0 "
+        "(largest change found 1, up to 25 % of decisions flipped), the nearest to it λ = 1e4 "
+        "(largest change found 0.02, up to 0.5 % of decisions flipped). Add an exact form to the "
+        "grid: 'invariance': ['adapt', 'marginal']; or give a budget, the largest change that you "
+        "accept; or choose among all with allow_inexact=True."
+    )
+
+
 def test_a_budget_of_zero_asks_for_exact_models_not_for_small_numbers():
     point = ({"car": 1.0, "invariance": None}, [(0.9, 0.0)])
     assert choose_point(summaries(point), 0.0, None).exact
@@ -104,14 +120,14 @@ def test_a_change_on_the_rows_counts_where_the_search_found_a_smaller_one():
 
 
 def test_other_metrics_and_ties():
-    assert choose_point(MODELS, None, "F1").name == "adapt"
+    assert choose_point(MODELS, math.inf, "F1").name == "adapt"
     with pytest.raises(InvalidInputError, match="metric must be one of AUROC, F1, got 'AUROK'"):
         choose_point(MODELS, None, "AUROK")
     tied = summaries(
         ({"car": 0.0, "invariance": None}, [(0.8, 0.5)]),
         ({"car": 1.0, "invariance": None}, [(0.8, 0.1)]),
     )
-    assert choose_point(tied, None, None).name == "λ = 1"
+    assert choose_point(tied, math.inf, None).name == "λ = 1"
 
 
 def test_what_is_not_estimable_is_not_chosen():
@@ -119,9 +135,10 @@ def test_what_is_not_estimable_is_not_chosen():
         ({"car": 0.0, "invariance": None}, [(None, 0.5)]),
         ({"car": 1.0, "invariance": None}, [(0.7, 0.5)]),
     )
-    assert choose_point(unknown, None, None).name == "λ = 1"
-    with pytest.raises(InvalidInputError, match="must allow AUROC to be estimated"):
-        choose_point(unknown[:1], None, None)
+    assert choose_point(unknown, math.inf, None).name == "λ = 1"
+    for budget in (None, math.inf):
+        with pytest.raises(InvalidInputError, match="must allow AUROC to be estimated"):
+            choose_point(unknown[:1], budget, None)
 
 
 @pytest.mark.parametrize(
@@ -130,17 +147,18 @@ def test_what_is_not_estimable_is_not_chosen():
         (
             0.1,
             "λ = 1e4: highest AUROC on the validation rows among models of which no change above "
-            "0.1 was found (0.76, mean of 2 seed(s); largest change found 0.02)",
+            "0.1 was found (0.76, mean of 2 seed(s); largest change found 0.02, up to 0.5 % of "
+            "decisions flipped)",
         ),
         (
             0,
-            "adapt: highest AUROC on the validation rows among models of which no change above "
-            "0 was found (0.735, mean of 2 seed(s); exact)",
+            "adapt: highest AUROC on the validation rows among exact models "
+            "(0.735, mean of 2 seed(s); exact)",
         ),
         (
-            None,
+            math.inf,
             "λ = 0: highest AUROC on the validation rows (0.79, mean of 2 seed(s); "
-            "largest change found 1)",
+            "largest change found 1, up to 25 % of decisions flipped)",
         ),
     ],
 )
@@ -154,7 +172,7 @@ def test_a_choice_says_why(budget, words):
         "performance": choice.performance,
         "largest_found": choice.largest_found,
         "exact": choice.exact,
-        "budget": budget,
+        "budget": None if budget == math.inf else budget,
         "n_seeds": 2,
         "reason": words,
     }
@@ -286,6 +304,26 @@ def test_the_best_estimator_is_the_chosen_one(swept, people):
         np.testing.assert_array_equal(found.predict_proba(X), model.predict_proba(X))
     with pytest.raises(InvalidInputError, match=r"seed must be one of the sweep's \[0, 1\], got 2"):
         swept.best_estimator(seed=2)
+
+
+def test_models_that_are_not_exact_are_fitted_on_request_only(people):
+    found = fcorr.sweep(
+        fcorr.FCorrClassifier(**MODEL),
+        *people[0],
+        grid={"car": [0], "invariance": [None]},
+        eval_set=people[1],
+        seeds=1,
+        progress=False,
+    )
+    for choose in (found.choose, found.best_estimator):
+        with pytest.raises(InvalidInputError, match="must be exact by default, and none is"):
+            choose()
+    assert found.choose(allow_inexact=True).name == "λ = 0"
+    assert not found.best_estimator(allow_inexact=True).exact_
+    assert not found.best_estimator(budget=1.0).exact_  # a budget says what is accepted
+    for allow_inexact in (False, True):  # and holds whatever else is said
+        with pytest.raises(InvalidInputError, match="budget must be at least"):
+            found.best_estimator(budget=0, allow_inexact=allow_inexact)
 
 
 def test_arguments_of_advanced_are_named_like_others(people, classifier):

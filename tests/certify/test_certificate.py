@@ -10,7 +10,16 @@ import pytest
 import torch
 
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError, load
-from fcorr.certify import ALL_TOGETHER, MAX_FLIPS, Link, certify_model, list_flips, search_change
+from fcorr.certify import (
+    ALL_TOGETHER,
+    MAX_FLIPS,
+    Link,
+    certify_model,
+    is_exact,
+    list_flips,
+    search_change,
+)
+from fcorr.metrics import population_bound
 
 SIGMOID = Link("sigmoid")
 
@@ -32,19 +41,25 @@ def test_all_together_are_the_combinations_of_each(lab):
         )
 
 
-def test_many_numbers_are_thinned_and_many_combinations_drawn(lab):
-    model = lab.make_model()
-    values = lab.values_of(model, numbers=200)
-    values[3] = torch.cat([values[3], torch.tensor([torch.nan])])
-    numbers = [3, 4, 5]
+@pytest.mark.parametrize(("numbers", "alone"), [(200, 200), (600, 256)])
+def test_many_numbers_are_thinned_and_many_combinations_drawn(lab, numbers, alone):
+    model = lab.make_model(learn_missing=True)
+    values = lab.values_of(model, numbers=numbers - 1)
+    missing = torch.tensor([torch.nan])
+    values[3:] = [torch.cat([each, missing]) for each in values[3:]]
     with torch.no_grad():
-        flips = list_flips(model, numbers, ["x", "y", "z"], values)
-        again = list_flips(model, numbers, ["x", "y", "z"], values)
+        flips = list_flips(model, [3, 4, 5], ["x", "y", "z"], values)
+        again = list_flips(model, [3, 4, 5], ["x", "y", "z"], values)
         x_num = values[4][:, None].expand(-1, 3)
-        everywhere = model.embed(torch.zeros(200, 3).long(), x_num)[:, 4]
+        everywhere = model.embed(torch.zeros(numbers, 3).long(), x_num)[:, 4]
         tried = flips["y"].embed(model)[:, 0]
-    assert len(tried) == 32
-    assert (tried.min(), tried.max()) == (everywhere.min(), everywhere.max())
+        together = flips[ALL_TOGETHER].embed(model)[:, 1]
+    assert len(tried) == alone
+    assert len(together.unique()) == 32
+    for each in (tried, together):
+        assert (each.min(), each.max()) == (everywhere.min(), everywhere.max())
+    for each in (flips["y"], flips[ALL_TOGETHER]):  # a missing number is never left out
+        assert each.x_num[:, 1].isnan().any()
     assert len(flips[ALL_TOGETHER]) == MAX_FLIPS
     assert torch.equal(
         flips[ALL_TOGETHER].x_num.nan_to_num(), again[ALL_TOGETHER].x_num.nan_to_num()
@@ -140,9 +155,9 @@ def test_all_together_is_never_less_than_one_of_its_parts(lab):
     assert certificate.search == race.search == 0.9 > age.search > 0
     assert race.population == certificate.population
     assert age.population.n_above == 0
-    text = str(certificate)
-    assert "'age' was flipped between 9 numbers." in text
-    assert "flipped to all 27 combinations of these values, and each by itself" in text
+    assert "flipped to all 27 combinations of 3 × 9 of these values, and each by itself" in str(
+        certificate
+    )
 
 
 def test_some_features_exact(lab):
@@ -232,6 +247,109 @@ def test_what_is_said_of_other_estimators():
     without_rows = model.certificate()
     assert without_rows.population is None
     assert 0 < without_rows.search <= certificate.search
+
+
+@pytest.mark.parametrize("engine", ["plain", "auto"])
+def test_changes_are_those_of_the_predictions_to_the_last_bits(engine):
+    settings = SMALL | {"random_state": 1, "sensitive": "sex", "invariance": None, "car": 1e8}
+    model = FCorrClassifier(**settings, advanced={"engine": engine}).fit(X, Y)
+    scored = [model.predict_proba(X.assign(sex=sex))[:, 1] for sex in "fm"]
+    expected = population_bound(np.ptp(scored, axis=0), alpha=0.05)
+    certificate = model.certificate(X, alpha=0.05)
+    assert certificate.population.epsilon == pytest.approx(expected.epsilon, rel=1e-9)
+
+
+def test_the_population_statement_holds_between_two_knots():
+    """Predictions rise and fall again between the ends: these, or nine values, see too little."""
+    rng = np.random.default_rng(0)
+    age, income = rng.uniform(20, 80, 600), rng.lognormal(size=600)
+    job, z = rng.choice(list("abc"), 600), rng.normal(size=600)
+    table = pd.DataFrame({"age": age, "income": income, "job": job, "z": z})
+    y = ((np.abs(age - 50) < 12) + 0.3 * rng.normal(size=600) + 0.2 * z > 0.5).astype(int)
+    settings = {"head": (32, 32), "epochs": 60, "batch_size": 32, "dropout": 0.0, "random_state": 0}
+    settings |= {"sensitive": "age", "invariance": None, "car": None, "advanced": {"n_knots": 2}}
+    model = FCorrClassifier(**settings).fit(table, y)
+    ages = np.linspace(age.min(), age.max(), 401)
+    scored = np.array([model.predict_proba(table.assign(age=each))[:, 1] for each in ages])
+    changes = np.ptp(scored, axis=0)
+
+    def share_above(bound):
+        return (changes > bound.epsilon).mean()
+
+    assert share_above(model.certificate(table, alpha=0.05).population) <= 0.05
+    ends, nine = (np.ptp(scored[::step], axis=0) for step in (400, 50))
+    assert share_above(population_bound(ends, alpha=0.05)) > 0.9
+    assert share_above(population_bound(nine, alpha=0.05)) > 0.1
+
+
+def test_a_certificate_says_which_values_it_covers():
+    table = X.assign(
+        grade=pd.Series(["low", "mid", "high"] * 200),
+        day=pd.Series(pd.date_range("2020-01-01", periods=600)),
+    )
+    model = FCorrClassifier(
+        **SMALL | {"epochs": 1},
+        sensitive=["age", "sex", "grade", "day"],
+        invariance=None,
+        kinds={"grade": ["low", "mid", "high"]},
+    ).fit(table, Y)
+    certificate = model.certificate(table[:50])
+    values = {flip.name: flip.values for flip in certificate.features}
+    assert values["sex"] == ("f", "m")
+    *ages, mean = values["age"]
+    assert (min(ages), max(ages)) == pytest.approx((X.age.min(), X.age.max()), abs=1e-4)
+    assert mean == pytest.approx(X.age.mean(), abs=1e-4)
+    assert 128 < len(ages) <= 255
+    knots = model.model_.numeric.knots[0] * model.schema_["age"].scale + model.schema_["age"].mean
+    gaps = np.abs(np.subtract.outer(knots[knots.isfinite()].numpy(), ages))
+    assert gaps.min(1).max() < 1e-4  # every knot is among them
+    # A place in an order and a part of a date cannot lie between two whole numbers.
+    assert values["grade"] == (0.0, 1.0, 2.0, 1.0)
+    assert values["day.month"][:-1] == tuple(range(1, 13))
+    assert values["day.year"][:-1] == (2020, 2021)
+    assert all(day.is_integer() for day in values["day.days"][:-1])
+    text = str(certificate)
+    for phrase in (
+        "judged by a sample, and flips as named below:",
+        f"'age' was flipped to {len(ages)} numbers from {min(ages):g} to {max(ages):g}, and to a "
+        "missing one.",
+        "'day.month' was flipped to 12 numbers from 1 to 12, and",
+        "Numbers were knots of shape functions and evenly between them; to_dict() lists them. "
+        "Nothing is said of other numbers: the prediction between two of these need not lie "
+        "between theirs.",
+        "Together they were flipped to 4,096, drawn at random, of the",
+    ):
+        assert phrase in text
+    assert "Nothing is said of other numbers" in certificate._repr_html_()
+    data = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
+    assert data["features"][1]["values"] == list(values["age"])
+
+
+def test_weights_that_round_to_one_number_are_not_called_exact(tmp_path):
+    settings = SMALL | {"sensitive": ["sex", "age"], "invariance": None, "car": 1e8}
+    model = FCorrClassifier(**settings).fit(X, Y)
+    network = model.model_
+    with torch.no_grad():  # as a very large λ may leave them: tiny, and not 0
+        network.categorical.varying(0).fill_(1e-12)
+        network.categorical.constant(0).fill_(0.3)
+        network.numeric.varying(0).fill_(1e-12)
+        network.numeric.constant(0).fill_(0.3)
+    model.save(tmp_path / "model.safetensors")
+    for each in (model, load(tmp_path / "model.safetensors")):
+        assert not each.exact_
+        assert not is_exact(each.model_, [0])
+        with pytest.raises(InvalidInputError, match=r"'sex' \(sensitive\) is missing"):
+            each.predict(X.drop(columns="sex"))  # it still reads the column
+        certificate = each.certificate(X)
+        assert not certificate.exact
+        assert [flip.rounded for flip in (*certificate.features, certificate.joint)] == [True] * 3
+        assert certificate.search == certificate.population.epsilon == 0
+        assert (
+            "Not exact: the weights tell no sensitive values apart, but only because they round to "
+            "the same number. Retraining, or another processor, need not repeat it.\n"
+        ) in str(certificate)
+        assert "- sex: 0 (by rounding)\n" in str(certificate)
+        assert "<td>sex</td><td>0 (by rounding)</td>" in certificate._repr_html_()
 
 
 KINDS = ["multi-class", "mse", "poisson", "paper embedding", "missing numbers"]

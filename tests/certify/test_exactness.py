@@ -126,6 +126,16 @@ def test_one_bit_is_enough_not_to_be_exact(lab):
     assert not is_exact(model, [2])
 
 
+def test_categories_that_round_to_one_number_are_not_exact(lab):
+    model = lab.make_model((3, 1), 1)
+    with torch.no_grad():
+        model.categorical.varying(0).fill_(1e-12)
+        model.categorical.constant(0).fill_(0.3)
+        assert len(model.categorical.categories(0).unique()) == 1
+    assert not is_exact(model, [0])
+    assert is_exact(model, [1])  # there is one category: no weights could tell it apart
+
+
 @pytest.mark.parametrize("feature", [0, 2])
 def test_not_a_number_is_not_exact(lab, feature):
     model = lab.make_model((3, 4), 2)

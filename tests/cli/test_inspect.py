@@ -109,6 +109,13 @@ def test_every_kind_of_column(run, train):
     }
 
 
+def test_digest(run, train):
+    train()
+    facts = read_facts(run)
+    assert facts["sha256"] == read_header("model.fcorr")["sha256"]
+    assert len(facts["sha256"]) == 64
+
+
 def test_json(run, train):
     train("--sensitive", "sex")
     header = json.loads(run("inspect", "model.fcorr", "--json").stdout)

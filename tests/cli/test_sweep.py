@@ -159,6 +159,32 @@ def test_a_budget_that_nothing_keeps_to_is_told_after_the_results(sweep, files):
     assert files() == {"out"}
 
 
+def test_a_model_that_is_not_exact_is_written_on_request_only(sweep, files):
+    given = ("--no-exact", "--model", "best.fcorr")
+    (line,) = sweep(*given, code=1).stderr.splitlines()
+    assert line.startswith("error: The chosen model must be exact by default, and none is: the ")
+    assert "% of decisions flipped)" in line
+    assert line.endswith("choose among all with --allow-inexact.")
+    assert files() == {"out"}
+    for accepted in (["--allow-inexact"], ["--budget", 1]):
+        result = sweep(*given, *accepted)
+        assert not fcorr.load("best.fcorr").exact_
+        assert "% of decisions flipped)" in result.stdout
+    assert len(records()) == 2  # nothing was fitted again
+
+
+def test_without_a_model_to_write_no_choice_is_needed(sweep):
+    result = sweep("--no-exact", car="0")
+    assert "chosen: none. The chosen model must be exact by default" in result.stdout
+    assert "chosen: none." in Path("out/table.md").read_text()
+
+
+def test_the_default_choice_is_an_exact_model(sweep):
+    result = sweep("--model", "best.fcorr")
+    assert fcorr.load("best.fcorr").exact_
+    assert " on the validation rows among exact models (" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

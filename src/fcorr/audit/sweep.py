@@ -91,8 +91,8 @@ def sweep(
         File of JSON lines to which each run is added as it ends. A sweep with the same file does
         not repeat runs that are in it.
     budget : float, optional
-        The largest change under a flip that may have been found of the chosen model; see
-        :meth:`Sweep.choose`.
+        The largest change under a flip that may have been found of the chosen model; by default
+        only an exact one is chosen. See :meth:`Sweep.choose`.
     progress : bool, default=True
         Show progress: a bar on a terminal, plain lines elsewhere.
 
@@ -123,7 +123,7 @@ def sweep(
     ...     seeds=1,
     ...     progress=False,
     ... )
-    >>> found.choose(budget=0).point
+    >>> found.choose().point
     {'car': 10000.0, 'invariance': 'adapt'}
     """
     check_estimator(estimator, "sweep", "Use scikit-learn's GridSearchCV for other models.")
@@ -272,6 +272,18 @@ class Summary:
         """
         return 0.0 if self.exact else max(self.largest_change, self.search)
 
+    @property
+    def flips(self) -> str:
+        """What flips of the sensitive columns do to the models, in a few words."""
+        if self.exact:
+            return "exact"
+        words = f"largest change found {self.largest_found:.2g}"
+        if "decisions flipped" in self.measured[0].flip:
+            words += (
+                f", up to {100 * max(self.values('decisions flipped')):.2g} % of decisions flipped"
+            )
+        return words
+
     def values(self, metric: str) -> list[float]:
         """List a metric of all runs, by its name in :meth:`Measured.flat`."""
         return [found.flat()[metric] for found in self.measured]
@@ -357,12 +369,13 @@ class Choice(Summary):
     ----------
     metric : str
         What performance is.
-    budget : float or None
-        What the largest change found was not to exceed.
+    budget : float
+        What the largest change found was not to exceed: 0 where only exact models could be chosen,
+        infinite where all could.
     """
 
     metric: str
-    budget: float | None
+    budget: float
 
     @property
     def performance(self) -> float:
@@ -383,20 +396,19 @@ class Choice(Summary):
 
     def __str__(self) -> str:
         best = "lowest" if self.metric in LOWER_IS_BETTER else "highest"
-        among = ""
-        if self.budget is not None:
-            among = f" among models of which no change above {self.budget:g} was found"
-        flips = "exact" if self.exact else f"largest change found {self.largest_found:.2g}"
+        among = f" among models of which no change above {self.budget:g} was found"
+        if self.budget in (0, math.inf):
+            among = "" if self.budget else " among exact models"
         return (
             f"{self.name}: {best} {self.metric} on the validation rows{among} "
-            f"({self.performance:.4g}, mean of {self.n_seeds} seed(s); {flips})"
+            f"({self.performance:.4g}, mean of {self.n_seeds} seed(s); {self.flips})"
         )
 
 
 def choose_point(
     summaries: Sequence[Summary], budget: float | None = None, metric: str | None = None
 ) -> Choice:
-    """Choose the most accurate point, of those within the budget for all seeds.
+    """Choose the most accurate point, of those that are exact or within the budget for all seeds.
 
     Of points that are equally accurate, the one with the smallest change found.
     """
@@ -406,13 +418,20 @@ def choose_point(
         raise InvalidInputError(
             f"metric must be one of {', '.join(names)}, got {metric!r}.{near_match(metric, names)}"
         )
+    limit = budget or 0.0
     within = [
-        each
-        for each in summaries
-        if budget is None or each.exact or (budget > 0 and each.largest_found <= budget)
+        each for each in summaries if each.exact or (limit > 0 and each.largest_found <= limit)
     ]
+    least = min(summaries, key=lambda summary: summary.largest_found)
+    if not within and budget is None:
+        best = choose_point(summaries, math.inf, metric)
+        raise InvalidInputError(
+            f"The chosen model must be exact by default, and none is: the most accurate is "
+            f"{best.name} ({best.flips}), the nearest to it {least.name} ({least.flips}). Add an "
+            "exact form to the grid: 'invariance': ['adapt', 'marginal']; or give a budget, the "
+            "largest change that you accept; or choose among all with allow_inexact=True."
+        )
     if not within:
-        least = min(summaries, key=lambda summary: summary.largest_found)
         raise InvalidInputError(
             f"budget must be at least {least.largest_found:.3g}, the smallest change found "
             f"({least.name}), got {budget:g}; 0 stands for exact models only. Raise it, or add an "
@@ -426,7 +445,7 @@ def choose_point(
         )
     sign = 1.0 if metric in LOWER_IS_BETTER else -1.0
     chosen = min(known, key=lambda summary: (sign * summary.mean(metric), summary.largest_found))
-    return Choice(chosen.name, chosen.point, chosen.runs, metric, budget)
+    return Choice(chosen.name, chosen.point, chosen.runs, metric, limit)
 
 
 # ------------------------------------------------------------------------------ the result
@@ -460,8 +479,16 @@ class Sweep:
         """Return the points with their runs."""
         return list(self._summaries)
 
-    def choose(self, budget: float | None = None, *, metric: str | None = None) -> Choice:
-        """Choose the most accurate point, by the mean over its seeds.
+    def choose(
+        self,
+        budget: float | None = None,
+        *,
+        metric: str | None = None,
+        allow_inexact: bool = False,
+    ) -> Choice:
+        """Choose the most accurate exact point, by the mean over its seeds.
+
+        With a budget, or with ``allow_inexact``, points that are not exact can be chosen too.
 
         Parameters
         ----------
@@ -470,10 +497,15 @@ class Sweep:
             model: on the validation rows, or by the search over all inputs that a certificate
             makes. Exact models, of which there is proof that no flip changes anything, keep to
             every budget; of the others the worst case may be larger than what was found. 0 stands
-            for exact models only. By default that of the sweep.
+            for exact models only. By default that of the sweep. A budget is about predictions: near
+            the threshold, a small change of a probability is another decision. What share of
+            them flips, the returned choice says.
         metric : str, optional
             The performance to choose by; by default AUROC for two classes, log loss for more,
             deviance for a regression.
+        allow_inexact : bool, default=False
+            Choose among all points, whatever flips change, where there is no budget. A budget
+            holds in any case.
 
         Returns
         -------
@@ -483,19 +515,26 @@ class Sweep:
         Raises
         ------
         InvalidInputError
-            No point keeps to the budget; the message names the smallest change found.
+            No point is exact, or keeps to the budget; the message names the smallest change found.
         """
         budget = self.budget if budget is None else _read_budget(budget)
+        if budget is None and allow_inexact:
+            budget = math.inf
         return choose_point(self.summaries(), budget, metric)
 
     def best_estimator(
-        self, budget: float | None = None, *, metric: str | None = None, seed: int | None = None
+        self,
+        budget: float | None = None,
+        *,
+        metric: str | None = None,
+        allow_inexact: bool = False,
+        seed: int | None = None,
     ) -> Estimator:
         """Fit the chosen point again, and return the model.
 
         Parameters
         ----------
-        budget, metric
+        budget, metric, allow_inexact
             See :meth:`choose`.
         seed : int, optional
             Which of the sweep's seeds to use; by default the first.
@@ -506,7 +545,8 @@ class Sweep:
             raise InvalidInputError(
                 f"seed must be one of the sweep's {seeds}, got {seed!r}. Others were not measured."
             )
-        return self._experiment.fit(self.choose(budget, metric=metric).point, seed)
+        choice = self.choose(budget, metric=metric, allow_inexact=allow_inexact)
+        return self._experiment.fit(choice.point, seed)
 
     def table(self) -> TextTable:
         """Return the table: a line per point, means over the seeds, the largest of the changes."""

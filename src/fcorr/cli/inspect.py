@@ -36,6 +36,7 @@ def inspect(
     facts: dict[str, Any] = {
         "kind": header["estimator"],
         "made by": f"fcorr {header['fcorr_version']}, file format {header['format']}",
+        "sha256": header["sha256"],
         "parameters": f"{estimator.model_.n_parameters:,}",
         **({"target": schema.target} if schema.target else {}),
         "trained on": (

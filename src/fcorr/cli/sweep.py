@@ -1,6 +1,7 @@
 """`fcorr sweep`: a table in; records, a table, figures and the chosen model out."""
 
 import itertools
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,8 +43,15 @@ def sweep(
     jobs: Annotated[int, typer.Option(help="Processes; -1 for as many as cores.")] = 1,
     budget: Annotated[
         float | None,
-        typer.Option(help="Largest change under a flip that may be found; 0: exact models only."),
+        typer.Option(
+            help="Largest change under a flip that may be found of the chosen model; by default it "
+            "must be an exact one, as with 0."
+        ),
     ] = None,
+    allow_inexact: Annotated[
+        bool,
+        typer.Option("--allow-inexact", help="Without a budget, choose among all models."),
+    ] = False,
     validation: Annotated[
         Path | None,
         typer.Option(help="File to measure and choose on.", exists=True, dir_okay=False),
@@ -64,7 +72,10 @@ def sweep(
     quiet: shared.Quiet = False,
     **options: Any,
 ) -> None:
-    """Train over a grid of λ and seeds, and choose the most accurate model within a budget.
+    """Train over a grid of λ and seeds, and choose the most accurate model that is exact.
+
+    With --budget, models that are not exact can be chosen too: those of which no larger change
+    under a flip was found. With --allow-inexact any can.
 
     Everything is measured on validation rows; keep the test rows for the chosen model. The same
     command again goes on where it was interrupted.
@@ -116,7 +127,7 @@ def sweep(
                 sample_weight=sample_weight,
                 n_jobs=jobs,
                 path=records,
-                budget=budget,
+                budget=math.inf if allow_inexact and budget is None else budget,
                 progress=not quiet,
             )
     except KeyboardInterrupt:
@@ -170,12 +181,14 @@ def _split(n_rows: int, fraction: float) -> tuple[list[int], list[int]]:
 
 
 def _report(found: "Sweep", output: Path, model: Path | None) -> None:
-    """Print and write the results; a budget that nothing keeps to is told last."""
+    """Print and write the results; why nothing can be chosen is told last."""
     problem, reason = "", ""
     try:
         reason = f"chosen: {found.choose()}"
     except InvalidInputError as error:
-        problem = str(error)
+        problem = str(error).replace("allow_inexact=True", "--allow-inexact")
+        if model is None and found.budget is None:  # nobody asked for a choice
+            problem, reason = "", f"chosen: none. {problem}"
     table = found.table()
     shared.print_table("validation rows", *table)
     texts = [text for text in (reason, *found.notes) if text]

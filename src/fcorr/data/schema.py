@@ -204,6 +204,7 @@ class BinnedColumn(_IsFeature):
         limits = (self.low, *self.edges, self.high)
         return (
             n_groups > 1
+            and all(map(math.isfinite, limits))
             and self.low < self.edges[0]
             and all(low <= high for low, high in pairwise(limits))
             and len(set(self.edges)) == len(self.edges)
@@ -230,6 +231,8 @@ class NumericColumn(_IsFeature):
     def _is_possible(self) -> bool:
         return (
             self.low <= self.mean <= self.high
+            and math.isfinite(self.low)
+            and math.isfinite(self.high)
             and 0 < self.scale < math.inf
             and _are_counts(self.n_missing)
         )

@@ -42,7 +42,13 @@ from fcorr.data.encode import (
 from fcorr.data.infer import Bins, MinCategoryRows, infer_schema
 from fcorr.data.schema import Kinds, Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
-from fcorr.estimators.invariance import Invariance, Portfolio, feature_values, number_grid
+from fcorr.estimators.invariance import (
+    Invariance,
+    Portfolio,
+    feature_values,
+    label_value,
+    number_grid,
+)
 from fcorr.estimators.options import (
     DEFAULTS,
     Advanced,
@@ -295,11 +301,14 @@ class BaseFCorr(BaseEstimator, ABC):
         self.model_.to("cpu")
         # What predictions need beside the weights
         sensitive = self.schema_.sensitive_positions
-        self.exact_ = bool(sensitive) and self.invariance is not None
         self.portfolio_ = None
         if sensitive and self.invariance == "marginal":
             weight = outcomes.weight * outcomes.exposure
             self.portfolio_ = Portfolio.learn(encoded, sensitive, weight)
+        is_collapsed = bool(sensitive) and self.invariance == "adapt"
+        self.exact_ = self.portfolio_ is not None or (
+            is_collapsed and is_exact(self.model_, sensitive)
+        )
         # On all rows of X, also on those that early stopping set aside: it is their totals that
         # must agree, and one constant per output is not overfitted.
         outputs = self._raw_outputs(encoded)
@@ -624,7 +633,8 @@ class BaseFCorr(BaseEstimator, ABC):
         """State what is certain about flips of the sensitive columns.
 
         A model with ``invariance="adapt"`` or ``"marginal"`` is exact: no flip changes any
-        prediction, proven from its structure and weights. Any other model is not, and the
+        prediction, proven from its structure and weights. Any other model is not, also where its
+        weights happen to round to the same number for all sensitive values. Of these the
         certificate has the largest change that a search over all inputs found, a lower bound of
         the worst case; and, given rows, a statement about the population that they are drawn from.
 
@@ -632,7 +642,8 @@ class BaseFCorr(BaseEstimator, ABC):
         ----------
         X : dataframe or array of shape (n_rows, n_features), optional
             An independent sample of the population, which had no part in training. Each row is
-            scored for all its flips.
+            scored for all categories, and for some 256 numbers, of each sensitive column, and for
+            up to 4,096 combinations where there are several; nothing is said of other numbers.
         epsilon, alpha : float, optional
             One of them, for a statement "with ``confidence`` at most a share ``alpha`` of the
             population would see a change above ``epsilon``"; the other is computed. By default
@@ -667,23 +678,19 @@ class BaseFCorr(BaseEstimator, ABC):
             for name, flip in list_flips(model, positions, names, values).items():
                 change = partial(largest_change, model, flip, link)
                 changes[name] = torch.cat([*self._map(encoded, change)]).cpu()
-        certify = partial(
-            certify_model,
+        return certify_model(
             model,
             positions,
             names,
             link=link,
             values=values,
+            label=partial(label_value, self.schema_),
             averaged=self.portfolio_ is not None,
             changes=changes,
             epsilon=epsilon,
             alpha=alpha,
             confidence=confidence,
         )
-        if proven:
-            return certify()
-        with use_engine(self._options["engine"]):  # the search makes predictions
-            return certify()
 
     # Model files
 
@@ -713,9 +720,22 @@ class BaseFCorr(BaseEstimator, ABC):
             "balance": self.balance_.tolist(),
             "exact": self.exact_,
             "seed": self.seed_,
-            "history": asdict(self.history_),
+            "history": to_plain(asdict(self.history_)),
         }
         write_model(path, header, tensors)
+
+    def _check_roles(self) -> None:
+        """Refuse arguments that name other sensitive columns, or another exposure, than the fit."""
+        # Columns without names are given by position.
+        names: dict[Any, str] = dict(enumerate(self._column_names))
+        given = tuple(names.get(column, column) for column in _as_columns(self.sensitive))
+        exposure: Any = self.exposure
+        exposure = names.get(exposure, exposure)
+        if (given, exposure) != (self.schema_.sensitive, self.schema_.exposure):
+            raise InvalidInputError(
+                f"sensitive and exposure must be those of the fit, {self.schema_.sensitive} and "
+                f"{self.schema_.exposure!r}, got {given} and {exposure!r}. Fit the model again."
+            )
 
     def _plain_parameters(self) -> dict[str, Any]:
         """Return the arguments in words that JSON has."""
@@ -723,6 +743,7 @@ class BaseFCorr(BaseEstimator, ABC):
         # A generator has moved on since the fit: the seed drawn from it is what repeats the model.
         parameters["random_state"] = self.seed_
         check_arguments(parameters)  # or load would refuse them
+        self._check_roles()
         # JSON has no integers as keys: columns without names go by the names they were given.
         names = dict(enumerate(self._column_names))
         for name in ("kinds", "bins"):

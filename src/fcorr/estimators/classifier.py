@@ -330,10 +330,15 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         dtype = np.dtype(state["dtype"])
         if dtype.kind == "U":  # its width follows from the labels; a file could ask for any
             dtype = np.dtype("U")
-        self.classes_ = np.array(state["classes"], dtype=dtype)
-        if self.classes_.ndim != 1 or len(self.classes_) < 2:
-            raise ValueError(f"classes are {self.classes_}")
+        if dtype.kind not in "biufUO":
+            raise ValueError(f"classes are of type {dtype}")
+        labels = state["classes"]
+        self.classes_ = np.array(labels, dtype=dtype)
+        if len(labels) < 2 or not labels == self.classes_.tolist() == sorted(set(labels)):
+            raise ValueError(f"classes are {labels}")
         self.class_weight_ = np.array(state["class_weight"], dtype=np.float64)
+        if self.class_weight_.shape != self.classes_.shape or not (self.class_weight_ > 0).all():
+            raise ValueError(f"class weights are {self.class_weight_}")
         is_binary = len(self.classes_) == 2
         self.threshold_ = float(state["threshold"]) if is_binary else None
         if self.threshold_ is not None and not 0 <= self.threshold_ <= _NOBODY:

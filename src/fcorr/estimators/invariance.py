@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fcorr._core import InvalidInputError
 from fcorr.data.encode import EncodedTable
-from fcorr.data.schema import Schema
+from fcorr.data.schema import DatetimeColumn, OrdinalColumn, Schema
 from fcorr.nn import SplineEmbedding
 from fcorr.nn.car import Exchange
 from fcorr.nn.engine import run_kernel, use_engine
@@ -30,7 +30,7 @@ MAX_PORTFOLIO = 4_096
 """Most combinations of sensitive values that predictions are averaged over."""
 
 _N_GRID = 16  # numbers that a continuous feature is exchanged for
-_N_BETWEEN = 8  # parts that a search cuts the way from knot to knot into
+_N_NUMBERS = 256  # most that are put between and at the knots, to flip to and search through
 
 
 def number_grid(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -54,24 +54,49 @@ def number_grid(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def feature_values(model: FCorrTransformer, schema: Schema) -> list[Tensor]:
-    """Return what each feature can hold, for a search through all inputs: codes, and numbers.
+    """Return what each feature can hold, for flips and a search through all inputs.
 
-    The numbers are the knots of a shape function, beyond which it is constant, and some between:
-    it is where the embeddings of several features nearly meet that a flip changes most. The
-    paper's embedding has no knots and grows without limit: the training range stands for it.
+    Codes are all listed. Numbers are the knots of a shape function, beyond which it is constant,
+    and evenly spaced ones between: predictions need not be monotone there. The paper's embedding
+    has no knots and grows without limit: the training range stands for it. Places in an order and
+    parts of dates are whole numbers. Last comes what a missing number is to the model: NaN, or 0,
+    the mean.
     """
     values = [torch.arange(n_codes).float() for n_codes in schema.cardinalities]
+    whole = {
+        feature.name
+        for column in schema.columns
+        if isinstance(column, OrdinalColumn | DatetimeColumn)
+        for feature in column.features
+    }
     for j, column in enumerate(schema.numeric):
         if isinstance(model.numeric, SplineEmbedding):
-            knots = model.numeric.knots[j, model.numeric.used[j]].cpu()
+            knots = model.numeric.knots[j, model.numeric.used[j]].cpu().double()
         else:
-            low, high = ((end - column.mean) / column.scale for end in (column.low, column.high))
-            knots = torch.linspace(low, high, 2 * _N_GRID)
-        shares = torch.arange(_N_BETWEEN) / _N_BETWEEN
-        between = (knots[:-1, None] + knots.diff()[:, None] * shares).flatten()
-        missing = torch.tensor([torch.nan] if column.keep_missing else [])
-        values.append(torch.cat([between, knots[-1:], missing]))
+            ends = torch.tensor([column.low, column.high], dtype=torch.float64)
+            knots = (ends - column.mean) / column.scale
+        # A power of 2: whole numbers two or four apart have the ones between them tried.
+        n_parts = 2 ** int(math.log2(max(1, (_N_NUMBERS - 2) / max(1, len(knots) - 1))))
+        between = knots[:-1, None] + knots.diff()[:, None] * torch.arange(n_parts) / n_parts
+        numbers = torch.cat([between.flatten(), knots[-1:]])
+        if column.name in whole:
+            places = (column.mean + column.scale * numbers).round()
+            numbers = (places - column.mean) / column.scale
+        missing = torch.tensor([torch.nan if column.keep_missing else 0.0])
+        values.append(torch.cat([numbers.float().unique(), missing]))
     return values
+
+
+def label_value(schema: Schema, feature: int, value: float) -> str | float | None:
+    """Return what the table calls a value that :func:`feature_values` lists; None is missing."""
+    n_codes = len(schema.cardinalities)
+    if feature < n_codes:
+        return schema.categorical[feature].labels[int(value)]
+    if math.isnan(value):
+        return None
+    column = schema.numeric[feature - n_codes]
+    n_digits = 6 - math.floor(math.log10(column.scale))  # the model reads it as a float32
+    return round(column.mean + column.scale * value, n_digits) + 0.0
 
 
 @dataclass(frozen=True)
@@ -133,20 +158,22 @@ class Portfolio:
     @classmethod
     def restore(cls, values: Tensor, shares: Tensor, schema: Schema) -> "Portfolio":
         """Make a portfolio of what a model file holds; refuse what is none of this schema."""
-        positions = schema.sensitive_positions
-        n_codes = dict(enumerate(schema.cardinalities))
-        possible = (
-            values.shape == (len(shares), len(positions))
-            and len(shares) <= MAX_PORTFOLIO
-            and bool((shares >= 0).all())
-            and math.isclose(float(shares.sum()), 1, abs_tol=1e-9)
-            and all(
-                bool(((column >= 0) & (column < n_codes[position])).all())
-                for position, column in zip(positions, values.T, strict=True)
-                if position in n_codes
-            )
-        )
-        if not possible:
+        positions, n_codes = schema.sensitive_positions, len(schema.cardinalities)
+
+        def is_possible(position: int, column: Tensor) -> bool:
+            if position < n_codes:
+                known = torch.arange(schema.cardinalities[position])
+                return bool(torch.isin(column, known).all())
+            feature = schema.numeric[position - n_codes]
+            return not column.isinf().any() and (feature.keep_missing or not column.isnan().any())
+
+        if (
+            values.shape != (len(shares), len(positions))
+            or len(shares) > MAX_PORTFOLIO
+            or not bool((shares >= 0).all())
+            or not math.isclose(float(shares.sum()), 1, abs_tol=1e-9)
+            or not all(map(is_possible, positions, values.T))
+        ):
             raise ValueError("the portfolio of sensitive values is none of this schema")
         return cls(positions, values, shares.double())
 

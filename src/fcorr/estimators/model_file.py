@@ -1,8 +1,14 @@
-"""Model files: safetensors, with everything that is not a weight as JSON in the header."""
+"""Model files: safetensors, with everything that is not a weight as JSON in the header.
 
+What a file can do to whoever opens it, and what its digest is good for, says SECURITY.md.
+"""
+
+import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +26,7 @@ from fcorr.estimators.classifier import FCorrClassifier
 from fcorr.estimators.invariance import Portfolio
 from fcorr.estimators.options import check_arguments
 from fcorr.estimators.regressor import FCorrRegressor
+from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.loop import EpochRecord, History
 
@@ -28,14 +35,33 @@ FORMAT = 1
 
 Estimator = FCorrClassifier | FCorrRegressor
 
+_N_TRIED = 64  # rows that a model must have finite predictions for, to be one
+
 
 def write_model(
     path: str | os.PathLike[str], header: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
     """Write what :meth:`BaseFCorr.save` puts together to one file."""
     header = {"format": FORMAT, "fcorr_version": __version__, **header}
+    header["sha256"] = compute_digest(header, tensors)
     metadata = {"fcorr": json.dumps(header, ensure_ascii=False)}
     write_atomically(path, save(dict(tensors), metadata=metadata))
+
+
+def compute_digest(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """Compute the SHA-256 of all that a model file says, but for the digest itself.
+
+    It is that of the header as JSON, and of each tensor's name, type, shape and bytes in the
+    order of the names. It finds accidents, a bit that flipped or an edit by hand; whoever forges a
+    file can compute it anew.
+    """
+    content = {name: value for name, value in header.items() if name != "sha256"}
+    text = json.dumps(content, ensure_ascii=False)
+    digest = hashlib.sha256(text.encode(errors="surrogatepass"))
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"\n{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.cpu().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -46,7 +72,10 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
 def load(path: str | os.PathLike[str]) -> Estimator:
     """Read an estimator that ``save`` wrote.
 
-    Nothing in the file is executed: a model from somebody else is safe to open.
+    Nothing in the file is executed: a model from somebody else is safe to open. What cannot be a
+    model is refused: a file with another digest than is stored in it, numbers that are not
+    finite, a header that contradicts the weights. That somebody else's model is a good one, or the
+    one that was meant, ``load`` cannot tell: compare its digest, which ``fcorr inspect`` shows.
 
     Parameters
     ----------
@@ -61,7 +90,8 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     Raises
     ------
     ModelFileError
-        The file is truncated, is not a model of fcorr, or was made by a newer version.
+        The file is truncated, damaged or was edited, is not a model of fcorr, or was made by a
+        newer version.
     """
     header, tensors = _read(path)
     try:
@@ -96,6 +126,13 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tenso
             f"{os.fspath(path)!r} was made by fcorr {header.get('fcorr_version')} in file format "
             f"{header['format']}; fcorr {__version__} reads up to format {FORMAT}. Upgrade fcorr."
         )
+    digest = compute_digest(header, tensors)
+    if header.get("sha256") != digest:
+        raise ModelFileError(
+            f"{os.fspath(path)!r} is damaged, or was edited: the digest of its content must be the "
+            f"one stored in it, {header.get('sha256')!r}, got {digest!r}. Copy the file again from "
+            "where it came, or save the model again with model.save(path)."
+        )
     return header, tensors
 
 
@@ -109,27 +146,25 @@ def _parse(text: str | None) -> dict[str, Any] | None:
 
 
 def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:
+    json.dumps(header, allow_nan=False)  # fails where a number is not finite
     classes = {cls.__name__: cls for cls in (FCorrClassifier, FCorrRegressor)}
     estimator = classes[header["estimator"]](**_restore_parameters(header["parameters"]))
     schema = Schema.from_dict(header["schema"])
     estimator.schema_ = schema
-    columns = header["columns"]
-    estimator.n_features_in_ = len(columns)
-    if header["named"]:
-        estimator.feature_names_in_ = np.asarray(columns, dtype=object)
-    if tuple(n for n in estimator._column_names if n != schema.exposure) != schema.names:
-        raise ValueError(f"the table has columns {columns}, the schema {schema.names}")
+    _restore_columns(estimator, header["columns"], named=header["named"])
     estimator._restore_target(header["target"])
     estimator.balance_ = np.array(header["balance"], dtype=np.float64)
-    is_shift = estimator.balance_.shape == (estimator._n_outputs(),)
-    if not is_shift or not np.isfinite(estimator.balance_).all():
+    if estimator.balance_.shape != (estimator._n_outputs(),):
         raise ValueError(f"balance is {estimator.balance_}")
     estimator.seed_ = header["seed"]
     epochs = [EpochRecord(**record) for record in header["history"].pop("epochs")]
+    if not all(map(str, epochs)) or not epochs or type(header["fcorr_version"]) is not str:
+        raise ValueError("it does not say how it was made")  # a loss that is none has no text
     estimator.history_ = History(**header["history"], epochs=epochs)
     estimator.significance_ = tensors.pop("significance").double().numpy().copy()
-    if estimator.significance_.shape != (len(schema.feature_names),):
-        raise ValueError(f"significance has shape {estimator.significance_.shape}")
+    is_known = np.isfinite(estimator.significance_).all()
+    if estimator.significance_.shape != (len(schema.feature_names),) or not is_known:
+        raise ValueError(f"significance is {estimator.significance_}")
     values, shares = (tensors.pop(f"portfolio.{name}", None) for name in ("values", "shares"))
     estimator.portfolio_ = None
     if values is not None and shares is not None:
@@ -140,7 +175,22 @@ def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:
     estimator.exact_ = header["exact"]
     _check_exactness(estimator)
     estimator.model_.eval()
+    _check_predictions(estimator)
     return estimator
+
+
+def _restore_columns(estimator: BaseFCorr, columns: list[str], *, named: bool) -> None:
+    """Set the columns of the training table, if they are the schema's and the arguments' own."""
+    schema = estimator.schema_
+    estimator.n_features_in_ = len(columns)
+    if named:
+        estimator.feature_names_in_ = np.asarray(columns, dtype=object)
+    roles = () if schema.exposure is None else (schema.exposure,)
+    others = tuple(name for name in columns if name not in roles)
+    is_table = len(columns) == len(schema.names) + len(roles) and others == schema.names
+    if not is_table or tuple(columns) != estimator._column_names:
+        raise ValueError(f"the table has columns {columns}, the schema {(*schema.names, *roles)}")
+    estimator._check_roles()
 
 
 def _restore_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -156,30 +206,30 @@ def _restore_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _restore_network(estimator: BaseFCorr, weights: dict[str, Tensor]) -> FCorrTransformer:
-    network = dict(estimator.network_)
-    sizes = {"n_layers": network["n_layers"], "head": network["head"]}
-    if set(network) != {*sizes, "residual", "numeric_embedding"}:
+    network, schema = dict(estimator.network_), estimator.schema_
+    if set(network) != {"head", "n_layers", "residual", "numeric_embedding"}:
         raise ValueError(f"the network has {', '.join(network)}")
     advanced = {name: value for name, value in network.items() if name != "head"}
     check_arguments(estimator.get_params() | {"head": network["head"], "advanced": advanced})
-    # Loading the weights would find another size too, but one gone wrong may ask for all memory.
-    found = _read_sizes(weights)
-    if sizes != found:
-        raise ValueError(f"the header has sizes {sizes}, the weights {found}")
-    padded = weights.get("numeric.knots", torch.empty(0, 0))
-    model = estimator._build([row[row.isfinite()] for row in padded])
+    # Loading the weights finds another size, but one gone wrong may ask for all memory before.
+    sizes = [len(schema.feature_names), *network["head"], estimator._n_outputs()]
+    n_needed = network["n_layers"] * sizes[0] * len(sizes) + sum(a * b for a, b in pairwise(sizes))
+    n_weights = sum(weight.numel() for weight in weights.values())
+    if n_needed > n_weights:
+        raise ValueError(f"the header has {network}, too large for {n_weights} weights")
+    knots = weights.get("numeric.knots", torch.empty(0, 2))  # rows are filled up with infinity
+    n_splines = len(schema.numeric) if network["numeric_embedding"] == "spline" else 0
+    if len(knots) != n_splines:
+        raise ValueError(f"there are knots of {len(knots)} features in place of {n_splines}")
+    is_next = (knots.diff() > 0) | knots[:, 1:].isposinf()
+    if not knots[:, 0].isfinite().all() or not is_next.all():
+        raise ValueError("knots must be finite numbers, each larger than the one before")
+    model = estimator._build([row[row.isfinite()] for row in knots])
     model.load_state_dict(weights)
+    for name, parameter in model.named_parameters():
+        if not parameter.isfinite().all():
+            raise ValueError(f"the weights {name!r} are not finite")
     return model
-
-
-def _read_sizes(weights: dict[str, Tensor]) -> dict[str, Any]:
-    hidden = {
-        int(name.split(".")[2]): len(weight)
-        for name, weight in weights.items()
-        if name.startswith("head.hidden.") and name.endswith(".weight")
-    }
-    layers = {name.split(".")[1] for name in weights if name.startswith("layers.")}
-    return {"n_layers": len(layers), "head": [hidden[i] for i in sorted(hidden)]}
 
 
 def _check_exactness(estimator: BaseFCorr) -> None:
@@ -196,3 +246,16 @@ def _check_exactness(estimator: BaseFCorr) -> None:
         raise ValueError(
             "it is said to be exactly invariant, but its weights tell sensitive values apart"
         )
+
+
+def _check_predictions(estimator: Estimator) -> None:
+    """Refuse what predicts no numbers: finite weights may still be too large to compute with."""
+    rng, sizes = np.random.default_rng(0), estimator.schema_.cardinalities
+    codes = rng.integers(np.array(sizes, dtype=int), size=(_N_TRIED, len(sizes)))
+    numbers = rng.uniform(-2, 2, (_N_TRIED, len(estimator.schema_.numeric)))
+    # The plain engine has no kernels to wait for.
+    with use_engine("plain"), torch.no_grad(), np.errstate(over="ignore"):
+        link = replace(estimator._link(), shift=estimator.balance_.tolist())
+        outputs = estimator.model_(torch.from_numpy(codes), torch.from_numpy(numbers).float())
+    if not link(outputs).isfinite().all():
+        raise ValueError("its predictions are not finite")

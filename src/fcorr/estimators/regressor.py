@@ -295,3 +295,5 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         self.objective_ = state["objective"]
         self.base_ = float(state["base"])
         self.target_scale_ = float(state["scale"])
+        if self.target_scale_ <= 0:
+            raise ValueError(f"the target's scale is {self.target_scale_}")

@@ -1,8 +1,9 @@
 """Population statements: the share for whom a flip would change the prediction, from a sample.
 
-All flips of a row can be tried, so the largest change of each sampled row is known. What is not
-known is the rest of the population. The statements here hold for any distribution and any sample
-size; they rest on the exact binomial distribution and on nothing else.
+All flips of a row can be tried where they are to categories, or to a list of numbers: the largest
+change of each sampled row is then known. What is not known is the rest of the population. The
+statements here are about the flips that were tried, and no others; they hold for any distribution
+and any sample size, and rest on the exact binomial distribution and on nothing else.
 """
 
 import math
@@ -72,9 +73,9 @@ def population_bound(
     Parameters
     ----------
     changes : array-like of shape (n_rows,)
-        Largest change of each row's prediction over all categories, as `FlippedScores.changes`
-        has it. The rows must be an independent sample of the population that had no part in
-        training.
+        Largest change of each row's prediction over all flips that the statement is to be about,
+        as `FlippedScores.changes` has it. The rows must be an independent sample of the
+        population that had no part in training.
     epsilon : float, optional
         The change of interest, 0 or more. 0 asks for the share that sees any change at all, be it
         of the last bit.
