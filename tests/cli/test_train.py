@@ -1,7 +1,9 @@
 import gzip
+import math
 import os
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -124,6 +126,41 @@ def test_objective_exposure_and_weight(train, policies):
     predicted = model.predict(policies)
     weight, claims = policies["w"].to_numpy(), policies["claims"].to_numpy()
     assert (weight * predicted).sum() == pytest.approx((weight * claims).sum())
+
+
+def with_uncounted_rows(columns):
+    """Put a row of weight 0 before each row, with another class and no amount."""
+    n = len(columns["key"])
+    other = {"sex": "x", "age": 1e9, "job": "none", "bought": 77, "amount": None}
+    twice = {
+        name: [part for value in values.tolist() for part in (other.get(name, value), value)]
+        for name, values in columns.items()
+    }
+    return pa.table({**twice, "w": [0.0, 1.5] * n}), pa.table({**columns, "w": [1.5] * n})
+
+
+def test_rows_of_weight_0_are_not_there(train, columns):
+    models, classes = [], columns["bought"] + np.arange(200) % 19
+    for table in with_uncounted_rows({**columns, "bought": classes}):
+        for name in ("data.csv", "validation.csv"):
+            write_file(table, name)
+        result = train("--weight", "w", "--validation", "validation.csv", "--sensitive", "sex")
+        assert "task: classification (guessed" in result.stdout  # of 20 classes, not 21
+        models.append(Path("model.fcorr").read_bytes())
+    assert models[0] == models[1]
+
+
+@pytest.mark.parametrize("file", ["data.csv", "validation.csv"])
+def test_errors_count_the_lines_of_weight_0(train, columns, file):
+    table, _ = with_uncounted_rows(columns)
+    for name in ("data.csv", "validation.csv"):
+        amounts = table["amount"].to_pylist()
+        amounts[-1] = math.inf if name == file else 1.0
+        write_file(table.set_column(5, "amount", pa.array(amounts)), name)
+    result = train("--weight", "w", "--validation", "validation.csv", code=1)
+    (line,) = result.stderr.splitlines()
+    assert "got inf in line 401" in line
+    assert ("--validation: " in line) == (file == "validation.csv")
 
 
 def test_weights_count_in_the_validation_file(train, policies):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, ParamSpec, 
 
 import typer
 
-from fcorr._core import InvalidInputError, near_match
+from fcorr._core import InvalidInputError, find_counted, near_match, renumber_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -281,8 +281,14 @@ class Roles:
         return X, series[0], series[1] if self.weight else None
 
 
-def read_training_file(data: Path, roles: Roles, arguments: dict[str, Any]) -> "pa.Table":
-    """Read a file to learn from, and check what the options say of its columns."""
+def read_training_file(
+    data: Path, roles: Roles, arguments: dict[str, Any]
+) -> "tuple[pa.Table, list[int] | None]":
+    """Read a file to learn from, and check what the options say of its columns.
+
+    Rows of weight 0 are left out, before the task is guessed and rows are set aside; beside the
+    table are then the rows of the file that it has.
+    """
     from fcorr.data.files import read_file
     from fcorr.data.tables import is_number
 
@@ -299,7 +305,8 @@ def read_training_file(data: Path, roles: Roles, arguments: dict[str, Any]) -> "
                 message = f"the column {name!r} holds numbers, got the order {','.join(kind)}."
                 bad_usage("--kind", message)
             kinds[name] = [int(number) if number.is_integer() else number for number in numbers]
-    return table
+    counted = find_counted(table[roles.weight]) if roles.weight else None
+    return (table, None) if counted is None else (table.take(counted), counted.tolist())
 
 
 def read_validation_file(data: Path, roles: Roles, table: "pa.Table") -> "pa.Table":
@@ -411,8 +418,7 @@ def lines_of(
     are those to measure on, which errors then begin with.
     """
 
-    def to_line(found: re.Match[str]) -> str:
-        row = int(found[1]) if rows is None else rows[int(found[1])]
+    def to_line(row: int) -> str:
         return f"line {_find_line(data, row)}" if ".csv" in data.name.lower() else f"row {row}"
 
     try:
@@ -420,8 +426,7 @@ def lines_of(
     except InvalidInputError as error:
         if str(error).startswith("eval_set: ") is not eval_set:
             raise
-        text = re.sub(r"\brow (\d+)\b", to_line, str(error))
-        raise InvalidInputError(text, argument=error.argument) from error
+        raise renumber_rows(error, rows, to_line) from error
 
 
 def _find_line(data: Path, row: int) -> int:

@@ -71,13 +71,16 @@ def train(
         random_state=seed,
         verbose=not quiet,
     )
-    table = shared.read_training_file(data, roles, arguments)
+    table, counted = shared.read_training_file(data, roles, arguments)
     rows, eval_set = roles.split(table), None
     if validation is not None:
         eval_set = roles.split(shared.read_validation_file(validation, roles, table))
     model = shared.make_estimator(task, table, target, arguments)
     start = time.perf_counter()
-    with shared.lines_of(data):
+    with (
+        shared.lines_of(data, counted),
+        shared.lines_of(validation or data, eval_set=True),
+    ):
         model.fit(*rows, eval_set)
     seconds = time.perf_counter() - start
     model.save(output)
