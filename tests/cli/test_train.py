@@ -54,7 +54,12 @@ def test_the_seed_alone_makes_another_model(train):
 )
 def test_guesses(train, target, task):
     table = pa.table(
-        {"key": range(60), "a": range(60), "b": ["x", "y", "z"] * 20, "c": [1, 2] * 30}
+        {
+            "key": range(60),
+            "a": [i // 2 for i in range(60)],
+            "b": ["x", "y", "z"] * 20,
+            "c": [1, 1, 2] * 20,
+        }
     )
     write_file(table.append_column("y", pa.array(target)), "other.parquet")
     assert f"task: {task} (guessed" in train(data="other.parquet", target="y").stdout
@@ -194,7 +199,7 @@ def test_class_weight_and_threshold(train, option, threshold):
 def test_progress_in_lines(run):
     result = run(
         *("train", "data.csv", "--target", "bought", "-o", "model.fcorr"),
-        *("--epochs", 2, "--set", "head=4", "--validation", "data.parquet"),
+        *("--epochs", 2, "--set", "head=4", "--validation", "data.parquet", "--drop", "key"),
     )
     assert [line[:10] for line in result.stderr.splitlines()] == ["epoch 1/2 ", "epoch 2/2 "]
     assert "validation loss" in result.stderr
@@ -368,6 +373,30 @@ def test_a_constant_column_is_warned_of(train, columns):
     write_file(pa.table({**columns, "land": ["x"] * 200}), "data.csv")
     line = one_line(train())
     assert line.startswith("warning: Columns that take one value only are kept without effect: 'la")
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_keys_and_copies_of_the_target_are_warned_of_in_a_line_each(train, columns):
+    answer = np.where(columns["bought"] == 1, "yes", "no")
+    write_file(pa.table({**columns, "policy": columns["key"] + 7, "answer": answer}), "data.csv")
+    key, copy = train().stderr.splitlines()
+    assert key.startswith("warning: A feature must say something of rows that are yet to come, got")
+    assert key.endswith(
+        ": 'policy'. Drop it, or say what it is, --kind policy=numeric, to keep it."
+    )
+    assert copy.startswith("warning: A feature must not tell y ('bought') outright, got")
+    assert "'answer'. Drop it, unless" in copy
+    assert train("--kind", "policy=numeric", "--drop", "answer").stderr == ""
+
+
+@pytest.mark.parametrize("invariance", ["adapt", "marginal"])
+def test_nothing_but_sensitive_columns(train, invariance):
+    others = [option for name in ("age", "job", "amount") for option in ("--drop", name)]
+    line = one_line(train("--sensitive", "sex", *others, "--invariance", invariance, code=1))
+    assert line == (
+        "error: X must have a column to predict from that is not sensitive, got 'sex' and "
+        f"--invariance {invariance}. Add features, or use --invariance none."
+    )
 
 
 def test_rows_are_counted_as_an_editor_does(train):

@@ -36,7 +36,7 @@ TaskName = Literal["auto", "classification", "regression"]
 DataFile = Annotated[Path, typer.Argument(help="CSV or Parquet file, or a folder.", exists=True)]
 Target = Annotated[str, typer.Option(help="Column to predict.")]
 Task = Annotated[TaskName, typer.Option(help="What to predict.")]
-Weight = Annotated[str | None, typer.Option(help="Column of sample weights.")]
+Weight = Annotated[str | None, typer.Option(help="Column of sample weights; 0 leaves a row out.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out, such as a key.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
@@ -461,7 +461,8 @@ def as_options(text: str) -> str:
     names = "|".join(_argument_names())
 
     def with_value(match: re.Match[str]) -> str:
-        option, value = _option(match[1]), match[2].strip("'")
+        option = _option(match[1])
+        value = "none" if match[2] == "None" else match[2].strip("'")
         return f"{option}={value}" if option.startswith("--set") else f"{option} {value}".strip()
 
     text = re.sub(rf"(?<![\w-])({names})=('[^']*'|[\w.]*\w|)", with_value, text)

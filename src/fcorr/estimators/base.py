@@ -23,6 +23,7 @@ from fcorr._core import (
     RandomState,
     counted_rows,
     draw_seed,
+    enumerate_some,
     errors_about,
     html_table,
     near_match,
@@ -40,7 +41,7 @@ from fcorr.data.encode import (
     read_exposure,
     read_outcomes,
 )
-from fcorr.data.infer import Bins, MinCategoryRows, infer_schema
+from fcorr.data.infer import Bins, MinCategoryRows, infer_schema, warn_of_copies
 from fcorr.data.schema import Kinds, Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
 from fcorr.estimators.invariance import Invariance, Portfolio, feature_values, number_grid
@@ -260,6 +261,13 @@ class BaseFCorr(BaseEstimator, ABC):
                 weight=column_name(sample_weight),
                 exposure=exposure,
             )
+        if self.invariance is not None and set(self.schema_.names) == set(self.schema_.sensitive):
+            raise InvalidInputError(
+                f"X must have a column to predict from that is not sensitive, got "
+                f"{enumerate_some(self.schema_.names)} and invariance={self.invariance!r}. Add "
+                "features, or use invariance=None."
+            )
+        warn_of_copies(table, self.schema_, outcomes.classes[1], outcomes.label)
         self.n_features_in_ = len(table.names)
         if table.named:
             self.feature_names_in_ = np.asarray(table.names, dtype=object)
