@@ -1,4 +1,4 @@
-"""What every room stands on: errors that help, plain data, whole files, randomness, progress."""
+"""What every room stands on: errors that help, rows that count, plain data, files, randomness."""
 
 import difflib
 import html
