@@ -1,4 +1,4 @@
-"""What every room stands on: errors that help, whole files, text and data, chance, progress."""
+"""What every room stands on: errors that help, rows that count, whole files, text, progress."""
 
 import difflib
 import errno
@@ -12,7 +12,7 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 # ------------------------------------------------------------------------------ errors
 
@@ -75,6 +76,111 @@ def enumerate_some(items: Iterable[object], limit: int = 5) -> str:
     names = [repr(item.item() if isinstance(item, np.generic) else item) for item in items]
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+@contextmanager
+def errors_about(argument: str) -> Iterator[None]:
+    """Say which argument an error is about where several hold rows."""
+    try:
+        yield
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{argument}: {error}", argument=error.argument) from error
+
+
+# ------------------------------------------------------------------------------ rows of weight 0
+# They are left out before anything is read, so that nothing can be learnt or refused because of
+# them; errors still count the rows of the table that the user knows.
+
+
+@contextmanager
+def counted_rows(*columns: Any, sample_weight: Any) -> Iterator[list[Any]]:
+    """Give columns, and their weights last, without the rows of weight 0.
+
+    Within it, errors number the rows as if none had been left out.
+
+    Examples
+    --------
+    >>> with counted_rows([3.0, None, 5.0], sample_weight=[1, 0, 2]) as (y, weight):
+    ...     print(y, weight)
+    [3.0, 5.0] [1, 2]
+    """
+    given = [*columns, sample_weight]
+    rows = find_counted(*given)
+    with numbered_by(rows):
+        yield given if rows is None else [take_rows(column, rows) for column in given]
+
+
+def find_counted(*columns: Any) -> NDArray[np.intp] | None:
+    """Return the rows whose weight, the last column, is not 0; None where nothing is left out.
+
+    Weights that are no numbers, that are 0 throughout, or that are not as many as there are rows,
+    leave nothing out: whoever reads them refuses them.
+    """
+    try:
+        weight = np.asarray(columns[-1], dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    is_column = weight.ndim > 0 and weight.size == len(weight)
+    rows = np.flatnonzero(weight)
+    if not is_column or len(rows) in (0, len(weight)):
+        return None
+    return rows if {_count_rows(column) for column in columns} <= {None, len(weight)} else None
+
+
+def take_rows(values: Any, rows: NDArray[np.intp]) -> Any:
+    """Return rows of a table or a column, by position; what has no rows is returned as it is."""
+    if _count_rows(values) is None:
+        return values
+    if isinstance(values, Mapping):
+        return {name: take_rows(column, rows) for name, column in values.items()}
+    if isinstance(values, Sequence):
+        return [values[row] for row in rows]
+    if hasattr(values, "iloc"):  # of pandas, where brackets look for labels
+        return values.iloc[rows]
+    if hasattr(values, "__getitem__") and not hasattr(values, "to_pylist"):
+        return values[rows]
+    # Of pyarrow, and scores under flips; the rest can become an array, but is none.
+    return values.take(rows) if hasattr(values, "take") else np.asarray(values)[rows]
+
+
+def _count_rows(values: Any) -> int | None:
+    """Count the rows of a table or a column; None for what is neither, such as a number."""
+    if isinstance(values, Mapping):
+        counts = {_count_rows(column) for column in values.values()}
+        return counts.pop() if len(counts) == 1 else -1  # of columns that differ, no number
+    if isinstance(values, str | bytes):
+        return None
+    if isinstance(values, Sized) and not hasattr(values, "shape"):
+        return len(values)
+    shape = values.shape if hasattr(values, "shape") else np.asarray(values).shape
+    return shape[0] if shape else None
+
+
+@contextmanager
+def numbered_by(rows: NDArray[np.intp] | None) -> Iterator[None]:
+    """Let errors about rows that were taken from a table count the rows of that table."""
+    try:
+        yield
+    except InvalidInputError as error:
+        if rows is None:
+            raise
+        raise renumber_rows(error, rows) from error
+
+
+def renumber_rows(
+    error: InvalidInputError,
+    rows: Sequence[int] | NDArray[np.intp] | None,
+    name: Callable[[int], str] = "row {}".format,
+) -> InvalidInputError:
+    """Return the same error, with the rows in its text as those of another table."""
+
+    def rename(found: re.Match[str]) -> str:
+        row = int(found[1])
+        # A number beyond the rows is part of some value, such as the text "row 7".
+        return name(row if rows is None or row >= len(rows) else int(rows[row]))
+
+    text = re.sub(r"\brow (\d+)\b", rename, str(error))
+    return InvalidInputError(text, argument=error.argument)
 
 
 # ------------------------------------------------------------------------------ optional packages

@@ -166,6 +166,18 @@ def test_weights_count(people, classifier):
         assert weighted[name] != pytest.approx(plain[name], rel=1e-3), name
 
 
+def test_rows_of_weight_0_are_not_there(people, classifier):
+    more, fewer = [], []
+    for X, y in people:
+        weight = np.where(X.age > 35, 1.0, 0.0)
+        spoilt = X.assign(sex=X.sex.where(weight > 0, "x"), age=X.age.where(weight > 0, np.inf))
+        more.append((spoilt, y, weight))
+        fewer.append(tuple(column[weight > 0] for column in (X, y, weight)))
+    first, second = (compare(classifier(), *rows) for rows in (more, fewer))
+    for a, b in zip(first, second, strict=True):
+        assert (a.name, a.measured) == (b.name, b.measured)
+
+
 def test_several_classes(people, classifier):
     (X, y), (test_X, test_y) = people
     label = np.array(["no", "yes", "maybe"])

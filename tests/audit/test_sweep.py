@@ -5,6 +5,7 @@ import math
 from dataclasses import asdict
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
@@ -94,6 +95,44 @@ def test_regression_with_weights_and_exposure(policies, regressor):
     assert (choice.metric, choice.performance) == ("deviance", performance["deviance"])
     model.fit(X, y, weight)  # of the same seed
     np.testing.assert_array_equal(found.best_estimator().predict(eval_X), model.predict(eval_X))
+
+
+def with_uncounted_rows(X, y):
+    """Add rows of weight 0 on top that nothing could be learnt from or measured on."""
+    rows = X.iloc[:30].assign(sex="x", years=-1.0, age=np.inf)
+    return pd.concat([rows, X]), np.append(np.full(30, np.nan), y), np.arange(len(X) + 30) >= 30
+
+
+def test_rows_of_weight_0_are_not_there(policies, regressor):
+    model = regressor(objective="poisson", exposure="years")
+    (X, y), (eval_X, eval_y) = policies
+    more_X, more_y, weight = with_uncounted_rows(X, y)
+    given = {"grid": {"invariance": ["adapt", None]}, "seeds": 1, "progress": False}
+    more, fewer = (
+        fcorr.sweep(model, *train, eval_set=eval_set, sample_weight=weight, **given)
+        for train, weight, eval_set in [
+            ((more_X, more_y), weight, with_uncounted_rows(eval_X, eval_y)),
+            ((X, 1.0 * y), np.ones(len(X)), (eval_X, 1.0 * eval_y, np.ones(len(eval_X)))),
+        ]
+    )
+    for a, b in zip(more.records, fewer.records, strict=True):
+        assert (a["key"], a["measured"]) == (b["key"], b["measured"])
+
+
+def test_errors_count_the_rows_of_weight_0(policies, regressor):
+    model = regressor(objective="poisson", exposure="years")
+    eval_X, eval_y, weight = with_uncounted_rows(*policies[1])
+    for name in ("years", "age"):
+        values = np.where(np.arange(len(eval_X)) == 40, -np.inf, eval_X[name])
+        wrong = eval_X.assign(**{name: values})
+        with pytest.raises(InvalidInputError, match=rf"^eval_set: .*'{name}' .*got -inf in row 40"):
+            fcorr.sweep(
+                model,
+                *policies[0],
+                grid={"invariance": ["adapt"]},
+                eval_set=(wrong, eval_y, weight),
+                progress=False,
+            )
 
 
 def test_warnings_are_told_once(run, people):

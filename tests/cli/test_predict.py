@@ -202,6 +202,17 @@ def test_unseen_category_is_warned_of(run, train, columns):
     assert read_file("out.csv").num_rows == 200
 
 
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_a_column_without_values_is_warned_of(run, train, columns):
+    train()
+    write_file(pa.table({**columns, "age": pa.nulls(200, pa.float64())}), "new.csv")
+    (line,) = predict(run, data="new.csv").stderr.splitlines()
+    assert line == (
+        "warning: Columns must have values as in training, got none at all in 'age' (200 row(s)): "
+        "each is taken as missing. Check where the table comes from."
+    )
+
+
 def test_text_that_looks_like_numbers_is_read_as_training_read_it(run, train):
     Path("train.csv").write_text("key,code,a,b,y\n" + "1,07,1,2,0\n2,x,2,1,1\n3,8,3,5,1\n" * 5)
     Path("score.csv").write_text("key,code,a,b\n1,07,1,2\n2,8,2,1\n")

@@ -92,6 +92,23 @@ def test_validation_rows_are_set_aside_the_same_way_every_time(sweep, columns):
     assert record["measured"]["performance"]["AUROC"] == pytest.approx(expected)
 
 
+def test_rows_of_weight_0_are_not_set_aside(sweep, columns):
+    for n in (200, 150):
+        weight = np.where(np.arange(n) < 150, 1.0, 0.0)
+        write_file(pa.table({**{k: v[:n] for k, v in columns.items()}, "w": weight}), "data.csv")
+        sweep("--no-exact", "--weight", "w", car="0")  # the second goes on, with nothing to do
+    assert len(records()) == 1
+
+
+def test_lines_of_weight_0_count_in_errors(sweep, columns):
+    weight, age = np.arange(200) % 2.0, columns["age"].copy()
+    for row in (7, 199):
+        wrong = np.where(np.arange(200) == row, np.inf, age)
+        write_file(pa.table({**columns, "age": wrong, "w": weight}), "data.csv")
+        result = sweep("--no-exact", "--weight", "w", car="0", code=1)
+        assert f"got inf in line {row + 2}" in result.stderr
+
+
 def test_a_validation_file(sweep, columns):
     rows = slice(0, 60)
     write_file(pa.table({name: v[rows] for name, v in columns.items()}), "validation.csv")

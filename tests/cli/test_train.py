@@ -1,6 +1,8 @@
 import gzip
+import math
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -51,7 +53,12 @@ def test_the_seed_alone_makes_another_model(train):
 )
 def test_guesses(train, target, task):
     table = pa.table(
-        {"key": range(60), "a": range(60), "b": ["x", "y", "z"] * 20, "c": [1, 2] * 30}
+        {
+            "key": range(60),
+            "a": [i // 2 for i in range(60)],
+            "b": ["x", "y", "z"] * 20,
+            "c": [1, 1, 2] * 20,
+        }
     )
     write_file(table.append_column("y", pa.array(target)), "other.parquet")
     assert f"task: {task} (guessed" in train(data="other.parquet", target="y").stdout
@@ -125,6 +132,41 @@ def test_objective_exposure_and_weight(train, policies):
     assert (weight * predicted).sum() == pytest.approx((weight * claims).sum())
 
 
+def with_uncounted_rows(columns):
+    """Put a row of weight 0 before each row, with another class and no amount."""
+    n = len(columns["key"])
+    other = {"sex": "x", "age": 1e9, "job": "none", "bought": 77, "amount": None}
+    twice = {
+        name: [part for value in values.tolist() for part in (other.get(name, value), value)]
+        for name, values in columns.items()
+    }
+    return pa.table({**twice, "w": [0.0, 1.5] * n}), pa.table({**columns, "w": [1.5] * n})
+
+
+def test_rows_of_weight_0_are_not_there(train, columns):
+    models, classes = [], columns["bought"] + np.arange(200) % 19
+    for table in with_uncounted_rows({**columns, "bought": classes}):
+        for name in ("data.csv", "validation.csv"):
+            write_file(table, name)
+        result = train("--weight", "w", "--validation", "validation.csv", "--sensitive", "sex")
+        assert "task: classification (guessed" in result.stdout  # of 20 classes, not 21
+        models.append(Path("model.fcorr").read_bytes())
+    assert models[0] == models[1]
+
+
+@pytest.mark.parametrize("file", ["data.csv", "validation.csv"])
+def test_errors_count_the_lines_of_weight_0(train, columns, file):
+    table, _ = with_uncounted_rows(columns)
+    for name in ("data.csv", "validation.csv"):
+        amounts = table["amount"].to_pylist()
+        amounts[-1] = math.inf if name == file else 1.0
+        write_file(table.set_column(5, "amount", pa.array(amounts)), name)
+    result = train("--weight", "w", "--validation", "validation.csv", code=1)
+    (line,) = result.stderr.splitlines()
+    assert "got inf in line 401" in line
+    assert ("--validation: " in line) == (file == "validation.csv")
+
+
 def test_weights_count_in_the_validation_file(train, policies):
     losses = set()
     for power in (0, 1):
@@ -156,7 +198,7 @@ def test_class_weight_and_threshold(train, option, threshold):
 def test_progress_in_lines(run):
     result = run(
         *("train", "data.csv", "--target", "bought", "-o", "model.fcorr"),
-        *("--epochs", 2, "--set", "head=4", "--validation", "data.parquet"),
+        *("--epochs", 2, "--set", "head=4", "--validation", "data.parquet", "--drop", "key"),
     )
     assert [line[:10] for line in result.stderr.splitlines()] == ["epoch 1/2 ", "epoch 2/2 "]
     assert "validation loss" in result.stderr
@@ -336,6 +378,30 @@ def test_a_constant_column_is_warned_of(train, columns):
     write_file(pa.table({**columns, "land": ["x"] * 200}), "data.csv")
     line = one_line(train())
     assert line.startswith("warning: Columns that take one value only are kept without effect: 'la")
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_keys_and_copies_of_the_target_are_warned_of_in_a_line_each(train, columns):
+    answer = np.where(columns["bought"] == 1, "yes", "no")
+    write_file(pa.table({**columns, "policy": columns["key"] + 7, "answer": answer}), "data.csv")
+    key, copy = train().stderr.splitlines()
+    assert key.startswith("warning: A feature must say something of rows that are yet to come, got")
+    assert key.endswith(
+        ": 'policy'. Drop it, or say what it is, --kind policy=numeric, to keep it."
+    )
+    assert copy.startswith("warning: A feature must not tell y ('bought') outright, got")
+    assert "'answer'. Drop it, unless" in copy
+    assert train("--kind", "policy=numeric", "--drop", "answer").stderr == ""
+
+
+@pytest.mark.parametrize("invariance", ["adapt", "marginal"])
+def test_nothing_but_sensitive_columns(train, invariance):
+    others = [option for name in ("age", "job", "amount") for option in ("--drop", name)]
+    line = one_line(train("--sensitive", "sex", *others, "--invariance", invariance, code=1))
+    assert line == (
+        "error: X must have a column to predict from that is not sensitive, got 'sex' and "
+        f"--invariance {invariance}. Add features, or use --invariance none."
+    )
 
 
 def test_rows_are_counted_as_an_editor_does(train):

@@ -19,6 +19,7 @@ from fcorr._core import (
     NotEstimableWarning,
     UnseenCategoryWarning,
     check_writable,
+    counted_rows,
     draw_seed,
     enumerate_some,
     html_table,
@@ -400,3 +401,25 @@ def test_a_bar_on_a_terminal(monkeypatch):
     assert "2/2" in terminal.getvalue()
     assert "km [/year]" in terminal.getvalue()
     assert "\x07" not in terminal.getvalue()
+
+
+# Rows of weight 0
+
+
+def test_only_numbers_of_rows_are_renumbered():
+    with (
+        pytest.raises(InvalidInputError, match=r"^got 'row 99' in row 3 and 'row12' in row 1\.$"),
+        counted_rows([1, 2, 3, 4], sample_weight=[0, 1, 0, 1]),
+    ):
+        raise InvalidInputError("got 'row 99' in row 1 and 'row12' in row 0.")
+
+
+def test_what_has_no_rows_or_other_rows_is_left_for_others_to_refuse():
+    for columns in ([[1, 2]], ["abc", [1, 2]], [{"a": [1, 2, 3], "b": [1]}]):
+        with counted_rows(*columns, sample_weight=[1, 0, 1]) as given:
+            assert given == [*columns, [1, 0, 1]]
+    for weight in (["a", 0, 1], [0, 0, 0], [[0, 1], [1, 1], [1, 1]], 0.0, None):
+        with counted_rows([1, 2, 3], sample_weight=weight) as given:
+            assert given == [[1, 2, 3], weight]
+    with counted_rows(None, 0.5, "abc", {"a": (1, 2, 3)}, sample_weight=[1, 0, 1]) as given:
+        assert given == [None, 0.5, "abc", {"a": [1, 3]}, [1, 1]]

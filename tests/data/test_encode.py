@@ -202,9 +202,53 @@ def test_missing_that_training_imputed_is_no_news():
 
 
 def test_columns_all_missing(schema):
-    table = encoded({**TRAINING, "job": pa.nulls(4), "age": pa.nulls(4)}, schema)
+    with pytest.warns(UserWarning, match=r"none at all in 'age' \(4 row"):
+        table = encoded({**TRAINING, "job": pa.nulls(4), "age": pa.nulls(4)}, schema)
     np.testing.assert_array_equal(table.codes[:, 1], 2)
     np.testing.assert_array_equal(table.numbers[:, 0], 0)
+
+
+KINDS = {
+    "sex": ["f", "m", None],
+    "number": [1.0, 2.0, 3.0],
+    "whole": [1, 2, None],
+    "day": [datetime.date(2020, 1, 1), datetime.date(2021, 5, 3), None],
+    "grade": ["C", "B", "A"],
+    "text": ["a", "b", None],
+}
+
+
+@pytest.fixture
+def schema_of_kinds():
+    return schema_of(KINDS, kinds={"grade": ["C", "B", "A"]}, sensitive=["sex"])
+
+
+def test_columns_without_a_value_are_told_in_one_warning(schema_of_kinds):
+    with pytest.warns(UserWarning, match="none at all") as heard:
+        encoded(dict.fromkeys(KINDS, pa.nulls(50)), schema_of_kinds, read_sensitive=False)
+    assert [str(warning.message) for warning in heard] == [
+        "Columns must have values as in training, got none at all in 'number', 'whole', 'day', "
+        "'grade', 'text' (50 row(s)): each is taken as missing. Check where the table comes from."
+    ]
+    X = {name: values * 10 for name, values in KINDS.items()}
+    with pytest.warns(UserWarning, match=r"none at all in 'number' \(30 row"):
+        encoded(X | {"number": np.full(30, np.nan)}, schema_of_kinds)  # which is no null to Arrow
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"number": [None] * 29 + [1.5]},
+        {"number": [np.nan] * 29 + [1.5], "text": [None] * 29 + ["a"]},
+        {name: KINDS[name][2:] for name in ("whole", "day", "text")},  # a third of training
+    ],
+)
+def test_a_few_missing_values_are_no_news(schema_of_kinds, columns):
+    n_rows = len(next(iter(columns.values())))
+    others = {name: (values * 10)[:n_rows] for name, values in KINDS.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoded(others | columns, schema_of_kinds)
 
 
 def test_missing_number_is_the_mean_or_kept():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fcorr._core import InvalidInputError
 from fcorr.data import BinnedColumn, infer_schema, read_table
-from fcorr.data.infer import find_edges, parse_bins
+from fcorr.data.infer import find_edges, parse_bins, warn_of_copies
 from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES, find_groups
 
 ONE_VALUE = "Columns that take one value only"
@@ -311,7 +311,119 @@ def test_what_is_never_pooled():
     zips = {"zip": [10_000 + i for i in range(1_000)] * 20}
     schema = schema_of(zips, sensitive=["zip"], kinds={"zip": "categorical"})
     assert schema.cardinalities == (1_000,)
-    assert column_of(KEY, min_category_rows=1).n_codes == 20_000
+    kept = column_of(KEY, min_category_rows=1, kinds={"a": "categorical"})
+    assert kept.n_codes == 20_000
+
+
+# Keys and copies of the target
+
+
+def shuffled(values):
+    return np.random.default_rng(0).permutation(values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [f"policy {i}" for i in range(40)],
+        pd.Categorical([f"policy {i}" for i in range(40)]),
+        [*(f"policy {i}" for i in range(30)), *[None] * 10],
+        shuffled(np.arange(1_000, 1_040)),  # a running number, whatever the order of the rows
+        np.arange(40)[::-1].astype(np.uint8),
+        np.cumsum(shuffled(np.arange(1, 41))),  # in the order of the rows, with gaps
+    ],
+    ids=["text", "dictionary", "some missing", "consecutive", "falling", "rising"],
+)
+def test_keys_are_warned_of(values):
+    n_rows = len(values)
+    X = pd.DataFrame({"key": values, "age": np.tile([30, 40], n_rows // 2), "name": values})
+    with pytest.warns(UserWarning, match="looks like a key") as heard:
+        schema = schema_of(X)
+    kind = schema["key"].kind
+    (text,) = [str(warning.message) for warning in heard]
+    assert f": 'key', 'name'. Drop it, or say what it is, kinds={{'key': '{kind}'}}," in text
+    schema_of(X, kinds={"key": kind, "name": kind})  # without a warning, which would be an error
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.random.default_rng(0).normal(size=40),
+        np.sort(np.random.default_rng(0).normal(size=40)),
+        np.arange(40.0),
+        np.repeat(np.arange(20), 2),
+        shuffled(np.arange(0, 80, 2)),
+        [f"policy {i // 2}" for i in range(40)],
+        pd.date_range("2020-01-01", periods=40),
+        pd.array([*range(39), None], dtype="Int64"),
+    ],
+)
+def test_measurements_are_no_keys(values):
+    schema_of(pd.DataFrame({"a": values}))
+
+
+def test_a_few_rows_may_differ_by_chance():
+    schema_of({"a": list("abcdefghijklmnopqrs"), "b": range(19)})
+    warn(pa.table({"a": range(19)}), np.arange(19))
+
+
+def warn(X, y, label="y"):
+    table = read_table(X)
+    warn_of_copies(table, infer_schema(table), np.unique(y, return_inverse=True)[1], label)
+
+
+AMOUNTS = np.random.default_rng(1).lognormal(size=60)
+CLASSES = np.random.default_rng(2).integers(3, size=60)
+
+
+@pytest.mark.parametrize(
+    ("y", "copy"),
+    [
+        (CLASSES, CLASSES),
+        (CLASSES, np.array(["no", "yes", "maybe"])[CLASSES]),
+        (CLASSES.astype(str), np.array([7.5, -1.0, 3.0])[CLASSES]),
+        (CLASSES == 1, np.where(CLASSES == 1, "yes", None)),
+        (CLASSES == 1, pd.Categorical(CLASSES != 1)),
+        (np.round(AMOUNTS), np.round(AMOUNTS).astype(str)),
+        (AMOUNTS, AMOUNTS),
+        (AMOUNTS, 1 - 1.08 * AMOUNTS),
+        (AMOUNTS, np.log(AMOUNTS)),
+    ],
+)
+def test_copies_of_the_target_are_warned_of_once(y, copy):
+    X = pd.DataFrame({"a": shuffled(AMOUNTS), "copy": copy, "again": copy, "c": shuffled(CLASSES)})
+    with pytest.warns(UserWarning, match="outright") as heard:
+        warn(X, y, "y ('bought')")
+    assert [str(warning.message) for warning in heard] == [
+        "A feature must not tell y ('bought') outright, got a copy or a relabelling of it as "
+        "'copy', 'again'. Drop it, unless it is known before y ('bought') is."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("y", "other"),
+    [
+        (CLASSES, CLASSES > 0),  # not all of it
+        (CLASSES > 0, CLASSES),
+        (CLASSES, np.where(np.arange(60) < 58, CLASSES, (CLASSES + 1) % 3)),
+        (AMOUNTS, AMOUNTS + 0.1 * shuffled(AMOUNTS)),
+        (AMOUNTS, np.digitize(AMOUNTS, [0.5, 1, 2])),
+        (AMOUNTS, [f"policy {i // 2}" for i in range(60)]),
+        (np.ones(60), AMOUNTS),
+    ],
+)
+def test_what_is_no_copy(y, other):
+    warn(pd.DataFrame({"a": other}), y)
+
+
+def test_a_copy_is_looked_for_in_all_rows():
+    y = np.arange(3_000) % 2
+    for copy, n_warnings in {0: 1, 1: 0}.items():
+        X = pa.table({"a": np.where(np.arange(3_000) < 2_999, y, y ^ copy)})
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            warn(X, y)
+        assert len(heard) == n_warnings
 
 
 # Numbers, orders, dates
@@ -469,6 +581,7 @@ def test_what_is_no_cut(cut):
 )
 def test_columns_that_are_cut(sensitive, kinds, bins, binned):
     X = {**TABLE, "few": pa.array([1, 2, 3, 4] * 15).dictionary_encode()}
+    kinds = {"text": "categorical"} | kinds  # each row has its own
     schema = schema_of(X, sensitive=sensitive, kinds=kinds, bins=bins)
     assert {column.name for column in schema.columns if column.kind == "binned"} == binned
     for name in {"age", "income", "sex"} - binned:

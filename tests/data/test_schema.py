@@ -262,7 +262,7 @@ def test_whole_text(schema):
         "4 differences from the training table:\n"
         "- Column 'job' has 4 row(s) of categories not seen in training: 'pilot' (4)\n"
         "- Column 'age' has 1 row(s) outside the training range, 20 to 50: down to 3\n"
-        "- Column 'zip' is missing\n"
+        "- Column 'zip' is missing (Did you mean 'ZIP'?)\n"
         "- Column 'ZIP' is not in the training table: ignored"
     )
 

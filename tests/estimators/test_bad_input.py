@@ -156,6 +156,29 @@ def test_constant_columns_are_kept_with_one_warning(cls):
 
 
 @both
+@pytest.mark.parametrize("invariance", ["adapt", "marginal"])
+def test_exact_models_need_a_column_that_is_not_sensitive(cls, invariance):
+    every = {"sensitive": list(X.columns)}
+    model = cls(**SMALL | every, invariance=invariance)
+    text = rf"not sensitive, got 'sex', 'job', .* and invariance='{invariance}'\. Add features, or"
+    with pytest.raises(InvalidInputError, match=text):
+        model.fit(X, Y[cls])
+    model = cls(**SMALL | every, invariance=None).fit(X, Y[cls])
+    assert np.isfinite(scores(model, X)).all()
+
+
+@both
+def test_keys_and_copies_of_the_target_are_warned_of_where_fit_was_called(cls):
+    X_with = X.assign(policy=np.arange(200), copy=Y[cls])
+    with pytest.warns(UserWarning, match="A feature must") as heard:
+        cls(**SMALL).fit(X_with, Y[cls])
+    said = [("looks like a key", "'policy'"), ("must not tell y outright", "'copy'")]
+    for warning, texts in zip(heard, said, strict=True):
+        assert all(text in str(warning.message) for text in texts)
+        assert warning.filename == __file__
+
+
+@both
 @pytest.mark.parametrize("missing", ["category", "mode"])
 def test_missing_features_are_accepted(cls, missing):
     holes = X.assign(job=X.job.mask(X.age > 45), age=X.age.mask(X.income > 2))

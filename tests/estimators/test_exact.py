@@ -220,9 +220,10 @@ def test_too_many_combinations_are_refused():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(5_000, 2)), columns=["b", "c"])
     table["a"] = np.arange(5_000).astype(str)
-    model = FCorrRegressor(**SMALL | {"epochs": 1}, sensitive="a", invariance="marginal")
+    options = {"sensitive": "a", "invariance": "marginal", "kinds": {"a": "categorical"}}
+    model = FCorrRegressor(**SMALL | {"epochs": 1}, **options)
     with pytest.raises(InvalidInputError, match=r"at most 4096 combinations .* got 5000 in X"):
-        model.fit(table, table["b"])
+        model.fit(table, table["b"] + table["c"])
 
 
 def test_many_numbers_are_exchanged_for_the_middles_of_groups():

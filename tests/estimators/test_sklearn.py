@@ -16,7 +16,7 @@ from fcorr.data import make_indirect_bias
 
 WEIGHTS_ARE_NOT_COPIES = (
     "A row of weight 2 is one row in one batch, two copies fall into two batches: mini-batch "
-    "training takes other steps, as scikit-learn's own SGD estimators do."
+    "training takes other steps, as scikit-learn's own SGD estimators do. A weight of 0 is removal."
 )
 TWO_FEATURES = (
     "The check's data has two features, of which LayerNorm across features leaves the sign of "

@@ -58,15 +58,39 @@ def test_not_estimable_is_nan(interval):
     table = actual_over_expected(
         [1, 1, 1],
         [0, 1, 1],
-        sensitive_features=["a", "b", "c"],
-        sample_weight=[1, 1, 0],
+        sensitive_features=["a", "b", "b"],
         interval=interval,
         n_resamples=20,
     )
-    a, b, c = table.rows
-    assert np.isnan([a.ratio, a.low, a.high, c.ratio, c.low, c.high]).all()
-    assert (a.n, b.n, c.n) == (1, 1, 0)
-    assert b.ratio == 1
+    a, b = table.rows
+    assert np.isnan([a.ratio, a.low, a.high]).all()
+    assert (a.n, b.n, b.ratio) == (1, 2, 1)
+
+
+@pytest.mark.parametrize("scale", [0.01, 100])
+def test_weights_that_are_no_exposures_do_not_make_an_interval_narrower(scale):
+    counts, groups = np.array([2, 0, 3, 1]), list("aabb")
+    arguments = {"y_pred": np.ones(4), "sensitive_features": groups}
+    text = r"without weights.*got 2 with the weight \S+ in row 0.*Pass claims and expected claims"
+    for weight in (np.full(4, scale), np.array([scale, 1, 1, 1])):
+        with pytest.raises(InvalidInputError, match=text):
+            actual_over_expected(counts, sample_weight=weight, **arguments)
+    options = {"interval": "bootstrap", "random_state": 0, "n_resamples": 50}
+    for a, b in zip(
+        actual_over_expected(counts, **arguments, **options).rows,
+        actual_over_expected(counts, sample_weight=np.full(4, scale), **arguments, **options).rows,
+        strict=True,
+    ):
+        assert (a.low, a.high) == pytest.approx((b.low, b.high))
+
+
+def test_exposures_may_be_1_where_the_claims_are():
+    exposure = np.array([1.0, 0.3, 1.0, 0.6])  # of four policies, of which two have claims
+    table = actual_over_expected(
+        [2, 0, 1, 0], np.ones(4), sensitive_features=["a"] * 4, sample_weight=exposure
+    )
+    claims = actual_over_expected([2, 0, 1, 0], exposure, sensitive_features=["a"] * 4)
+    assert (table.rows[0].low, table.rows[0].high) == (claims.rows[0].low, claims.rows[0].high)
 
 
 GROUPS = {"sensitive_features": ["a", "b"]}

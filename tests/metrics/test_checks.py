@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fcorr._core import InvalidInputError
+from fcorr.metrics import false_positive_rate, gini_score
 from fcorr.metrics._checks import encode_groups, encode_labels
 
 NAN = float("nan")
@@ -101,3 +102,15 @@ def test_many_columns_do_not_overflow():
 def test_bad_groups(groups, text):
     with pytest.raises(InvalidInputError, match=text):
         encode_groups(groups)
+
+
+def test_errors_count_the_rows_of_weight_0():
+    weight = [1, 0, 1, 1]
+    with pytest.raises(InvalidInputError, match="y_true must hold 0 and 1 only, got 7 in row 2"):
+        false_positive_rate([0, np.nan, 7, 1], [0, 1, 0, 1], sample_weight=weight)
+    with pytest.raises(InvalidInputError, match=r"y_pred must be finite, .*\(nan\) in row 3"):
+        gini_score([0, 1, 7, 1], y_pred=[0, np.inf, 0, np.nan], sample_weight=weight)
+    with pytest.raises(InvalidInputError, match=r"non-negative, got -1 in row 2"):
+        gini_score([0, 1, 7, 1], [0, 1, 0, 2], sample_weight=[1, 0, -1, 1])
+    with pytest.raises(InvalidInputError, match="got y_true 4, y_pred 3"):
+        gini_score([0, 1, 7, 1], [0, 1, 0], sample_weight=weight)

@@ -132,6 +132,29 @@ def test_the_metric_sees_the_labels_that_were_passed(labels):
     assert seen == {str, int}
 
 
+@pytest.mark.parametrize(
+    ("metric", "arrays", "options"),
+    [
+        (roc_auc_score, (Y, SCORES), {}),
+        (demographic_parity_difference, (None, SCORES), {"sensitive_features": {"group": GROUPS}}),
+        (f1_gap, (Y, FLIPS), {"threshold": 0.3}),
+    ],
+)
+def test_rows_of_weight_0_are_not_drawn(metric, arrays, options):
+    is_kept = WEIGHT > 0.4
+    weight = np.where(is_kept, WEIGHT, 0)
+
+    def keep(column):
+        if isinstance(column, dict):
+            return {name: keep(part) for name, part in column.items()}
+        return column.take(is_kept) if isinstance(column, FlippedScores) else column[is_kept]
+
+    kept = [array if array is None else keep(array) for array in arrays]
+    groups = {k: keep(v) if k == "sensitive_features" else v for k, v in options.items()}
+    interval = interval_of(metric, *arrays, sample_weight=weight, **options)
+    assert interval == interval_of(metric, *kept, sample_weight=weight[is_kept], **groups)
+
+
 # One row of seven is alone in its group: (6/7)^7 = 0.34 of the resamples do without it.
 LONELY = FlippedScores(("a", "b", "c"), [0, 0, 0, 1, 1, 1, 2], np.eye(7, 3))
 

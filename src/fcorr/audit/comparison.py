@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.base import clone
 
-from fcorr._core import InvalidInputError, html_table, near_match, to_plain
+from fcorr._core import InvalidInputError, errors_about, html_table, near_match, to_plain
 from fcorr._version import __version__
 from fcorr.audit.measure import (
     Estimator,
@@ -20,7 +20,6 @@ from fcorr.audit.measure import (
     View,
     check_estimator,
     collect_warnings,
-    errors_about,
     measure,
     name_columns,
     read_rows,

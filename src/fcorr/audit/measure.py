@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import log_loss
 
 from fcorr import metrics
-from fcorr._core import InvalidInputError, NotEstimableWarning, enumerate_some
+from fcorr._core import (
+    InvalidInputError,
+    NotEstimableWarning,
+    enumerate_some,
+    errors_about,
+    find_counted,
+    numbered_by,
+    take_rows,
+)
 from fcorr.data.encode import read_exposure, read_sample_weight, read_target
 from fcorr.data.tables import read_table, resolve_columns
 from fcorr.estimators import FCorrClassifier, FCorrRegressor
@@ -41,7 +49,7 @@ LOWER_IS_BETTER = ("log loss", "deviance", "RMSE", "MAE")
 
 @dataclass(frozen=True)
 class AuditRows:
-    """Rows that models are measured on, read once for all of them."""
+    """Rows that models are measured on, without those of weight 0; read once for all models."""
 
     X: Any
     y: NDArray[Any]
@@ -50,6 +58,8 @@ class AuditRows:
     groups: dict[str, list[Any]]
     """Each row's group, for each sensitive column and, where there are several, for all of them
     together. Measurements such as an age are grouped as :func:`fcorr.metrics.flip_scores` does."""
+    counted: NDArray[np.intp] | None = None
+    """Which rows of the table these are, where some are left out."""
 
 
 def see_all(X: Any) -> Any:
@@ -75,9 +85,11 @@ def read_rows(rows: Sequence[Any], sensitive: Any, argument: str) -> AuditRows:
     >>> read_rows((X, [0, 1, 1]), 0, "test").groups
     {'0': [0.0, 1.0, 1.0]}
     """
-    X, y, sample_weight = unpack(rows, argument)
+    given = unpack(rows, argument)
     columns = name_columns(sensitive)
-    with errors_about(argument):
+    counted = find_counted(*given)
+    X, y, sample_weight = given if counted is None else (take_rows(v, counted) for v in given)
+    with errors_about(argument), numbered_by(counted):
         n_rows = read_table(X).n_rows
         weight = None if sample_weight is None else read_sample_weight(sample_weight, n_rows)
         target = read_target(y, n_rows)
@@ -89,7 +101,7 @@ def read_rows(rows: Sequence[Any], sensitive: Any, argument: str) -> AuditRows:
         groups = {str(column): find_groups(column) for column in columns}
         if len(columns) > 1:
             groups[" × ".join(groups)] = find_groups(*columns)
-    return AuditRows(X, target, weight, columns, groups)
+    return AuditRows(X, target, weight, columns, groups, counted)
 
 
 def unpack(rows: Sequence[Any], argument: str) -> tuple[Any, ArrayLike, ArrayLike | None]:
@@ -112,15 +124,6 @@ def name_columns(sensitive: Any) -> tuple[str | int, ...]:
             "sensitive='race', say: without such a column there is nothing to flip."
         )
     return columns
-
-
-@contextmanager
-def errors_about(argument: str) -> Iterator[None]:
-    """Say which argument an error is about where several hold rows."""
-    try:
-        yield
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{argument}: {error}", argument=error.argument) from error
 
 
 # ------------------------------------------------------------------------------ results
@@ -204,7 +207,13 @@ def measure(
         Of two classes, the probability from which on the second is decided; by default the
         model's own.
     """
+    with numbered_by(rows.counted):
+        return _measure(estimator, rows, view, threshold)
 
+
+def _measure(
+    estimator: Estimator, rows: AuditRows, view: View, threshold: float | None
+) -> Measured:
     def flips_of(score: Score) -> FlippedScores:
         return metrics.flip_scores(lambda X: score(view(X)), rows.X, list(rows.sensitive))
 
@@ -349,7 +358,6 @@ def _measure_regression(estimator: FCorrRegressor, rows: AuditRows, flips_of: Fl
             ratios = [
                 of_y.mean_prediction / of_model.mean_prediction
                 for of_y, of_model in zip(actual, expected, strict=True)
-                if of_y.weight > 0
             ]
             groups[name]["A/E gap"] = np.ptp(ratios).item() if len(ratios) > 1 else math.nan
     return Measured(

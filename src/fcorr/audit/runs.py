@@ -21,7 +21,9 @@ from sklearn.model_selection import ParameterGrid
 
 from fcorr._core import (
     InvalidInputError,
+    counted_rows,
     enumerate_some,
+    errors_about,
     errors_of_writing,
     near_match,
     to_plain,
@@ -32,7 +34,6 @@ from fcorr.audit.measure import (
     Estimator,
     Measured,
     collect_warnings,
-    errors_about,
     measure,
 )
 from fcorr.data.encode import read_sample_weight, read_target
@@ -156,7 +157,7 @@ def _canonical(arguments: Mapping[str, Any]) -> str:
 def hash_rows(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> str:
     """Hash names and values of a table, its outcomes and its weights.
 
-    The same rows give the same text, in whatever library they come.
+    The same rows give the same text, in whatever library they come; those of weight 0 are none.
 
     Examples
     --------
@@ -166,7 +167,10 @@ def hash_rows(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> str:
     True
     """
     digest = hashlib.sha256()
-    table = read_table(X)
+    with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
+        table = read_table(X)
+        target = read_target(y, table.n_rows)
+        weight = read_sample_weight(sample_weight, table.n_rows)
     for name, column in table.columns.items():
         digest.update(repr(name).encode())
         if pat.is_dictionary(column.type):
@@ -179,8 +183,8 @@ def hash_rows(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> str:
             encoded = column.combine_chunks().dictionary_encode()
             digest.update(repr(encoded.dictionary.to_pylist()).encode())
             digest.update(encoded.indices.fill_null(-1).to_numpy().tobytes())
-    digest.update(repr(read_target(y, table.n_rows).tolist()).encode())
-    digest.update(read_sample_weight(sample_weight, table.n_rows).tobytes())
+    digest.update(repr(target.tolist()).encode())
+    digest.update(weight.tobytes())
     return digest.hexdigest()[:16]
 
 

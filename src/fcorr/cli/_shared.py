@@ -20,7 +20,9 @@ from fcorr._core import (
     InvalidInputError,
     check_writable,
     errors_of_writing,
+    find_counted,
     near_match,
+    renumber_rows,
     show_text,
 )
 
@@ -45,7 +47,7 @@ DataFile = Annotated[
 ]
 Target = Annotated[str, typer.Option(help="Column to predict.")]
 Task = Annotated[TaskName, typer.Option(help="What to predict.")]
-Weight = Annotated[str | None, typer.Option(help="Column of sample weights.")]
+Weight = Annotated[str | None, typer.Option(help="Column of sample weights; 0 leaves a row out.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out, such as a key.")]
 Delimiter = Annotated[
     str | None,
@@ -333,8 +335,12 @@ def read_data(
 
 def read_training_file(
     data: Path, roles: Roles, arguments: dict[str, Any], dialect: "Dialect"
-) -> "pa.Table":
-    """Read a file to learn from, and check what the options say of its columns."""
+) -> "tuple[pa.Table, list[int] | None]":
+    """Read a file to learn from, and check what the options say of its columns.
+
+    Rows of weight 0 are left out, before the task is guessed and rows are set aside; beside the
+    table are then the rows of the file that it has.
+    """
     from fcorr.data.files import file_ending, read_file
     from fcorr.data.tables import is_number, name_values
 
@@ -355,7 +361,8 @@ def read_training_file(
                 message = f"the column {name!r} holds numbers, got the order {','.join(kind)}."
                 bad_usage("--kind", message)
             kinds[name] = [int(number) if number.is_integer() else number for number in numbers]
-    return table
+    counted = find_counted(table[roles.weight]) if roles.weight else None
+    return (table, None) if counted is None else (table.take(counted), counted.tolist())
 
 
 def read_validation_file(
@@ -487,19 +494,16 @@ def lines_of(
     """
     from fcorr.data.files import file_ending
 
-    def to_line(found: re.Match[str]) -> str:
-        row = int(found[1]) if rows is None else rows[int(found[1])]
-        if file_ending(data) == ".parquet":
-            return f"row {row}"
-        return f"line {_find_line(data, dialect, row)}"
+    def to_line(row: int) -> str:
+        is_parquet = file_ending(data) == ".parquet"
+        return f"row {row}" if is_parquet else f"line {_find_line(data, dialect, row)}"
 
     try:
         yield
     except InvalidInputError as error:
         if str(error).startswith("eval_set: ") is not eval_set:
             raise
-        text = re.sub(r"\brow (\d+)\b", to_line, str(error))
-        raise InvalidInputError(text, argument=error.argument) from error
+        raise renumber_rows(error, rows, to_line) from error
 
 
 def _find_line(data: Path, dialect: "Dialect", row: int) -> int:
@@ -540,7 +544,9 @@ def as_options(text: str) -> str:
 
     def with_value(match: re.Match[str]) -> str:
         option, value = _option(match[1]), match[2]
-        if re.search(r"\w", value):  # other signs would need the quotes in a shell
+        if value == "None":
+            value = "none"
+        elif re.search(r"\w", value):  # other signs would need the quotes in a shell
             value = value.strip("'")
         return f"{option}={value}" if option.startswith("--set") else f"{option} {value}".strip()
 

@@ -98,13 +98,15 @@ def sweep(
     )
     points = _parse_grid(car, exact, grid or [], arguments)
     dialect = shared.make_dialect(delimiter, decimal, dates)
-    table = shared.read_training_file(data, roles, arguments, dialect)
+    table, counted = shared.read_training_file(data, roles, arguments, dialect)
     estimator = shared.make_estimator(task, table, target, arguments)
+    chosen, others = counted, None
     if validation is None:
-        chosen, others = _split(table.num_rows, fraction)
-        table, held_out = table.take(chosen), table.take(others)
+        places = _split(table.num_rows, fraction)
+        in_file = counted or range(table.num_rows)
+        chosen, others = ([in_file[place] for place in part] for part in places)
+        table, held_out = (table.take(part) for part in places)
     else:
-        chosen, others = None, None
         held_out = shared.read_validation_file(validation, roles, table, dialect)
     X, y, sample_weight = roles.split(table)
     records = output / "sweep.jsonl"

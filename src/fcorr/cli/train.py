@@ -75,13 +75,16 @@ def train(
         verbose=not quiet,
     )
     dialect = shared.make_dialect(delimiter, decimal, dates)
-    table = shared.read_training_file(data, roles, arguments, dialect)
+    table, counted = shared.read_training_file(data, roles, arguments, dialect)
     rows, eval_set = roles.split(table), None
     if validation is not None:
         eval_set = roles.split(shared.read_validation_file(validation, roles, table, dialect))
     model = shared.make_estimator(task, table, target, arguments)
     start = time.perf_counter()
-    with shared.lines_of(data, dialect):
+    with (
+        shared.lines_of(data, dialect, counted),
+        shared.lines_of(validation or data, dialect, eval_set=True),
+    ):
         model.fit(*rows, eval_set)
     seconds = time.perf_counter() - start
     model.save(output)

@@ -51,6 +51,7 @@ from fcorr.data.tables import (
 # itself there is never more than one column's dictionary and a few blocks in memory.
 
 _UNSEEN = -1
+_HARDLY = 0.001  # a chance too small to be one
 _FARTHEST = 1e12  # deviations from the mean, beyond any training row; float32 can still square it
 
 
@@ -106,7 +107,10 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
                     view[first : first + len(values)] = values
     except ColumnError as error:
         raise find_differences(schema, table, read_sensitive=read_sensitive).to_error() from error
-    _warn_of_unseen(+unseen, schema)
+    unseen = +unseen
+    _warn_of_unseen(unseen, schema)
+    others = [column for column in schema.columns if column.name not in {*unread, *unseen}]
+    _warn_of_empty(others, table, schema.n_rows)
     return EncodedTable(codes, numbers)
 
 
@@ -183,6 +187,30 @@ def _warn_of_unseen(unseen: Counter[str], schema: Schema) -> None:
     if ordinal:
         message += f" In {enumerate_some(ordinal)}, which is ordinal, it is taken as missing."
     warnings.warn(message, UnseenCategoryWarning, stacklevel=3)
+
+
+def _warn_of_empty(columns: Sequence[Column], table: Table, n_trained: int) -> None:
+    """Warn of columns without any value, where training would hardly have given so many missing."""
+    empty = [
+        column.name
+        for column in columns
+        if (column.n_missing / n_trained) ** table.n_rows < _HARDLY
+        and _has_no_value(table.columns[column.name])
+    ]
+    if empty:
+        warnings.warn(
+            f"Columns must have values as in training, got none at all in {enumerate_some(empty)} "
+            f"({table.n_rows} row(s)): each is taken as missing. Check where the table comes from.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _has_no_value(values: pa.ChunkedArray) -> bool:
+    for part in (values.slice(0, 1), values):  # most columns have a value in the first row
+        if not pc.all(pc.is_null(part, nan_is_null=True)).as_py():
+            return False
+    return True
 
 
 def _match_categories(

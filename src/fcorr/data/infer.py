@@ -59,6 +59,9 @@ MinCategoryRows = int | Literal["auto"]
 Cut = int | tuple[float, ...]
 """Into how many groups of about equal size a column is cut, or at which edges."""
 
+_FEW_ROWS = 20  # in which a column may look like a key, or like the target, by chance
+_N_LOOK = 1_000  # rows that are enough to see that most columns are no copy
+
 Bins = int | Sequence[float] | Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]
 """One cut for all continuous sensitive columns, or one for each that is named."""
 
@@ -78,7 +81,8 @@ def infer_schema(
 ) -> Schema:
     """Describe a training table.
 
-    A column that takes one value only is kept, with a warning; a sensitive one is refused.
+    A column that takes one value only is kept, with a warning; a sensitive one is refused. What
+    looks like a key, and is not in ``kinds``, is kept with a warning as well.
 
     Parameters
     ----------
@@ -178,6 +182,7 @@ def infer_schema(
                     f"the dates in {column.name!r}. Rename the column, or drop it."
                 )
     _check_constant(schema)
+    _warn_of_keys(table, [column for column in schema.columns if column.name not in stated])
     return schema
 
 
@@ -215,6 +220,79 @@ def _only_value(column: Column) -> Category:
     if isinstance(column, OrdinalColumn):
         return column.categories[int(column.position.low)]
     return column.first if isinstance(column, DatetimeColumn) else column.low
+
+
+def _warn_of_keys(table: Table, columns: Sequence[Column]) -> None:
+    keys = [column for column in columns if _is_key(column, table.columns[column.name])]
+    if keys:
+        warnings.warn(
+            "A feature must say something of rows that are yet to come, got what looks like a key, "
+            "with a value of its own for every row or a running number: "
+            f"{enumerate_some(column.name for column in keys)}. Drop it, or say what it is, "
+            f"kinds={{{keys[0].name!r}: {keys[0].kind!r}}}, to keep it.",
+            UserWarning,
+            stacklevel=5,  # where an estimator's fit was called
+        )
+
+
+def _is_key(column: Column, values: pa.ChunkedArray) -> bool:
+    """Tell whether every row has a category of its own, or whole numbers count the rows."""
+    if isinstance(column, CategoricalColumn):
+        seen = [n for c, n in zip(column.categories, column.counts, strict=True) if c is not None]
+        return len(seen) >= _FEW_ROWS and max(seen) == 1
+    is_whole = isinstance(column, NumericColumn) and pat.is_integer(values.type)
+    if not is_whole or column.n_missing or len(values) < _FEW_ROWS:
+        return False
+    found = values.to_numpy()
+    if (found[1:] > found[:-1]).all() or (found[1:] < found[:-1]).all():
+        return True
+    return int(found.max()) - int(found.min()) == len(found) - 1 == len(np.unique(found)) - 1
+
+
+def warn_of_copies(table: Table, schema: Schema, places: NDArray[np.intp], label: str) -> None:
+    """Warn of columns that tell the target outright.
+
+    ``places`` are those of the rows' targets among its sorted values, ``label`` is its name. Where
+    values repeat, such as classes, a copy is a column with one value for each of them; else it is
+    a column of numbers that all rise, or all fall, with the target.
+    """
+    n_rows, n_distinct = len(places), int(places.max()) + 1
+    if n_rows < _FEW_ROWS or n_distinct == 1:
+        return
+    is_like = _is_relabelled if n_distinct <= n_rows / 2 else _rises_or_falls
+
+    def is_copy(column: Column, n: int) -> bool:
+        return is_like(column, table.columns[column.name].slice(0, n), places[:n])
+
+    copies = [
+        column.name
+        for column in schema.columns
+        if is_copy(column, _N_LOOK) and is_copy(column, n_rows)
+    ]
+    if copies:
+        warnings.warn(
+            f"A feature must not tell {label} outright, got a copy or a relabelling of it as "
+            f"{enumerate_some(copies)}. Drop it, unless it is known before {label} is.",
+            UserWarning,
+            stacklevel=4,  # where an estimator's fit was called
+        )
+
+
+def _is_relabelled(column: Column, values: pa.ChunkedArray, places: NDArray[np.intp]) -> bool:
+    if not can_be_category(values.type):
+        return False
+    codes = np.concatenate([part for _, part in find_distinct(column.name, values).positions()])
+    n_pairs = len(np.unique(np.stack([codes, places]), axis=1).T)
+    return n_pairs == len(np.unique(codes)) == len(np.unique(places))
+
+
+def _rises_or_falls(column: Column, values: pa.ChunkedArray, places: NDArray[np.intp]) -> bool:
+    if not isinstance(column, NumericColumn):
+        return False
+    order = np.argsort(places)
+    steps = np.sign(np.diff(to_numbers(column.name, values)[order]))
+    steps_of_y = np.sign(np.diff(places[order]))
+    return bool((steps == steps_of_y).all() or (steps == -steps_of_y).all())
 
 
 # ------------------------------------------------------------------------------ kinds

@@ -21,7 +21,10 @@ from torch import Tensor
 from fcorr._core import (
     InvalidInputError,
     RandomState,
+    counted_rows,
     draw_seed,
+    enumerate_some,
+    errors_about,
     html_table,
     near_match,
     require,
@@ -39,7 +42,7 @@ from fcorr.data.encode import (
     read_exposure,
     read_outcomes,
 )
-from fcorr.data.infer import Bins, MinCategoryRows, infer_schema
+from fcorr.data.infer import Bins, MinCategoryRows, infer_schema, warn_of_copies
 from fcorr.data.schema import Kinds, Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
 from fcorr.estimators.invariance import (
@@ -227,7 +230,8 @@ class BaseFCorr(BaseEstimator, ABC):
         y : array-like of shape (n_rows,)
             Target.
         sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row: in the loss, and in every total and threshold that is learnt.
+            Weight of each row: in the loss, and in every total and threshold that is learnt. A row
+            of weight 0 is as if it were not there, whatever it holds, also in ``eval_set``.
         eval_set : tuple (X, y) or (X, y, sample_weight), optional
             Rows to measure after every epoch; with ``early_stopping`` they decide when to stop.
 
@@ -244,25 +248,33 @@ class BaseFCorr(BaseEstimator, ABC):
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> None:
         device = check_device(self.device)
         # The table and the target
-        table = read_table(X)
-        exposure, exposures = None, np.ones(table.n_rows)
-        if self.exposure is not None:
-            (exposure,) = resolve_columns(table, [self.exposure], "exposure")
-            exposures = read_exposure(table, exposure)
-        outcomes = read_outcomes(y, sample_weight, exposures)
-        self._learn_target(outcomes)
-        self.schema_ = infer_schema(
-            table,
-            sensitive=_as_columns(self.sensitive),
-            kinds=self.kinds,
-            bins=self.bins,
-            missing_categorical=self._options["missing_categorical"],
-            missing_numeric=self._options["missing_numeric"],
-            min_category_rows=self.min_category_rows,
-            target=column_name(y),
-            weight=column_name(sample_weight),
-            exposure=exposure,
-        )
+        with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
+            table = read_table(X)
+            exposure, exposures = None, np.ones(table.n_rows)
+            if self.exposure is not None:
+                (exposure,) = resolve_columns(table, [self.exposure], "exposure")
+                exposures = read_exposure(table, exposure)
+            outcomes = read_outcomes(y, sample_weight, exposures)
+            self._learn_target(outcomes)
+            self.schema_ = infer_schema(
+                table,
+                sensitive=_as_columns(self.sensitive),
+                kinds=self.kinds,
+                bins=self.bins,
+                missing_categorical=self._options["missing_categorical"],
+                missing_numeric=self._options["missing_numeric"],
+                min_category_rows=self.min_category_rows,
+                target=column_name(y),
+                weight=column_name(sample_weight),
+                exposure=exposure,
+            )
+        if self.invariance is not None and set(self.schema_.names) == set(self.schema_.sensitive):
+            raise InvalidInputError(
+                f"X must have a column to predict from that is not sensitive, got "
+                f"{enumerate_some(self.schema_.names)} and invariance={self.invariance!r}. Add "
+                "features, or use invariance=None."
+            )
+        warn_of_copies(table, self.schema_, outcomes.classes[1], outcomes.label)
         self.n_features_in_ = len(table.names)
         if table.named:
             self.feature_names_in_ = np.asarray(table.names, dtype=object)
@@ -392,11 +404,15 @@ class BaseFCorr(BaseEstimator, ABC):
                 f"eval_set must be (X, y) or (X, y, sample_weight), got {type(eval_set).__name__}. "
                 "Pass eval_set=(X_validation, y_validation)."
             )
-        X, y, *weights = eval_set
-        table = self._read_known_table(X, read_sensitive=True)
-        encoded = self._encode(table)
-        outcomes = read_outcomes(y, weights[0] if weights else None, self._read_exposure(table))
-        return self._rows(encoded, outcomes, device)
+        X, y, sample_weight = eval_set if len(eval_set) == 3 else (*eval_set, None)
+        with (
+            errors_about("eval_set"),
+            counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight),
+        ):
+            table = self._read_known_table(X, read_sensitive=True)
+            encoded = self._encode(table)
+            outcomes = read_outcomes(y, sample_weight, self._read_exposure(table))
+            return self._rows(encoded, outcomes, device)
 
     def _split(self, rows: Rows, generator: torch.Generator) -> tuple[Rows, Rows]:
         """Set a share of the rows aside for validation."""

@@ -245,12 +245,6 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
     def _weigh_classes(self, outcomes: Outcomes) -> NDArray[np.float64]:
         shares = self._class_shares(outcomes)
         labels: list[Any] = self.classes_.tolist()
-        if not shares.all():
-            raise InvalidInputError(
-                f"Every class of {outcomes.label} must have a positive weight, got a weight of 0 "
-                f"in all rows of class {enumerate_some(self.classes_[shares == 0])}. Leave these "
-                "rows out, or weigh them."
-            )
         if not isinstance(self.class_weight, Mapping):
             is_balanced = self.class_weight == "balanced"
             return 1 / (len(labels) * shares) if is_balanced else np.ones(len(labels))

@@ -10,6 +10,9 @@ Several sensitive columns are taken together, as the combinations of their value
 value is one more value: ``flip_scores(predict, X, ["race", "sex"])`` and
 ``group_rates(y, decisions, sensitive_features=X[["race", "sex"]])``.
 
+A row of ``sample_weight`` 0 is as if it were not there, whatever it holds; only metrics that are
+scikit-learn's own still refuse NaN in it.
+
 A name that ends in ``_score`` is better the higher it is; one in ``_error``, ``_deviance``,
 ``_rate``, ``_difference`` or ``_gap`` is better the closer it is to 0.
 """

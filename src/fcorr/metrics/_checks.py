@@ -4,17 +4,24 @@ A missing label (None, NaN, NaT, pandas.NA, a null) is a label like any other: `
 one. Leaving its rows out would hide them, and people whose value is unknown are treated somehow.
 """
 
+import functools
 import math
 import warnings
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import asdict, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, NotEstimableWarning, html_table, near_match
+from fcorr._core import (
+    InvalidInputError,
+    NotEstimableWarning,
+    counted_rows,
+    html_table,
+    near_match,
+)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -22,6 +29,35 @@ Column = npt.ArrayLike
 """A column of numbers: a list or a numpy, pandas, polars or pyarrow column."""
 Weights = npt.ArrayLike | None
 """How often each row counts; None counts each once."""
+
+_ROW_KEYWORDS = (
+    *("y_true", "y_pred", "y_score", "y_prob", "y_incumbent", "flips", "sensitive_features"),
+)  # arguments that hold rows, beside the weights, where they are passed by name
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+# ------------------------------------------------------------------------------ weights
+
+
+def leave_out_uncounted(metric: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Let a metric see only the rows whose weight is not 0, as if there were no others."""
+
+    @functools.wraps(metric)
+    def counted(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        if kwargs.get("sample_weight") is None:
+            return metric(*args, **kwargs)
+        # Any positional argument: one that holds no rows, such as a threshold, stays as it is.
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        names = [*range(len(args)), *(name for name in _ROW_KEYWORDS if name in given)]
+        columns = [given[name] for name in names]
+        with counted_rows(*columns, sample_weight=given["sample_weight"]) as rows:
+            given |= zip([*names, "sample_weight"], rows, strict=True)
+            positional = [given.pop(place) for place in range(len(args))]
+            return metric(*positional, **given)
+
+    return counted
+
 
 # ------------------------------------------------------------------------------ numbers
 
@@ -128,11 +164,6 @@ def check_same_length(**columns: Sized) -> None:
         )
 
 
-def drop_uncounted(*columns: FloatArray) -> list[FloatArray]:
-    """Leave out the rows of weight 0; the weights are the last column."""
-    return [column[columns[-1] > 0] for column in columns]
-
-
 def check_option(name: str, value: object, options: Sequence[str]) -> None:
     """Refuse a value that is none of the options."""
     if value not in options:
@@ -150,8 +181,8 @@ def check_confidence(confidence: float) -> None:
         )
 
 
-def not_estimable(message: str, *, stacklevel: int = 3) -> float:
-    """Return nan and say why, by default with the line that called the caller."""
+def not_estimable(message: str, *, stacklevel: int = 4) -> float:
+    """Return nan and say why, by default with the line that called a metric, the caller."""
     warnings.warn(message, NotEstimableWarning, stacklevel=stacklevel)
     return math.nan
 

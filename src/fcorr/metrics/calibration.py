@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from fcorr._core import RandomState, draw_seed
+from fcorr._core import InvalidInputError, RandomState, draw_seed
 from fcorr.metrics._checks import (
     Column,
     FloatArray,
@@ -18,6 +19,7 @@ from fcorr.metrics._checks import (
     check_option,
     check_same_length,
     encode_groups,
+    leave_out_uncounted,
     refuse_rows,
     rows_to_html,
 )
@@ -64,6 +66,7 @@ class ActualExpectedTable(ResultTable):
         return rows_to_html(self._caption, self.rows, note)
 
 
+@leave_out_uncounted
 def actual_over_expected(
     y_true: Column,
     y_pred: Column,
@@ -94,7 +97,12 @@ def actual_over_expected(
     interval : {"poisson", "bootstrap"}, default="poisson"
         "poisson" takes the actual total for a Poisson count (Garwood's exact interval): fast, for
         claim counts only, and too narrow where they vary more than a Poisson number does.
-        "bootstrap" draws the group's rows again, for amounts as well.
+        "bootstrap" draws the group's rows again, for amounts and any weights as well.
+
+        A total of claims is a Poisson count, and so is that of ``claims / exposure`` weighted by
+        the exposure. A total of counts with other weights is none: an interval made of it would
+        become ten times narrower when all weights are multiplied by 100. "poisson" refuses whole
+        numbers with weights other than 1, which may be either.
     confidence, n_resamples, random_state
         As in `bootstrap_interval`; the resamples are drawn for each group.
 
@@ -118,17 +126,13 @@ def actual_over_expected(
     observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     groups, codes = encode_groups(sensitive_features)
     check_same_length(y_true=observed, sensitive_features=codes)
-    if interval == "poisson":  # not for amounts: whole numbers of claims, or per exposure
-        claims = np.array([observed, weight * observed])
-        is_count = (claims >= 0) & (np.abs(claims - np.rint(claims)) < 1e-6)
-        way_out = "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
-        rule = "interval='poisson' needs claim counts"
-        refuse_rows(~is_count.any(axis=0), observed, rule, way_out)
+    if interval == "poisson":
+        _check_claims(observed, weight)
     rng = np.random.default_rng(draw_seed(random_state))
 
     rows = []
     for code, group in enumerate(groups):
-        chosen = (codes == code) & (weight > 0)
+        chosen = codes == code
         y, mu, w = observed[chosen], predicted[chosen], weight[chosen]
         actual, expected = float(np.sum(w * y)), float(np.sum(w * mu))
         low = high = math.nan
@@ -146,6 +150,7 @@ def actual_over_expected(
     return ActualExpectedTable(tuple(rows), confidence)
 
 
+@leave_out_uncounted
 def expected_calibration_error(
     y_true: Column, y_prob: Column, *, n_bins: int = 10, sample_weight: Weights = None
 ) -> float:
@@ -172,6 +177,26 @@ def expected_calibration_error(
     rows = lift_table(truth, probability, n_bins=n_bins, sample_weight=weight).rows
     total = sum(row.weight for row in rows)
     return sum(row.weight * abs(row.predicted - row.actual) for row in rows) / total
+
+
+def _check_claims(observed: FloatArray, weight: FloatArray) -> None:
+    """Refuse what, weighted, does not add up to a number of claims."""
+
+    def is_count(values: FloatArray) -> npt.NDArray[np.bool_]:
+        return (values >= 0) & (np.abs(values - np.rint(values)) < 1e-6)
+
+    is_weighted = (weight != 1) & (observed != 0)  # without claims there is nothing to weigh
+    if is_weighted.any() and is_count(observed[is_weighted]).all():
+        row = int(np.argmax(is_weighted))
+        raise InvalidInputError(
+            "interval='poisson' needs claim counts without weights, or claims per exposure with "
+            f"the exposure as sample_weight, got {observed[row]:g} with the weight {weight[row]:g} "
+            f"in row {row}, which may be either. Pass claims and expected claims without "
+            "sample_weight, or use interval='bootstrap'."
+        )
+    way_out = "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
+    is_wrong = ~is_count(weight * observed)
+    refuse_rows(is_wrong, observed, "interval='poisson' needs claim counts", way_out)
 
 
 def _ratio(y_true: FloatArray, y_pred: FloatArray, sample_weight: FloatArray) -> float:

@@ -28,6 +28,7 @@ from fcorr.metrics._checks import (
     check_option,
     check_same_length,
     describe_label,
+    leave_out_uncounted,
     not_estimable,
 )
 from fcorr.metrics.flips import FlippedScores
@@ -41,6 +42,7 @@ BLOCK_SIZE = 2**18
 _QUANTILES = {"q50": 0.50, "q90": 0.90, "q95": 0.95, "q99": 0.99}
 
 
+@leave_out_uncounted
 def average_individual_fairness(
     flips: FlippedScores, *, normalize: Normalize = "paper", sample_weight: Weights = None
 ) -> float:
@@ -77,6 +79,7 @@ def average_individual_fairness(
     return _gap(name, None, None, flips, sample_weight, normalize, of_classes=False)
 
 
+@leave_out_uncounted
 def f1_gap(
     y_true: Column,
     flips: FlippedScores,
@@ -125,6 +128,7 @@ def f1_gap(
     return _gap("f1_gap", f1, y_true, flips, sample_weight, normalize)
 
 
+@leave_out_uncounted
 def auroc_gap(
     y_true: Column,
     flips: FlippedScores,
@@ -140,6 +144,7 @@ def auroc_gap(
     return _gap("auroc_gap", areas_under_roc, y_true, flips, sample_weight, normalize)
 
 
+@leave_out_uncounted
 def auprc_gap(
     y_true: Column,
     flips: FlippedScores,
@@ -156,6 +161,7 @@ def auprc_gap(
     return _gap("auprc_gap", average_precisions, y_true, flips, sample_weight, normalize)
 
 
+@leave_out_uncounted
 def rmse_gap(
     y_true: Column,
     flips: FlippedScores,
@@ -176,6 +182,7 @@ def rmse_gap(
     return _gap("rmse_gap", rmse, y_true, flips, sample_weight, normalize, of_classes=False)
 
 
+@leave_out_uncounted
 def mae_gap(
     y_true: Column,
     flips: FlippedScores,
@@ -196,6 +203,7 @@ def mae_gap(
     return _gap("mae_gap", mae, y_true, flips, sample_weight, normalize, of_classes=False)
 
 
+@leave_out_uncounted
 def flip_changes(flips: FlippedScores, *, sample_weight: Weights = None) -> dict[str, float]:
     """Summarise each row's largest change of score, ``max_{s,s'} |f(x,s) − f(x,s')|``.
 
@@ -223,11 +231,12 @@ def flip_changes(flips: FlippedScores, *, sample_weight: Weights = None) -> dict
     )
     return {
         "mean": float(np.average(change, weights=weight)),
-        "max": float(change[weight > 0].max()),
+        "max": float(change.max()),
         **dict(zip(_QUANTILES, quantiles.tolist(), strict=True)),
     }
 
 
+@leave_out_uncounted
 def decisions_flipped(
     flips: FlippedScores, threshold: float = 0.5, *, sample_weight: Weights = None
 ) -> float:
@@ -265,8 +274,8 @@ def _gap(
     """``1/(C(C−1)) Σ_{s_i} Σ_{s_j≠s_k} |metric_{s_i→s_j} − metric_{s_i→s_k}|``; without one, W1.
 
     The metric takes truth (n,), scores under some categories (c, n) and weights (n,), and gives a
-    number for each of them (c,). An original category needs rows of positive weight and, for a
-    metric of classes, both classes. The others are left out with a warning; nan when none remains.
+    number for each of them (c,). An original category needs rows and, for a metric of classes,
+    both classes. The others are left out with a warning; nan when none remains.
     """
     check_option("normalize", normalize, ("paper", "mean"))
     weight = _weights_of(flips, sample_weight)
@@ -275,8 +284,7 @@ def _gap(
         truth = as_classes(y_true) if of_classes else as_floats(y_true, "y_true")
     check_same_length(y_true=truth, flips=flips)
     # Sorted once, not searched once per category.
-    counted = np.flatnonzero(weight > 0)
-    by_original = counted[np.argsort(flips.original[counted], kind="stable")]
+    by_original = np.argsort(flips.original, kind="stable")
     n_categories = len(flips.categories)
     ends = np.searchsorted(flips.original[by_original], np.arange(1, n_categories))
     sums, left_out = [], []
@@ -300,7 +308,7 @@ def _gap(
         not_estimable(
             f"{name} is not estimable for {len(left_out)} of {n_categories} original categories, "
             f"which have {lacking} and are left out: {enumerate_some(left_out)}.",
-            stacklevel=4,
+            stacklevel=5,
         )
     if not sums:
         return math.nan

@@ -25,6 +25,7 @@ from fcorr.metrics._checks import (
     describe_label,
     encode_groups,
     is_binary,
+    leave_out_uncounted,
     not_estimable,
     rows_to_html,
 )
@@ -42,7 +43,7 @@ class GroupRates:
     group : object
         The group's label: None where it is missing, a tuple for several columns.
     n, weight : int, float
-        Its number of rows, without those of weight 0, and their total weight.
+        Its number of rows, and their total weight.
     mean_prediction : float
         Mean prediction: the selection rate for decisions, the mean amount for regression.
     tpr, fpr : float
@@ -65,6 +66,7 @@ class _GroupTable(list[GroupRates]):
         return rows_to_html("Rates by group", self)
 
 
+@leave_out_uncounted
 def group_rates(
     y_true: Column | None, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> list[GroupRates]:
@@ -81,7 +83,8 @@ def group_rates(
         Each row's group: a list or a numpy, pandas, polars or pyarrow column, or a table, a
         two-dimensional array or a mapping of several columns, whose combinations are the groups.
     sample_weight : array-like of shape (n,), optional
-        How often each row counts (exposure); once when left out.
+        How often each row counts (exposure); once when left out. A row of weight 0 is as if it
+        were not there, and so is a group of no others.
 
     Returns
     -------
@@ -105,6 +108,7 @@ def group_rates(
     return _tabulate(truth if are_decisions else None, prediction, weight, sensitive_features)
 
 
+@leave_out_uncounted
 def demographic_parity_difference(
     y_true: Any, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
@@ -128,6 +132,7 @@ def demographic_parity_difference(
     return _largest_difference(table, "mean_prediction", "demographic_parity_difference")
 
 
+@leave_out_uncounted
 def equal_opportunity_difference(
     y_true: Column, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
@@ -150,6 +155,7 @@ def equal_opportunity_difference(
     return _largest_difference(table, "tpr", "equal_opportunity_difference")
 
 
+@leave_out_uncounted
 def equalized_odds_difference(
     y_true: Column, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
@@ -180,13 +186,13 @@ def _tabulate(
 
     unknown = np.full(len(groups), np.nan)
     columns = (
+        np.bincount(codes),
         np.bincount(codes, weights=weight),
         mean(weight),
         unknown if truth is None else mean(weight * truth),
         unknown if truth is None else mean(weight * (1 - truth)),
     )
-    n_rows = np.bincount(codes, weights=weight > 0).astype(int).tolist()
-    lines = zip(groups, n_rows, *(column.tolist() for column in columns), strict=True)
+    lines = zip(groups, *(column.tolist() for column in columns), strict=True)
     return _GroupTable(GroupRates(*line) for line in lines)
 
 
@@ -206,5 +212,5 @@ def _largest_difference(table: list[GroupRates], rate: _Rate, metric: str) -> fl
             f"out: {named}."
         )
     if reason:
-        not_estimable(f"{metric} is not estimable{reason}", stacklevel=4)
+        not_estimable(f"{metric} is not estimable{reason}", stacklevel=5)
     return max(known) - min(known) if len(known) > 1 else math.nan

@@ -26,7 +26,7 @@ from fcorr.metrics._checks import (
     ResultTable,
     Weights,
     as_columns,
-    drop_uncounted,
+    leave_out_uncounted,
     not_estimable,
     refuse_rows,
 )
@@ -34,6 +34,7 @@ from fcorr.metrics._checks import (
 # ------------------------------------------------------------------------------ deviances
 
 
+@leave_out_uncounted
 def tweedie_deviance(
     y_true: Column, y_pred: Column, *, power: float = 1.5, sample_weight: Weights = None
 ) -> float:
@@ -145,6 +146,7 @@ class LorenzCurve:
         return {name: share.tolist() for name, share in shares.items()} | {"gini": self.gini}
 
 
+@leave_out_uncounted
 def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> LorenzCurve:
     """Order the rows by prediction, and add up their weights and their observed amounts.
 
@@ -173,9 +175,7 @@ def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = Non
     >>> curve.gini
     0.375
     """
-    columns = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
-    # A row that does not count gets no point on the curve.
-    amount, prediction, weight = drop_uncounted(*columns)
+    amount, prediction, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     total = np.sum(weight * amount)
     if total <= 0:
         raise InvalidInputError(
@@ -185,6 +185,7 @@ def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = Non
     return _curve(amount, prediction, weight)
 
 
+@leave_out_uncounted
 def normalized_gini_score(
     y_true: Column, y_pred: Column, *, sample_weight: Weights = None
 ) -> float:
@@ -202,9 +203,7 @@ def normalized_gini_score(
     >>> round(normalized_gini_score([0, 0, 50, 100], [1, 3, 2, 4]), 4)
     0.7143
     """
-    columns = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
-    # A row that does not count gets no point on the curve.
-    amount, prediction, weight = drop_uncounted(*columns)
+    amount, prediction, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     total = float(np.sum(weight * amount))
     best = _curve(amount, amount, weight).gini if total > 0 else 0.0
     if best <= 0:
@@ -234,7 +233,7 @@ class LiftBin:
     Attributes
     ----------
     n, weight : int, float
-        Their number, without those of weight 0, and their total weight (exposure).
+        Their number and their total weight (exposure).
     low, high : float
         The smallest and the largest prediction among them.
     predicted, actual : float
@@ -282,6 +281,7 @@ class DoubleLiftTable(ResultTable):
     _caption = "Two models and the actual, by the ratio of their predictions"
 
 
+@leave_out_uncounted
 def lift_table(
     y_true: Column, y_pred: Column, *, n_bins: int = 10, sample_weight: Weights = None
 ) -> LiftTable:
@@ -305,6 +305,7 @@ def lift_table(
     return LiftTable(tuple(LiftBin(int(n), *map(float, rest)) for n, *rest in columns))
 
 
+@leave_out_uncounted
 def double_lift_table(
     y_true: Column,
     y_pred: Column,
@@ -343,7 +344,6 @@ def _bin_columns(
     """Put rows into bins by a key; give each bin's size, weight, range of the key, and means."""
     if not isinstance(n_bins, int | np.integer) or n_bins < 1:
         raise InvalidInputError(f"n_bins must be a positive integer, got {n_bins!r}. 10 is usual.")
-    *means_of, key, weight = drop_uncounted(*means_of, key, weight)
     # A block of equal keys goes where its middle lies on the scale of cumulated weight.
     levels, block = np.unique(key, return_inverse=True)
     block_weight = np.bincount(block, weights=weight)

@@ -15,7 +15,12 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from fcorr._core import InvalidInputError, NotEstimableWarning, RandomState, draw_seed
-from fcorr.metrics._checks import check_confidence, check_same_length, encode_groups
+from fcorr.metrics._checks import (
+    check_confidence,
+    check_same_length,
+    encode_groups,
+    leave_out_uncounted,
+)
 from fcorr.metrics.flips import FlippedScores
 
 _ROW_KEYWORDS = ("sample_weight", "sensitive_features")
@@ -52,6 +57,7 @@ class Interval:
     n_partial: int = 0
 
 
+@leave_out_uncounted
 def bootstrap_interval(
     metric: Callable[..., Any],
     *arrays: Any,
@@ -141,7 +147,7 @@ def bootstrap_interval(
         are_partial.append(bool(left_out) or lost)
 
     for text, category in others:
-        warnings.warn(text, category, stacklevel=2)
+        warnings.warn(text, category, stacklevel=3)
     if len(refusals) == n_resamples:
         raise refusals[0]  # not an unlucky draw: the metric does not work on resampled arguments
     is_known = ~np.isnan(values)

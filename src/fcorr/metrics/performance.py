@@ -15,10 +15,12 @@ from fcorr.metrics._checks import (
     Weights,
     as_columns,
     as_decisions,
+    leave_out_uncounted,
     not_estimable,
 )
 
 
+@leave_out_uncounted
 def false_positive_rate(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Share of the negatives that are decided positive: ``FP / (FP + TN)``.
 
@@ -45,6 +47,7 @@ def false_positive_rate(y_true: Column, y_pred: Column, *, sample_weight: Weight
     return _share(decision, weight * (1 - truth), "false_positive_rate", "y_true = 0")
 
 
+@leave_out_uncounted
 def false_negative_rate(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Share of the positives that are decided negative: ``FN / (FN + TP)``.
 
@@ -65,13 +68,13 @@ def _share(event: FloatArray, weight: FloatArray, name: str, condition: str) -> 
     total = weight.sum()
     if total == 0:
         return not_estimable(
-            f"{name} is not estimable: none of the {len(event)} rows has {condition} and a "
-            "positive weight.",
-            stacklevel=4,
+            f"{name} is not estimable: none of the {len(event)} rows has {condition}.",
+            stacklevel=5,
         )
     return float(np.sum(weight * event) / total)
 
 
+@leave_out_uncounted
 def gini_score(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Gini index: how well the predictions put the observed amounts in order.
 
@@ -126,6 +129,7 @@ def gini_score(y_true: Column, y_pred: Column, *, sample_weight: Weights = None)
     return float(1 - 2 / (n_rows - 1) * (n_rows - amount_rank))
 
 
+@leave_out_uncounted
 def percentage_error(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
     """Error of the predicted total, as a share of the observed one: ``Σ (ŷ − y) / Σ y``.
 

@@ -14,7 +14,7 @@ from fcorr.metrics._checks import (
     Weights,
     as_classes,
     as_columns,
-    drop_uncounted,
+    leave_out_uncounted,
 )
 
 ThresholdRule = Literal["f1"] | Mapping[str, Any]
@@ -23,6 +23,7 @@ ThresholdRule = Literal["f1"] | Mapping[str, Any]
 RULES = "'f1', {'fpr': a rate in [0, 1]} or {'cost': (of a false positive, of a false negative)}"
 
 
+@leave_out_uncounted
 def choose_threshold(
     y_true: Column, y_score: Column, *, rule: ThresholdRule = "f1", sample_weight: Weights = None
 ) -> float:
@@ -61,7 +62,7 @@ def choose_threshold(
     if not is_threshold_rule(rule):
         raise InvalidInputError(f"rule must be {RULES}, got {rule!r}.")
     columns = as_columns(sample_weight, y_true=as_classes(y_true), y_score=y_score)
-    thresholds, true_positive, false_positive = _counts(*drop_uncounted(*columns))
+    thresholds, true_positive, false_positive = _counts(*columns)
     n_positive, n_negative = true_positive[0], false_positive[0]
     if n_positive == 0 or n_negative == 0:
         raise InvalidInputError(
