@@ -24,6 +24,7 @@ from fcorr._core import (
     require,
     show_progress,
     to_plain,
+    user_cache,
     write_atomically,
 )
 
@@ -153,6 +154,38 @@ def test_permissions_follow_the_umask(tmp_path, umask, mode):
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {}, "home/.cache/fcorr"),
+        ("linux", {"XDG_CACHE_HOME": "/chosen"}, "/chosen/fcorr"),
+        ("linux", {"XDG_CACHE_HOME": "relative"}, "home/.cache/fcorr"),
+        ("darwin", {"XDG_CACHE_HOME": "/chosen"}, "home/Library/Caches/fcorr"),
+        ("win32", {}, "home/AppData/Local/fcorr"),
+        ("win32", {"LOCALAPPDATA": "/chosen"}, "/chosen/fcorr"),
+    ],
+)
+def test_folder_of_the_cache(tmp_path, monkeypatch, platform, variables, expected):
+    (tmp_path / "home").mkdir()
+    monkeypatch.setattr(sys, "platform", platform)
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": str(tmp_path / "home"), **variables}.items():
+        monkeypatch.setenv(name, value)
+    assert user_cache() == tmp_path / expected
+    assert not (tmp_path / expected).exists()
+
+
+@pytest.mark.parametrize("expanded", ["/absent", "~"])  # as for a user whose name nobody knows
+def test_no_cache_without_a_home(tmp_path, monkeypatch, expanded):
+    (tmp_path / "~").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", expanded))
+    with pytest.raises(FileNotFoundError, match=f"home must .* exists, got '{expanded}'. Set HOME"):
+        user_cache()
 
 
 # Plain data
