@@ -106,7 +106,7 @@ def test_blocks_that_overlap(two_threads):
         own, other, larger = (start_workers(10**7) for _ in range(3))
         with own as workers:
             list(workers.map(thread_and_setting, range(4)))
-            assert second.submit(torch.get_num_threads).result() == 2  # new to torch
+            # The second thread is new to torch.
             assert second.submit(other.__enter__).result()._most_pending == 2 * 2
             assert third.submit(larger.__enter__).result()._most_pending == 2 * 3
             settings = [t.submit(torch.get_num_threads).result() for t in (second, third)]
@@ -148,6 +148,7 @@ def test_fits_that_overlap(two_threads, table, monkeypatch):
         history = train(*args, **options)
         barrier.wait()
         found.append(in_new_thread(torch.get_num_threads))
+        barrier.wait()
         return history
 
     monkeypatch.setattr(base, "train", train_together)

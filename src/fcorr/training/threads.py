@@ -79,6 +79,7 @@ def _use_one_thread() -> int:
 
     Torch has a setting for each thread, and a thread that has not used torch yet takes over the
     last that was made in any: without a remedy the 1 from here, which then outlives the work.
+    With it, that takes a first use between the two settings below; such a thread stays slow.
     """
     with _setting:
         n_threads = torch.get_num_threads()  # also makes the setting this thread's own
