@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-speed reproduce clean
+.PHONY: demo test test-slow test-lowest test-bare test-fresh check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-speed reproduce clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -17,6 +17,28 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/pytest --numprocesses 2 -m slow
+
+# In environments of their own, which are removed again.
+FRESH = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && export NUMBA_CACHE_DIR=$$folder/kernels && \
+	$(PYTHON) -m venv $$folder && $$folder/bin/python -m pip install --quiet
+
+# Every package at the lowest version that pyproject.toml allows. The oldest torch on PyPI is built for CUDA, 3 GB with all
+# that it needs; UV_TORCH_BACKEND=cpu takes a smaller one from pytorch.org. What indirect packages deprecate is no error here.
+test-lowest:
+	$(FRESH) uv && export UV_CACHE_DIR=$${UV_CACHE_DIR:-$$folder/uv} && \
+	$$folder/bin/uv pip install --quiet --python $$folder --resolution lowest-direct '.[dev]' && \
+	$$folder/bin/pytest --numprocesses 2 -W default::DeprecationWarning tests --ignore tests/benchmarks
+
+# No extras.
+test-bare:
+	$(FRESH) --constraint constraints.txt torch && $$folder/bin/python -m pip install --quiet --constraint constraints.txt . && \
+	$$folder/bin/python -W error tests/bare_install.py
+
+# Another Python: make test-fresh PYTHON=python3.13
+test-fresh:
+	$(FRESH) --constraint constraints.txt torch && \
+	$$folder/bin/python -m pip install --quiet --constraint constraints.txt '.[dev]' && \
+	$$folder/bin/pytest --numprocesses 2 tests --ignore tests/benchmarks
 
 check: $(READY)
 	$(BIN)/ruff check .

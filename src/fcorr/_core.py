@@ -326,14 +326,26 @@ def _try_to_lock(file: BinaryIO) -> bool:
 
 
 def user_cache() -> Path:
-    """Return the folder for what can be made or fetched again; it may not exist yet."""
-    if sys.platform == "win32":
-        home = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        home = Path.home() / "Library" / "Caches"
-    else:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "fcorr"
+    """Return the folder for what can be made or fetched again; it may not exist yet.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the user has no home, as in a container that knows its users by number only.
+    """
+    variable, below = {
+        "win32": ("LOCALAPPDATA", "AppData/Local"),
+        "darwin": ("", "Library/Caches"),
+    }.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
+    chosen = Path(os.environ.get(variable, ""))
+    if chosen.is_absolute():  # others are to be ignored, says XDG's specification
+        return chosen / "fcorr"
+    home = Path(os.path.expanduser("~"))  # stays "~" for a user of whom no home is known
+    if not (home.is_absolute() and home.is_dir()):
+        raise FileNotFoundError(
+            f"the user's home must be a folder that exists, got {str(home)!r}. Set HOME to one."
+        )
+    return home / below / "fcorr"
 
 
 # ------------------------------------------------------------------------------ text and plain data

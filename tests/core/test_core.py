@@ -28,6 +28,7 @@ from fcorr._core import (
     show_progress,
     show_text,
     to_plain,
+    user_cache,
     write_atomically,
 )
 
@@ -282,6 +283,23 @@ def test_permissions_follow_the_umask(tmp_path, umask, mode):
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
+
+
+def test_relative_place_of_the_cache_is_ignored(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert user_cache() == tmp_path / ".cache" / "fcorr"
+
+
+@pytest.mark.parametrize("expanded", ["/absent", "~"])  # as for a user whose name nobody knows
+def test_no_cache_without_a_home(tmp_path, monkeypatch, expanded):
+    (tmp_path / "~").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", expanded))
+    with pytest.raises(FileNotFoundError, match=f"home must .* exists, got '{expanded}'. Set HOME"):
+        user_cache()
 
 
 # Text and plain data

@@ -68,8 +68,10 @@ def test_any_metric_has_an_interval(metric, arrays, options):
 
 def test_agrees_with_scipy():
     ours = interval_of(mean, SCORES, n_resamples=4000, confidence=0.9)
+    options = {"confidence_level": 0.9, "method": "percentile"}
+    generator = np.random.default_rng(1)  # random_state is the name in all versions of SciPy
     theirs = bootstrap(
-        (SCORES,), np.mean, n_resamples=4000, confidence_level=0.9, method="percentile", rng=1
+        (SCORES,), np.mean, n_resamples=4000, **options, random_state=generator
     ).confidence_interval
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=2e-3)
     # The seed makes it repeatable.

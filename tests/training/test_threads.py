@@ -1,9 +1,12 @@
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 
 from fcorr import FCorrClassifier
+from fcorr.estimators import base
 from fcorr.nn.engine import runs_compiled, use_engine
 from fcorr.training.threads import start_workers
 
@@ -79,4 +82,80 @@ def test_fit_leaves_the_setting_alone(two_threads, table, batch_size):
     assert torch.get_num_threads() == 2
     with pytest.raises(ValueError, match="finite loss"):
         FCorrClassifier(head=(4,), learning_rate=1e30, epochs=2).fit(*table)
+    assert torch.get_num_threads() == 2
+
+
+# Several at once
+
+
+def set_own(n_threads):
+    torch.get_num_threads()  # until it was asked, a thread keeps following the others
+    torch.set_num_threads(n_threads)
+
+
+def in_new_thread(function, *arguments):
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(function, *arguments).result()
+
+
+def test_blocks_that_overlap(two_threads):
+    """Each has the number of its own thread; no setting outlives its block."""
+    with ThreadPoolExecutor(1) as second, ThreadPoolExecutor(1) as third:
+        third.submit(set_own, 3).result()
+        torch.set_num_threads(2)
+        own, other, larger = (start_workers(10**7) for _ in range(3))
+        with own as workers:
+            list(workers.map(thread_and_setting, range(4)))
+            # The second thread is new to torch.
+            assert second.submit(other.__enter__).result()._most_pending == 2 * 2
+            assert third.submit(larger.__enter__).result()._most_pending == 2 * 3
+            settings = [t.submit(torch.get_num_threads).result() for t in (second, third)]
+            assert [torch.get_num_threads(), *settings] == [1, 1, 1]
+        third.submit(larger.__exit__, None, None, None).result()
+        second.submit(other.__exit__, None, None, None).result()
+        settings = [t.submit(torch.get_num_threads).result() for t in (second, third)]
+        assert [torch.get_num_threads(), *settings] == [2, 2, 3]
+    assert in_new_thread(torch.get_num_threads) == 2
+
+
+def test_a_thread_with_one_stays_so(two_threads):
+    with ThreadPoolExecutor(1, initializer=set_own, initargs=(1,)) as single:
+        single.submit(int).result()
+        torch.set_num_threads(2)
+        block = start_workers(10**7)
+        assert single.submit(block.__enter__).result()._pool is None
+        assert in_new_thread(torch.get_num_threads) == 2
+        single.submit(block.__exit__, None, None, None).result()
+        assert single.submit(torch.get_num_threads).result() == 1
+    assert in_new_thread(torch.get_num_threads) == 2
+
+
+def test_fits_that_overlap(two_threads, table, monkeypatch):
+    """Two fits, of other engines and numbers of threads, are what they would be alone."""
+    engines = {"plain": 2, "compiled": 3}
+
+    def fit(engine):
+        set_own(engines[engine])
+        options = {"random_state": 0, "epochs": 2, "advanced": {"engine": engine}}
+        model = FCorrClassifier(head=(4,), **options).fit(*table)
+        return model.predict_proba(table[0]), model.history_.engine, torch.get_num_threads()
+
+    alone = [in_new_thread(fit, engine) for engine in engines]
+    barrier, train, found = threading.Barrier(2, timeout=60), base.train, []
+
+    def train_together(*args, **options):
+        barrier.wait()
+        history = train(*args, **options)
+        barrier.wait()
+        found.append(in_new_thread(torch.get_num_threads))
+        barrier.wait()
+        return history
+
+    monkeypatch.setattr(base, "train", train_together)
+    with ThreadPoolExecutor(2) as threads:
+        together = list(threads.map(fit, engines))
+    for (expected, *_), (predicted, engine, n_threads) in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(predicted, expected)
+        assert n_threads == engines[engine]
+    assert {*found, in_new_thread(torch.get_num_threads)} <= {2, 3}  # theirs, never the 1 within
     assert torch.get_num_threads() == 2

@@ -61,8 +61,10 @@ def prepare_engine(on_wait: Callable[[str], None]) -> None:
     if _chosen.get() != "plain":
         from fcorr.nn.kernels.arithmetic import cache_folder
 
-        if not any(cache_folder().rglob("*.nbc")):  # numba's files of machine code
-            on_wait("compiling fcorr's kernels, once per installation; it takes about 15 seconds")
+        folder = cache_folder()
+        if folder is None or not any(folder.glob("*.nbc")):  # the files of machine code
+            how_often = "in every process" if folder is None else "once per installation"
+            on_wait(f"compiling fcorr's kernels, {how_often}; it takes about 15 seconds")
 
 
 def run_kernel(kernel: str, *arguments: Any) -> Any:

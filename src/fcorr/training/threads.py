@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
+from threading import Lock, Thread
 from typing import TypeVar
 
 import torch
@@ -19,6 +20,8 @@ Result = TypeVar("Result")
 # do with a row is counted as so many numbers as it takes the memory of.
 _WORTH_A_THREAD = 2**14  # numbers that a thread should have to itself; below, starting costs more
 _CHUNK_NUMBERS = 2**18  # scored at a time by each thread
+
+_setting = Lock()
 
 
 class Workers:
@@ -56,20 +59,35 @@ class Workers:
 def start_workers(n_numbers: int) -> Iterator[Workers]:
     """Start threads for work on ``n_numbers`` numbers at a time; torch itself then uses one.
 
-    Torch's setting is restored on the way out.
+    The calling thread's setting of torch is restored on the way out; that of others stays as it is.
     """
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    n_threads = _use_one_thread()
     try:
         if n_threads == 1 or n_numbers < 2 * _WORTH_A_THREAD:
             yield Workers(None)
             return
-        # A new thread starts with torch's default number of threads, not with the one set above.
-        pool = ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,))
-        with pool:
+        with ThreadPoolExecutor(n_threads, initializer=_use_one_thread) as pool:
             yield Workers(pool, n_threads)
     finally:
-        torch.set_num_threads(n_threads)
+        if n_threads > 1:
+            torch.set_num_threads(n_threads)
+
+
+def _use_one_thread() -> int:
+    """Make torch use one thread in the calling thread, and return how many it used until now.
+
+    Torch has a setting for each thread, and a thread that has not used torch yet takes over the
+    last that was made in any: without a remedy the 1 from here, which then outlives the work.
+    With it, that takes a first use between the two settings below; such a thread stays slow.
+    """
+    with _setting:
+        n_threads = torch.get_num_threads()  # also makes the setting this thread's own
+        if n_threads > 1:
+            torch.set_num_threads(1)
+            remedy = Thread(target=torch.set_num_threads, args=(n_threads,))
+            remedy.start()
+            remedy.join()
+    return n_threads
 
 
 def locate_rows(model: FCorrTransformer, x_num: Tensor, workers: Workers) -> Tensor:

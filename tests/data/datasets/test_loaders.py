@@ -61,7 +61,7 @@ def test_argument_then_variable_then_cache(monkeypatch, tmp_path, platform, vari
         monkeypatch.setenv(name, folder and str(tmp_path / folder))
     assert data_folder("~/data") == Path.home() / "data"
     monkeypatch.setattr(_core.sys, "platform", platform)
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     assert data_folder() == tmp_path / expected
     assert data_folder(tmp_path / "argument") == tmp_path / "argument"
 

@@ -3,6 +3,10 @@
 import hashlib
 import math
 import os
+import pickle
+import stat
+import sys
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,24 +18,144 @@ from numba import njit
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx
 
-from fcorr._core import user_cache
+from fcorr._core import user_cache, write_atomically
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 @cache
-def cache_folder() -> Path:
-    """Return a folder for the machine code of this state of the sources.
+def cache_folder() -> Path | None:
+    """Return a folder of the user's own for the machine code of this state of the sources.
 
     Numba compiles a function again when its own file changed, but not when a function that it
     calls did. A folder for each state of all the files leaves nothing out of date.
+
+    To load machine code is to execute it. Where others could put theirs, or nothing can be kept,
+    there is no folder: a warning says so, and kernels are compiled in every process.
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(f"{numba.__version__} {sys.implementation.cache_tag}".encode())
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    home = Path(chosen) if chosen else user_cache()
-    return home / f"kernels-{digest.hexdigest()[:12]}"
+    place = Path("the user's cache")
+    try:
+        place = Path(chosen) if chosen else user_cache()
+        place = folder = (place / f"kernels-{digest.hexdigest()[:12]}").resolve()
+        for each in (*reversed(folder.parents), folder):
+            each.mkdir(mode=0o700, exist_ok=True)
+        _refuse_shared(folder)
+    except OSError as error:
+        _warn_not_kept(place, error)
+        return None
+    return folder
+
+
+def _refuse_shared(folder: Path) -> None:
+    """Refuse a folder in which somebody else could put files."""
+    if sys.platform == "win32":
+        return  # what lies in a user's profile is closed to others by its access lists
+    _refuse_foreign(folder.stat())
+    if folder.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError("other users may write to it")
+    for parent in folder.parents:
+        mode = parent.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:  # sticky: only owners rename
+            raise PermissionError(f"any user may replace what is in {str(parent)!r}")
+
+
+def _refuse_foreign(status: os.stat_result) -> None:
+    if sys.platform != "win32" and status.st_uid != os.geteuid():
+        raise PermissionError("it belongs to another user")
+
+
+_warned = False
+
+
+def _warn_once(text: str) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(text, UserWarning, stacklevel=2)
+
+
+def _warn_not_kept(folder: Path, error: Exception) -> None:
+    reason = getattr(error, "strerror", None) or error
+    _warn_once(
+        f"Compiled kernels are not kept in {str(folder)!r}: {reason}. Every process compiles its "
+        "own, which takes about 15 seconds. Delete the folder if it is there, or set "
+        "NUMBA_CACHE_DIR to one that you alone can write to."
+    )
+
+
+class _MachineCode:
+    """The machine code of a kernel on disk: a file for each signature, which its digest starts.
+
+    It stands in a dispatcher's ``_cache``, in the place of numba's own, which ends a program with
+    an error when a file is damaged or the disk full, runs what a flipped bit made of a kernel, and
+    goes on to other folders, whoever's they are, if its own cannot be written to. Numba has no
+    public way to put it there. Should the private names that this takes change, kernels still run,
+    compiled by every process.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder, which a dispatcher's ``stats`` show."""
+        return None if cache_folder() is None else str(cache_folder())
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Return what was compiled for a signature, or None."""
+        folder = cache_folder()
+        if folder is None:
+            return None
+        target_context.refresh()  # as numba's own does: it may not be initialised yet
+        path = folder / self._file_name(signature, target_context.codegen())
+        try:
+            from numba.core.compiler import CompileResult
+
+            with path.open("rb") as file:
+                _refuse_foreign(os.fstat(file.fileno()))
+                digest, content = file.read(32), file.read()
+            if digest != _digest(path, content):
+                raise ValueError("not what was written")
+            return CompileResult._rebuild(target_context, *pickle.loads(content))
+        except FileNotFoundError:
+            return None
+        except Exception:  # the file is no use, whatever is wrong with it
+            _warn_once(
+                f"Compiled kernels in {str(folder)!r} are damaged or cannot be read. They are "
+                "compiled again, which takes about 15 seconds."
+            )
+            return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep what was compiled for a signature, if it can be."""
+        folder = cache_folder()
+        if folder is None:
+            return
+        path = folder / self._file_name(signature, result.codegen)
+        try:
+            if result.lifted or result.library.has_dynamic_globals:
+                raise ValueError(f"{self._name} holds addresses in this process")
+            content = pickle.dumps(result._reduce())
+            write_atomically(path, _digest(path, content) + content)
+        except Exception as error:  # it has been compiled, and serves this process
+            _warn_not_kept(folder, error)
+
+    def flush(self) -> None:
+        """Forget nothing: a dispatcher asks for this before it compiles again by hand."""
+
+    def _file_name(self, signature: Any, codegen: Any) -> str:
+        """Name the file for a signature on this kind of processor."""
+        key = f"{signature} {codegen.magic_tuple()}".encode()
+        return f"{self._name}-{hashlib.sha256(key).hexdigest()[:16]}.nbc"
+
+
+def _digest(path: Path, content: bytes) -> bytes:
+    """Digest a file's content with its name: under another name it would be another kernel."""
+    return hashlib.sha256(f"{path.parent.name}/{path.name}".encode() + content).digest()
 
 
 def _compiler(*fast: str) -> Callable[[Kernel], Kernel]:
@@ -40,14 +164,10 @@ def _compiler(*fast: str) -> Callable[[Kernel], Kernel]:
     def compile_kernel(function: Kernel) -> Kernel:
         # A division by zero raises nothing: a check in every lane would undo the gain.
         options: dict[str, Any] = {"fastmath": set(fast), "error_model": "numpy", "nogil": True}
-        config: Any = numba.config  # its names are made when it is imported
-        before, config.CACHE_DIR = config.CACHE_DIR, str(cache_folder())
-        try:
-            return njit(cache=True, **options)(function)
-        except RuntimeError:  # no folder can be written to
-            return njit(**options)(function)
-        finally:
-            config.CACHE_DIR = before
+        kernel: Any = njit(**options)(function)
+        if hasattr(kernel, "_cache"):
+            kernel._cache = _MachineCode(function)
+        return kernel
 
     return compile_kernel
 

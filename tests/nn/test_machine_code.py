@@ -1,0 +1,310 @@
+"""Machine code on disk: what was kept is found, and whatever happens to it stops no program."""
+
+import os
+import pickle
+import resource
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fcorr.nn import attention
+from fcorr.nn.engine import use_engine
+from fcorr.nn.kernels import arithmetic
+
+
+def double(x):
+    return 2 * x
+
+
+def new_kernel():
+    """Compile anew, as another process would: what is in memory belongs to the old kernel."""
+    return arithmetic.compiled(double)
+
+
+def is_found(kernel):
+    assert kernel(4.0) == 8.0
+    return bool(kernel.stats.cache_hits)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Keep machine code in an own place, as a process does that has not warned yet."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "home"))
+    monkeypatch.setattr(arithmetic, "_warned", False)
+    arithmetic.cache_folder.cache_clear()
+    yield tmp_path / "home"
+    monkeypatch.undo()
+    arithmetic.cache_folder.cache_clear()
+
+
+def run_python(program, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-W", "always", "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+# What is kept
+
+
+def test_is_kept_by_the_state_of_the_sources(tmp_path):
+    """Numba notices a change in a function's own file only; the folder's name notices the rest."""
+    package = tmp_path / "copied"
+    shutil.copytree(
+        Path(arithmetic.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+
+    def folder():
+        program = (
+            f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True\n"
+            "import copied.arithmetic as a; print(a.cache_folder().name)"
+        )
+        return run_python(program).communicate()[0].strip()
+
+    before = folder()
+    assert before == arithmetic.cache_folder().name
+    with (package / "attention.py").open("a") as file:
+        file.write("# changed\n")
+    assert folder() not in ("", before)
+
+
+def test_kernels_are_kept():
+    """What this process compiled, or loaded, lies in the folder of the sources' state."""
+    with use_engine("compiled"):
+        attention.attend(torch.zeros(1, 3))
+    assert any(arithmetic.cache_folder().glob("network.attention_forward-*.nbc"))
+
+
+def test_is_found_again_for_the_same_types_only(home):
+    assert not is_found(new_kernel())
+    assert is_found(new_kernel())
+    kernel = new_kernel()
+    assert kernel(np.float32(4)) == 8
+    assert not kernel.stats.cache_hits
+    assert Path(kernel.stats.cache_path) == arithmetic.cache_folder()
+    assert arithmetic.cache_folder().parent == home
+    assert len([*arithmetic.cache_folder().iterdir()]) == 2
+
+
+def test_processes_may_compile_at_once(home):
+    program = "from fcorr.nn.kernels import arithmetic as a; print(a.gelu(0.0), a.gelu(0.0))"
+    runs = [run_python(program) for _ in range(2)]
+    assert [run.communicate() for run in runs] == [("0.0 0.0\n", "")] * 2
+    run = run_python(program + "; print(sum(a.gelu.stats.cache_hits.values()))")
+    assert run.communicate() == ("0.0 0.0\n1\n", "")
+    assert {path.suffix for path in arithmetic.cache_folder().iterdir()} == {".nbc"}
+
+
+# What went wrong with it
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def cut_off(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def flip_a_bit(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def exchange(path):
+    kernel = new_kernel()
+    kernel(4)
+    (other,) = {*path.parent.iterdir()} - {path}
+    path.write_bytes(other.read_bytes())
+
+
+def make_a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("damage", [empty, cut_off, flip_a_bit, exchange])
+def test_damaged_files_are_made_again(home, damage):
+    assert not is_found(new_kernel())
+    folder = arithmetic.cache_folder()
+    (path,) = folder.iterdir()
+    damage(path)
+    with pytest.warns(UserWarning, match="damaged") as caught:
+        assert not is_found(new_kernel())
+    assert [repr(str(folder)) in str(entry.message) for entry in caught] == [True]
+    assert is_found(new_kernel())
+
+
+def test_what_can_be_neither_read_nor_written_is_told_once(home):
+    is_found(new_kernel())
+    (path,) = arithmetic.cache_folder().iterdir()
+    make_a_folder(path)
+    with pytest.warns(UserWarning, match="damaged") as caught:
+        assert [is_found(new_kernel()) for _ in range(2)] == [False, False]
+    assert len(caught) == 1
+
+
+def test_full_disk(home):
+    folder = arithmetic.cache_folder()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    try:
+        with pytest.warns(UserWarning, match="not kept.*File too large") as caught:
+            assert not is_found(new_kernel())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [repr(str(folder)) in str(entry.message) for entry in caught] == [True]
+    assert [*folder.iterdir()] == []
+
+
+def test_folder_that_went_away(home):
+    arithmetic.cache_folder().rmdir()
+    with pytest.warns(UserWarning, match="not kept.*No such file"):
+        assert not is_found(new_kernel())
+
+
+def test_numba_without_its_private_names(home, monkeypatch):
+    """Another numba may name them otherwise; kernels must still run."""
+    monkeypatch.setattr("numba.core.compiler.CompileResult._reduce", None)
+    with pytest.warns(UserWarning, match="not kept"):
+        assert not is_found(new_kernel())
+    monkeypatch.setattr(arithmetic, "njit", lambda **options: lambda function: function)
+    assert new_kernel() is double
+
+
+# Whose it is
+
+
+def test_folders_are_made_for_the_user_alone(home):
+    before = os.umask(0)
+    try:
+        folder = arithmetic.cache_folder()
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (folder, home)] == [0o700, 0o700]
+
+
+class Planted:
+    """Code that runs when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.fixture
+def planted(home, tmp_path):
+    """Put into the folder, in place of a kernel, a file that touches this one when loaded."""
+    is_found(new_kernel())
+    (path,) = arithmetic.cache_folder().iterdir()
+    content = pickle.dumps(Planted(tmp_path / "touched"))
+    path.write_bytes(arithmetic._digest(path, content) + content)
+    arithmetic.cache_folder.cache_clear()
+    return tmp_path / "touched"
+
+
+def test_planted_code_would_run(home, planted):
+    """The tests below show something only because of this one."""
+    with pytest.warns(UserWarning, match="damaged"):
+        is_found(new_kernel())
+    assert planted.exists()
+
+
+@pytest.mark.parametrize(
+    ("mode", "where", "reason"),
+    [
+        (0o770, "folder", "other users may write to it"),
+        (0o702, "folder", "other users may write to it"),
+        (0o777, "home", "any user may replace what is in '{home}'"),
+    ],
+)
+def test_folder_that_others_can_write_to(home, planted, mode, where, reason):
+    folder = arithmetic.cache_folder()
+    arithmetic.cache_folder.cache_clear()
+    {"folder": folder, "home": home}[where].chmod(mode)
+    with pytest.warns(UserWarning, match="not kept") as caught:
+        assert [is_found(new_kernel()) for _ in range(2)] == [False, False]
+    assert arithmetic.cache_folder() is None
+    assert [str(entry.message) for entry in caught] == [
+        f"Compiled kernels are not kept in {str(folder)!r}: {reason.format(home=home)}. Every "
+        "process compiles its own, which takes about 15 seconds. Delete the folder if it is "
+        "there, or set NUMBA_CACHE_DIR to one that you alone can write to."
+    ]
+    assert not planted.exists()
+
+
+def test_sticky_parent_is_safe(home):
+    home.mkdir()
+    home.chmod(0o1777)
+    assert not is_found(new_kernel())
+    assert is_found(new_kernel())
+
+
+def test_folder_of_another_user(home, planted, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.warns(UserWarning, match="belongs to another user"):
+        assert not is_found(new_kernel())
+    assert not planted.exists()
+
+
+def test_file_of_another_user_in_a_folder_of_ones_own(home, planted, monkeypatch):
+    assert arithmetic.cache_folder() is not None
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.warns(UserWarning, match="damaged or cannot be read"):
+        assert not is_found(new_kernel())
+    assert not planted.exists()
+
+
+# Where it should be
+
+
+def test_file_in_the_place_of_the_folder(home):
+    home.touch()
+    with pytest.warns(UserWarning, match="not kept") as caught:
+        assert not is_found(new_kernel())
+    assert [str(home) in str(entry.message) for entry in caught] == [True]
+
+
+def test_user_without_a_home(home, tmp_path, monkeypatch):
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "absent"))
+    with pytest.warns(UserWarning, match="not kept.*Set HOME") as caught:
+        assert not is_found(new_kernel())
+    assert len(caught) == 1
+    assert not (tmp_path / "absent").exists()
+
+
+@pytest.mark.slow
+def test_fit_with_damaged_kernels(home):
+    """All kernels, in processes of their own: compiled, damaged and made again, found."""
+    program = (
+        "import numpy as np; from fcorr import FCorrClassifier\n"
+        "X = np.random.default_rng(0).normal(size=(40, 3))\n"
+        "model = FCorrClassifier(epochs=1, random_state=0).fit(X, X[:, 0] > 0)\n"
+        "print(model.predict_proba(X).tolist())"
+    )
+    predicted, complaints = run_python(program).communicate()
+    assert (predicted[:2], complaints) == ("[[", "")
+    folder = arithmetic.cache_folder()
+    files = {path: path.read_bytes() for path in folder.iterdir()}
+    for path in files:
+        path.write_bytes(b"")
+    again, complaints = run_python(program).communicate()
+    assert again == predicted
+    assert complaints.count("Warning") == complaints.count(str(folder)) == 1
+    assert "Traceback" not in complaints
+    assert run_python(program).communicate() == (predicted, "")
+    assert {path for path in folder.iterdir() if path.stat().st_size} == {*files}
