@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-lowest test-bare test-fresh check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-speed reproduce clean
+.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-speed reproduce clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -85,6 +85,22 @@ bench-motor: $(READY)
 bench-speed: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.speed
+	$(BIN)/python benchmarks/update_readme.py
+
+# 100,000 damaged inputs for everything that reads a file.
+fuzz: $(READY)
+	$(BIN)/python benchmarks/fuzz.py
+	$(BIN)/python benchmarks/update_readme.py
+
+# Small changes to the code that some test should notice.
+mutation: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt cosmic-ray
+	$(BIN)/python benchmarks/mutation.py
+	$(BIN)/python benchmarks/update_readme.py
+
+coverage: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt pytest-cov
+	$(BIN)/python benchmarks/covered.py
 	$(BIN)/python benchmarks/update_readme.py
 
 # Every experiment of the paper, less than three hours on two cores; goes on where it was interrupted.

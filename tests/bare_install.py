@@ -79,9 +79,10 @@ def check_extras_are_named(model: Any, table: Any, folder: Path) -> None:
             try:
                 call()
             except ImportError as error:
-                assert f"pip install 'fcorr[{extra}]'" in str(error), error
+                text = str(error)
             else:
                 raise AssertionError(f"the extra {extra!r} is not asked for")
+            assert f"pip install 'fcorr[{extra}]'" in text, text
 
 
 def check_command_line(folder: Path) -> None:
