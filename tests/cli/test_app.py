@@ -192,7 +192,9 @@ def test_names_and_values_cannot_steer_the_terminal(run, folder):
     run(*train, "--invariance", "none")
     assert shown in str(fcorr.load(model).certificate())
     written = (folder / "out.csv").read_bytes().decode()
-    assert f"True{HOSTILE}" in written  # to the letter
+    assert not set(written) & set("\x1b\x9b\x07\u202e")
+    run("predict", model, data, "-o", folder / "letter.csv", "--verbatim")
+    assert f"True{HOSTILE}" in (folder / "letter.csv").read_bytes().decode()
     assert not set((folder / "s" / "table.md").read_text()) & set("\x1b\x9b\x07\u202e\r")
 
 

@@ -110,12 +110,17 @@ def test_a_date_that_may_be_another_needs_the_order(run, train, european):
     assert read_file("out.csv").equals(expected.slice(0, 1))
 
 
-def test_text_that_looks_like_a_formula_is_copied_to_the_letter(run, train, columns):
+def test_text_that_looks_like_a_formula(run, train, columns):
     key = [f"={i}+1" for i in range(200)]
     job = [{"clerk": "@clerk", "nurse": "+nurse"}.get(job, "-1 x") for job in columns["job"]]
     write_file(pa.table({**columns, "key": key, "job": job}), "odd.csv")
     train(data="odd.csv", target="job")
-    predict(run, data="odd.csv")
+    result = predict(run, data="odd.csv")
+    assert result.stderr == (
+        "escaped 400 cell(s) with a formula or control characters (--verbatim leaves them)\n"
+    )
+    assert read_file("out.csv")["key"].to_pylist() == [f"'{text}" for text in key]
+    predict(run, "--verbatim", data="odd.csv")
     table = read_file("out.csv")
     assert table["key"].to_pylist() == key
     assert set(table["prediction"].to_pylist()) <= {"@clerk", "+nurse", "-1 x"}

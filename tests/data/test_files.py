@@ -11,6 +11,7 @@ import pytest
 from fcorr._core import InvalidInputError
 from fcorr.data.files import (
     Dialect,
+    disarm,
     find_delimiter,
     read_file,
     read_verbatim,
@@ -413,3 +414,40 @@ def test_broken_folders(tmp_path, write_part):
     (folder / "b.parquet").write_bytes(b"PAR1")
     with pytest.raises(InvalidInputError, match="cannot be read as Parquet"):
         read_file(folder)
+
+
+# Text that would act where it is opened
+
+
+def test_text_is_disarmed():
+    texts = [
+        "=HYPERLINK(1)",
+        "+49 170",
+        "@x",
+        "-A",
+        "\t=1",
+        "-7.5e3",
+        "+1,5",
+        "50%",
+        "a=b",
+        None,
+        "",
+    ]
+    table = pa.table(
+        {
+            "=name": texts,
+            "code": pa.array(["\x1b[2Ja", "b\u202e\x9b", *["fine\nline\t2"] * 9]),
+            "kind": pa.array(["=x", *["y"] * 10]).dictionary_encode(),
+            "number": [-1.5] * 11,
+        }
+    )
+    safe, n_changed = disarm(table)
+    assert safe.column_names == ["'=name", "code", "kind", "number"]
+    expected = ["'=HYPERLINK(1)", "'+49 170", "'@x", "'-A", "'\t=1", *texts[5:]]
+    assert safe["'=name"].to_pylist() == expected
+    codes = [r"\u001b[2Ja", r"b\u202e\u009b", "fine\nline\t2"]
+    assert safe["code"].to_pylist()[:3] == codes
+    assert safe["kind"].to_pylist()[:2] == ["'=x", "y"]
+    assert safe["number"].equals(table["number"])
+    assert n_changed == 1 + 5 + 2 + 1
+    assert disarm(safe)[1] == 0

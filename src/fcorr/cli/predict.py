@@ -49,6 +49,13 @@ def predict(
             "--rate", help="Write the rate per unit of exposure, which needs no exposure."
         ),
     ] = False,
+    verbatim: Annotated[
+        bool,
+        typer.Option(
+            "--verbatim",
+            help="Write text to the letter, also what a spreadsheet would run as a formula.",
+        ),
+    ] = False,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     dates: Dates = None,
@@ -56,12 +63,13 @@ def predict(
     """Score a file with a trained model.
 
     Writes the prediction of each row, for its exposure where the model knows one, and, for
-    classes, the probability of each class; CSV as the data is written. Copied columns and classes
-    are written to the letter, also text that a spreadsheet would take for a formula.
+    classes, the probability of each class; CSV as the data is written. In CSV, text that a
+    spreadsheet would run as a formula gets an apostrophe before it, and control characters are
+    escaped; --verbatim leaves them.
     """
     import pyarrow as pa
 
-    from fcorr.data.files import WRITABLE, file_ending, read_verbatim, write_file
+    from fcorr.data.files import WRITABLE, disarm, file_ending, read_verbatim, write_file
     from fcorr.estimators import FCorrClassifier, load
 
     if output is None:
@@ -100,5 +108,10 @@ def predict(
             )
     copied = read_verbatim(data, kept, dialect) if kept else pa.table({})
     scored = pa.table({**{name: copied[name] for name in kept}, **columns})
+    if not verbatim and file_ending(output) != ".parquet":
+        scored, n_changed = disarm(scored)
+        if n_changed:
+            what = "cell(s) with a formula or control characters"
+            echo(f"escaped {n_changed} {what} (--verbatim leaves them)", err=True)
     write_file(scored, output, dialect)
     echo(f"wrote {output}: {table.num_rows} rows")

@@ -18,7 +18,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pyarrow.types as pat
 
-from fcorr._core import InvalidInputError, enumerate_some, write_atomically
+from fcorr._core import InvalidInputError, enumerate_some, show_text, write_atomically
 from fcorr.data.tables import refuse_repeated
 
 _TSV = (".tsv", ".tsv.gz")
@@ -118,6 +118,49 @@ def read_verbatim(path: Path, columns: Sequence[str], dialect: Dialect = _ANY) -
         delimiter = find_delimiter(path, dialect.delimiter)
         types = {name: pa.string() for name in columns}
         return _check(_read_csv(path, delimiter, include_columns=columns, column_types=types))
+
+
+# What steers a terminal, or the order that text is shown in; line ends and tabs within a field are
+# quoted by the rules of CSV.
+_STEERING = r"[\x00-\x08\x0b-\x1f\x7f-\x9f" + "\u202a-\u202e\u2066-\u2069]"
+_FORMULA = r"^[=+\-@\t\n]"
+_NO_FORMULA = r"^[+-]?[\d.,]+([eE][+-]?\d+)?%?$"  # but a number
+
+
+def disarm(table: pa.Table) -> tuple[pa.Table, int]:
+    """Take the power off text that a spreadsheet would run, or that would steer a terminal.
+
+    Text that begins like a formula, and is no number, gets an apostrophe before it; control
+    characters are written as JSON would. Returns the table, and how many cells and names changed.
+
+    Examples
+    --------
+    >>> disarm(pa.table({"key": ["=1+1", "-7", "a"]}))[0]["key"].to_pylist()
+    ["'=1+1", '-7', 'a']
+    """
+
+    def safe(text: str | None) -> str | None:
+        if text is None:
+            return None
+        is_formula = re.match(_FORMULA, text) and not re.match(_NO_FORMULA, text)
+        shown = re.sub(_STEERING, lambda found: show_text(found[0]), text)
+        return f"'{shown}" if is_formula else shown
+
+    columns, n_changed = [], 0
+    for column in table.columns:
+        if pat.is_dictionary(column.type) and pat.is_string(column.type.value_type):
+            column = column.cast(pa.string())
+        if pat.is_string(column.type) or pat.is_large_string(column.type):
+            suspect = pc.match_substring_regex(column, f"{_STEERING}|{_FORMULA}")
+            if pc.any(suspect).as_py():
+                texts = column.to_pylist()
+                changed = [safe(text) for text in texts]
+                n_changed += sum(a != b for a, b in zip(texts, changed, strict=True))
+                column = pa.array(changed, column.type)
+        columns.append(column)
+    names = [str(safe(name)) for name in table.column_names]
+    n_changed += sum(a != b for a, b in zip(names, table.column_names, strict=True))
+    return pa.table(columns, names=names), n_changed
 
 
 def write_file(table: pa.Table, path: Path, dialect: Dialect = _ANY) -> None:
