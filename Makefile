@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-lowest test-bare test-fresh check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-speed reproduce clean
+.PHONY: demo test test-slow test-lowest test-bare test-fresh check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-speed faults reproduce clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -86,6 +86,10 @@ bench-speed: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.speed
 	$(BIN)/python benchmarks/update_readme.py
+
+# Kills commands, fills disks; the full-disk part that mounts needs root, and is left out without.
+faults: $(READY)
+	$(BIN)/python benchmarks/faults.py
 
 # Every experiment of the paper, less than three hours on two cores; goes on where it was interrupted.
 reproduce: $(READY)
