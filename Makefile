@@ -103,6 +103,11 @@ coverage: $(READY)
 	$(BIN)/python benchmarks/covered.py
 	$(BIN)/python benchmarks/update_readme.py
 
+# Kills commands, fills disks; the full-disk part that mounts needs root, and is left out without.
+faults: $(READY)
+	$(BIN)/python benchmarks/faults.py
+	$(BIN)/python benchmarks/update_readme.py
+
 # Every experiment of the paper, less than three hours on two cores; goes on where it was interrupted.
 reproduce: $(READY)
 	$(BIN)/python -m paper all --output docs

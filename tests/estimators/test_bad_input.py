@@ -1,5 +1,6 @@
 """Bad input, item by item: a ValueError with the rule, the value and the way out."""
 
+import inspect
 import os
 import re
 
@@ -321,8 +322,8 @@ def test_every_argument_has_a_bad_value_above_and_a_text_in_the_docstring(cls):
     arguments = set(cls().get_params())
     assert {*BAD_VALUES, *OWN_BAD_VALUES[cls]} == arguments - checked_elsewhere
     assert set(BAD_ADVANCED) == set(Advanced.__annotations__) == set(DEFAULTS)
-    assert all(f"\n    {name} : " in cls.__doc__ for name in arguments)
-    assert all(f"\n    {name} : " in Advanced.__doc__ for name in BAD_ADVANCED)
+    assert all(f"\n{name} : " in inspect.getdoc(cls) for name in arguments)
+    assert all(f"\n{name} : " in inspect.getdoc(Advanced) for name in BAD_ADVANCED)
 
 
 PREDICT = {

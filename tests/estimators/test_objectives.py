@@ -172,6 +172,9 @@ def test_schema_diff_knows_the_exposure(model):
 def test_arguments_set_after_the_fit_do_not_change_predictions(model, tmp_path):
     changed = fit().set_params(objective="gamma", exposure=None)
     np.testing.assert_array_equal(changed.predict(X), model.predict(X))
+    with pytest.raises(fcorr.InvalidInputError, match=r"must be those of the fit.*'years'"):
+        changed.save(tmp_path / "model.fcorr")
+    changed.set_params(exposure="years")
     changed.save(tmp_path / "model.fcorr")
     np.testing.assert_array_equal(fcorr.load(tmp_path / "model.fcorr").predict(X), model.predict(X))
     assert clone(model).get_params() == model.get_params()

@@ -270,8 +270,12 @@ def test_file_of_another_user_in_a_folder_of_ones_own(home, planted, monkeypatch
 # Where it should be
 
 
-def test_file_in_the_place_of_the_folder(home):
-    home.touch()
+@pytest.mark.parametrize("is_link", [False, True])
+def test_something_else_in_the_place_of_the_folder(home, is_link):
+    if is_link:
+        home.symlink_to(home)
+    else:
+        home.touch()
     with pytest.warns(UserWarning, match="not kept") as caught:
         assert not is_found(new_kernel())
     assert [str(home) in str(entry.message) for entry in caught] == [True]
@@ -281,7 +285,7 @@ def test_user_without_a_home(home, tmp_path, monkeypatch):
     for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "absent"))
-    with pytest.warns(UserWarning, match="not kept.*Set HOME") as caught:
+    with pytest.warns(UserWarning, match=r"not kept.*Set HOME to one\. Every") as caught:
         assert not is_found(new_kernel())
     assert len(caught) == 1
     assert not (tmp_path / "absent").exists()

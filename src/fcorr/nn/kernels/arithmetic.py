@@ -44,7 +44,7 @@ def cache_folder() -> Path | None:
         for each in (*reversed(folder.parents), folder):
             each.mkdir(mode=0o700, exist_ok=True)
         _refuse_shared(folder)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # the second for links that go in circles
         _warn_not_kept(place, error)
         return None
     return folder
@@ -79,7 +79,7 @@ def _warn_once(text: str) -> None:
 
 
 def _warn_not_kept(folder: Path, error: Exception) -> None:
-    reason = getattr(error, "strerror", None) or error
+    reason = str(getattr(error, "strerror", None) or error).rstrip(".")
     _warn_once(
         f"Compiled kernels are not kept in {str(folder)!r}: {reason}. Every process compiles its "
         "own, which takes about 15 seconds. Delete the folder if it is there, or set "
