@@ -254,10 +254,9 @@ def _replace(target: Path, content: bytes | None) -> None:
     mode = _find_mode(target)
     start, end = f".{target.name[:50]}.", ".fcorr-tmp"  # short enough where the name itself is
     _remove_abandoned(target.parent.glob(f"{glob.escape(start)}????????{end}"))
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=start, suffix=end)
+    file, temporary = _open_temporary(target.parent, start, end)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            _try_to_lock(file)
+        with file:
             if content is None:
                 return
             file.write(content)
@@ -298,31 +297,39 @@ def _find_mode(target: Path) -> int:
     return stat.S_IMODE(mode)
 
 
+def _open_temporary(folder: Path, start: str, end: str) -> tuple[BinaryIO, str]:
+    """Create a file that is locked for as long as it is open, so that nobody takes it away."""
+    while True:
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=start, suffix=end)
+        file = os.fdopen(descriptor, "wb")
+        try:
+            _lock(file)
+        except BlockingIOError:  # another process takes it for abandoned, and is removing it
+            pass
+        except OSError:  # a file system without locks, where nothing is removed
+            return file, name
+        else:
+            if os.fstat(file.fileno()).st_nlink:
+                return file, name
+        file.close()
+
+
 def _remove_abandoned(files: Iterable[Path]) -> None:
     """Remove temporary files that no process is writing any more."""
     for path in files:
         with suppress(OSError):
-            found = path.lstat()
-            # One that is empty may be so new that its process has not locked it yet.
-            if not stat.S_ISREG(found.st_mode) or not found.st_size:
-                continue
-            with path.open("rb") as file:
-                is_abandoned = _try_to_lock(file)
-            if is_abandoned:
-                path.unlink()
+            if stat.S_ISREG(path.lstat().st_mode):
+                with path.open("rb") as file:
+                    _lock(file)
+                    path.unlink()  # on Windows what is open cannot be removed, by whomever
 
 
-def _try_to_lock(file: BinaryIO) -> bool:
-    """Lock an open file for as long as this process lives; tell whether no other one holds it."""
-    if sys.platform == "win32":
-        return True  # whatever is open cannot be removed there
-    import fcntl
+def _lock(file: BinaryIO) -> None:
+    """Lock an open file until it is closed; BlockingIOError if another process has locked it."""
+    if sys.platform != "win32":
+        import fcntl
 
-    try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False  # held, or on a file system without locks, where nothing is removed
-    return True
 
 
 def user_cache() -> Path:

@@ -548,5 +548,7 @@ class Schema:
             and all(role is None or isinstance(role, str) for role in roles)
             and self.exposure not in self._by_name
             and _are_counts(self.n_rows)
+            and self.n_rows > 0
             and all(column._is_possible() for column in self.columns)
+            and all(column.n_missing <= self.n_rows for column in self.columns)
         )
