@@ -419,6 +419,24 @@ def test_broken_folders(tmp_path, write_part):
 # Text that would act where it is opened
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()]
+)
+@pytest.mark.parametrize("encode", [False, True])
+def test_text_of_every_type_is_disarmed(kind, encode):
+    column = pa.array([b"=1+1", None, b"\x1b[2J", b"fine"], pa.binary()).cast(kind)
+    if encode and kind != pa.string_view():  # which has no dictionaries
+        column = column.dictionary_encode()
+    safe, n_changed = disarm(pa.table({"key": column}))
+    assert safe["key"].to_pylist() == ["'=1+1", None, r"\u001b[2J", "fine"]
+    assert n_changed == 2
+
+
+def test_bytes_that_are_no_text_are_escaped():
+    keys = pa.array([b"\xff\x1b", b"ab"], pa.binary(2))
+    assert disarm(pa.table({"key": keys}))[0]["key"].to_pylist() == [r"\xff\u001b", "ab"]
+
+
 def test_text_is_disarmed():
     texts = [
         "=HYPERLINK(1)",
