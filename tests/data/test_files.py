@@ -213,6 +213,14 @@ def test_names_may_hold_other_delimiters(write, header, delimiter):
     assert find_delimiter(write("t.csv", f"{header}\n")) == delimiter
 
 
+@pytest.mark.parametrize("header", ["id,a|b|c", "Income (EUR;USD;GBP),y", "a\tb\tc,d", "a;b,c;d"])
+def test_what_does_not_split_the_rows_is_part_of_a_name(write, header):
+    path = write("t.csv", f"{header}\n1,2\n3,4\n")
+    table, dialect, told = recognise_file(path)
+    assert table.to_pydict() == dict(zip(header.split(","), [[1, 3], [2, 4]], strict=True))
+    assert (dialect.delimiter, told) == (",", "")
+
+
 @pytest.mark.parametrize(
     ("rows", "expected", "decimal"),
     [

@@ -5,6 +5,7 @@ import csv
 import datetime
 import gzip
 import io
+import itertools
 import os
 import re
 import warnings
@@ -36,7 +37,8 @@ class Dialect(NamedTuple):
     ----------
     delimiter : str or None
         What separates the fields: one ASCII character. By default a tab in files ending in
-        ``.tsv``, and else the one of comma, semicolon, tab and bar that splits the header most.
+        ``.tsv``, and else the one of comma, semicolon, tab and bar that splits the header most,
+        if it splits the first row as often.
     decimal : {".", ","} or None
         The decimal sign. By default a comma where fields end at something else and the numbers
         are written so, and else a point.
@@ -202,13 +204,18 @@ def find_delimiter(path: Path, given: str | None = None) -> str:
     with pa.input_stream(os.fspath(path), compression=_compression(path)) as stream:
         start = stream.read(2**16).decode(errors="replace").removeprefix("\ufeff")
 
-    def count(delimiter: str) -> int:
+    def count(delimiter: str) -> list[int]:
+        """Count the fields of the header and of the first row; lines without any are skipped."""
         lines = csv.reader(io.StringIO(start, newline=None), delimiter=delimiter)
-        return len(next(filter(None, lines), []))  # the first that is not empty
+        return [len(fields) for fields in itertools.islice(filter(None, lines), 2)] or [0]
 
-    best = max(_DELIMITERS, key=count)  # of several, the first
+    def rank(delimiter: str) -> tuple[bool, int]:
+        header, *rows = count(delimiter)
+        return rows == [header] and header > 1, header  # names may hold what separates nothing
+
+    best = max(_DELIMITERS, key=rank)  # of several, the first
     delimiter = given or ("\t" if _is(path, _TSV) else best)
-    if count(delimiter) < 2 <= count(best):
+    if count(delimiter)[0] < 2 <= count(best)[0]:
         raise InvalidInputError(
             f"{os.fspath(path)!r} must have {_name(delimiter)} between fields, got a header that "
             f"has {_name(best)}: {start.splitlines()[0][:80]!r}. Pass delimiter={best!r}."
