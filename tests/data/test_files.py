@@ -237,6 +237,7 @@ def test_what_does_not_split_the_rows_is_part_of_a_name(write, header):
         ("x,5;7\n2;8", {"a": ["x,5", "2"], "b": [7, 8]}, "."),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Columns of numbers with commas")
 def test_decimal_commas(write, rows, expected, decimal):
     path = write("t.csv", f"a;b\n{rows}\n")
     table, dialect, told = recognise_file(path)
@@ -254,8 +255,16 @@ def test_commas_of_thousands_are_not_taken_for_decimal_signs(write):
     assert table["a"].to_pylist() == ["1,234", "12,345"]
     assert read_file(path, dialect=Dialect(decimal=","))["a"].to_pylist() == [1.234, 12.345]
     path = write("t.csv", 'a,b\n"1,5",2\n')  # only where it is given
-    assert read_file(path)["a"].to_pylist() == ["1,5"]
+    with pytest.warns(UserWarning, match=r"read as text: 'a', such as '1,5'"):
+        assert read_file(path)["a"].to_pylist() == ["1,5"]
     assert read_file(path, dialect=Dialect(decimal=","))["a"].to_pylist() == [1.5]
+
+
+@pytest.mark.parametrize("code", ["01.02", "52.25"])
+def test_decimal_commas_beside_decimal_points_are_warned_of(write, code):
+    path = write("t.csv", f"a;code\n1,5;{code}\n2,5;{code}\n")
+    with pytest.warns(UserWarning, match=r"read as text: 'a', such as '1,5'. Pass decimal=','"):
+        assert read_file(path)["a"].to_pylist() == ["1,5", "2,5"]
 
 
 DAY = datetime.date(2024, 12, 31)

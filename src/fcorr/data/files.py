@@ -404,18 +404,19 @@ def _read_numbers(
     read: Callable[[str], pa.Table], text: Collection[str], delimiter: str, decimal: str | None
 ) -> tuple[pa.Table, str]:
     """Read a table with the decimal sign that is given, or that its numbers show."""
-    if decimal is not None or delimiter == ",":
-        table = read(decimal or ".")
-        return (_join_thousands(table, text) if decimal == "," else table), decimal or "."
+    if decimal is not None:
+        table = read(decimal)
+        return (_join_thousands(table, text) if decimal == "," else table), decimal
     table = read(".")
     found = [n for n in _text_columns(table, text) if _all_match(table[n], _NUMBER)]
     found = [n for n in found if pc.any(pc.match_substring(table[n], ",")).as_py()]
-    if any(pc.any(pc.match_substring_regex(table[n], _DECIMALS)).as_py() for n in found):
+    is_decimal = (pc.any(pc.match_substring_regex(table[n], _DECIMALS)).as_py() for n in found)
+    if delimiter != "," and any(is_decimal):
         other = _join_thousands(read(","), text)
-        # Where that makes text of what were numbers, points are the decimal sign after all.
+        # Where that makes text of what were numbers, points may be the decimal sign after all.
         if not any(pat.is_floating(table[n].type) for n in _text_columns(other, text)):
             return other, ","
-    elif found:
+    if found:
         warnings.warn(
             f"Columns of numbers with commas are read as text: {enumerate_some(found)}, such as "
             f"{pc.first(table[found[0]]).as_py()!r}. Pass decimal=',' if that is the decimal sign.",
