@@ -267,6 +267,27 @@ def test_decimal_commas_beside_decimal_points_are_warned_of(write, code):
         assert read_file(path)["a"].to_pylist() == ["1,5", "2,5"]
 
 
+def test_points_that_may_be_of_thousands_leave_text(write):
+    path = write("t.csv", "a;b;c\n45.000;1;x\n;2;y\n7;3;z\n")
+    with pytest.warns(UserWarning, match=r"read as text: 'a', such as '45.000'. Pass decimal='.'"):
+        assert read_file(path)["a"].to_pylist() == ["45.000", None, "7"]
+    for decimal, value in ((".", 45.0), (",", 45_000.0)):
+        assert read_file(path, dialect=Dialect(decimal=decimal))["a"].to_pylist() == [
+            value,
+            None,
+            7,
+        ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ["45.000;0.125", "45.000;1.5", "45.000;1.50", "45.000;1e3", "4500;45.25", "45.000,1.000"],
+)
+def test_points_are_decimal_signs_where_one_number_shows_it(write, rows):
+    path = write("t.csv", f"{'a,b' if ',' in rows else 'a;b'}\n{rows}\n")
+    assert read_file(path)["a"].to_pylist() == [float(rows[:4].rstrip("."))]
+
+
 DAY = datetime.date(2024, 12, 31)
 
 

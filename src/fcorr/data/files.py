@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
@@ -59,6 +60,7 @@ _ORDERS = {"dmy": "day/month/year", "mdy": "month/day/year"}
 # Numbers with a comma, and a comma that cannot be one of thousands: it stands after a point, after
 # 0 or four digits, or before other than three.
 _NUMBER = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
+_THOUSANDS = r"^[+-]?(0|[1-9]\d{0,2}(\.\d{3})*)$"
 _DECIMALS = r"(^[+-]?0|\d{4}|\.\d{3}),|,(\d{1,2}|\d{4,})([eE]|$)"
 
 
@@ -89,8 +91,9 @@ def recognise_file(
         delimiter = find_delimiter(path, dialect.delimiter)
         types = {name: pa.string() for name in text}
 
-        def read(decimal: str) -> pa.Table:
-            options = {"strings_can_be_null": True, "column_types": types}
+        def read(decimal: str, spelled: Iterable[str] = ()) -> pa.Table:
+            as_text = types | dict.fromkeys(spelled, pa.string())
+            options = {"strings_can_be_null": True, "column_types": as_text}
             found = _read_csv(path, delimiter, decimal_point=decimal, **options)
             if found.column_names[-1] == "" and found.columns[-1].null_count == found.num_rows:
                 found = found.remove_column(found.num_columns - 1)  # every line ends in a delimiter
@@ -401,7 +404,7 @@ def _open_bytes(path: Path) -> BinaryIO:
 
 
 def _read_numbers(
-    read: Callable[[str], pa.Table], text: Collection[str], delimiter: str, decimal: str | None
+    read: Callable[..., pa.Table], text: Collection[str], delimiter: str, decimal: str | None
 ) -> tuple[pa.Table, str]:
     """Read a table with the decimal sign that is given, or that its numbers show."""
     if decimal is not None:
@@ -423,7 +426,33 @@ def _read_numbers(
             UserWarning,
             stacklevel=2,
         )
-    return table, "."
+    return table if delimiter == "," else _leave_thousands(table, read), "."
+
+
+def _leave_thousands(table: pa.Table, read: Callable[..., pa.Table]) -> pa.Table:
+    """Leave numbers such as 45.000 as text, where no number of the file shows what a point is."""
+    names = [f.name for f in table.schema if pat.is_floating(f.type)]
+    # Most files are settled by their numbers; only the others are read again, as they are spelled.
+    if not names or not all(_may_be_thousands(table[name]) for name in names):
+        return table
+    spelled = read(".", names)
+    if not all(_all_match(spelled[name], _THOUSANDS) for name in names):
+        return table
+    warnings.warn(
+        f"Columns of numbers with points are read as text: {enumerate_some(names)}, such as "
+        f"{pc.first(spelled[names[0]]).as_py()!r}. Pass decimal='.' if the point is the decimal "
+        "sign, decimal=',' if it is one of thousands.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return spelled
+
+
+def _may_be_thousands(column: pa.ChunkedArray) -> bool:
+    values = np.abs(column.drop_null().to_numpy())
+    return bool(
+        ((values < 1000) & ((values >= 1) | (values == 0)) & (values == values.round(3))).all()
+    )
 
 
 def _join_thousands(table: pa.Table, text: Collection[str]) -> pa.Table:
