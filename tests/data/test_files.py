@@ -213,6 +213,14 @@ def test_names_may_hold_other_delimiters(write, header, delimiter):
     assert find_delimiter(write("t.csv", f"{header}\n")) == delimiter
 
 
+@pytest.mark.parametrize("header", ["id,a|b|c", "Income (EUR;USD;GBP),y", "a\tb\tc,d", "a;b,c;d"])
+def test_what_does_not_split_the_rows_is_part_of_a_name(write, header):
+    path = write("t.csv", f"{header}\n1,2\n3,4\n")
+    table, dialect, told = recognise_file(path)
+    assert table.to_pydict() == dict(zip(header.split(","), [[1, 3], [2, 4]], strict=True))
+    assert (dialect.delimiter, told) == (",", "")
+
+
 @pytest.mark.parametrize(
     ("rows", "expected", "decimal"),
     [
@@ -229,6 +237,7 @@ def test_names_may_hold_other_delimiters(write, header, delimiter):
         ("x,5;7\n2;8", {"a": ["x,5", "2"], "b": [7, 8]}, "."),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Columns of numbers with commas")
 def test_decimal_commas(write, rows, expected, decimal):
     path = write("t.csv", f"a;b\n{rows}\n")
     table, dialect, told = recognise_file(path)
@@ -246,8 +255,37 @@ def test_commas_of_thousands_are_not_taken_for_decimal_signs(write):
     assert table["a"].to_pylist() == ["1,234", "12,345"]
     assert read_file(path, dialect=Dialect(decimal=","))["a"].to_pylist() == [1.234, 12.345]
     path = write("t.csv", 'a,b\n"1,5",2\n')  # only where it is given
-    assert read_file(path)["a"].to_pylist() == ["1,5"]
+    with pytest.warns(UserWarning, match=r"read as text: 'a', such as '1,5'"):
+        assert read_file(path)["a"].to_pylist() == ["1,5"]
     assert read_file(path, dialect=Dialect(decimal=","))["a"].to_pylist() == [1.5]
+
+
+@pytest.mark.parametrize("code", ["01.02", "52.25"])
+def test_decimal_commas_beside_decimal_points_are_warned_of(write, code):
+    path = write("t.csv", f"a;code\n1,5;{code}\n2,5;{code}\n")
+    with pytest.warns(UserWarning, match=r"read as text: 'a', such as '1,5'. Pass decimal=','"):
+        assert read_file(path)["a"].to_pylist() == ["1,5", "2,5"]
+
+
+def test_points_that_may_be_of_thousands_leave_text(write):
+    path = write("t.csv", "a;b;c\n45.000;1;x\n;2;y\n7;3;z\n")
+    with pytest.warns(UserWarning, match=r"read as text: 'a', such as '45.000'. Pass decimal='.'"):
+        assert read_file(path)["a"].to_pylist() == ["45.000", None, "7"]
+    for decimal, value in ((".", 45.0), (",", 45_000.0)):
+        assert read_file(path, dialect=Dialect(decimal=decimal))["a"].to_pylist() == [
+            value,
+            None,
+            7,
+        ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ["45.000;0.125", "45.000;1.5", "45.000;1.50", "45.000;1e3", "4500;45.25", "45.000,1.000"],
+)
+def test_points_are_decimal_signs_where_one_number_shows_it(write, rows):
+    path = write("t.csv", f"{'a,b' if ',' in rows else 'a;b'}\n{rows}\n")
+    assert read_file(path)["a"].to_pylist() == [float(rows[:4].rstrip("."))]
 
 
 DAY = datetime.date(2024, 12, 31)
@@ -417,6 +455,24 @@ def test_broken_folders(tmp_path, write_part):
 
 
 # Text that would act where it is opened
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()]
+)
+@pytest.mark.parametrize("encode", [False, True])
+def test_text_of_every_type_is_disarmed(kind, encode):
+    column = pa.array([b"=1+1", None, b"\x1b[2J", b"fine"], pa.binary()).cast(kind)
+    if encode and kind != pa.string_view():  # which has no dictionaries
+        column = column.dictionary_encode()
+    safe, n_changed = disarm(pa.table({"key": column}))
+    assert safe["key"].to_pylist() == ["'=1+1", None, r"\u001b[2J", "fine"]
+    assert n_changed == 2
+
+
+def test_bytes_that_are_no_text_are_escaped():
+    keys = pa.array([b"\xff\x1b", b"ab"], pa.binary(2))
+    assert disarm(pa.table({"key": keys}))[0]["key"].to_pylist() == [r"\xff\u001b", "ab"]
 
 
 def test_text_is_disarmed():

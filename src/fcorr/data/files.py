@@ -5,6 +5,7 @@ import csv
 import datetime
 import gzip
 import io
+import itertools
 import os
 import re
 import warnings
@@ -12,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
@@ -36,7 +38,8 @@ class Dialect(NamedTuple):
     ----------
     delimiter : str or None
         What separates the fields: one ASCII character. By default a tab in files ending in
-        ``.tsv``, and else the one of comma, semicolon, tab and bar that splits the header most.
+        ``.tsv``, and else the one of comma, semicolon, tab and bar that splits the header most,
+        if it splits the first row as often.
     decimal : {".", ","} or None
         The decimal sign. By default a comma where fields end at something else and the numbers
         are written so, and else a point.
@@ -57,6 +60,7 @@ _ORDERS = {"dmy": "day/month/year", "mdy": "month/day/year"}
 # Numbers with a comma, and a comma that cannot be one of thousands: it stands after a point, after
 # 0 or four digits, or before other than three.
 _NUMBER = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
+_THOUSANDS = r"^[+-]?(0|[1-9]\d{0,2}(\.\d{3})*)$"
 _DECIMALS = r"(^[+-]?0|\d{4}|\.\d{3}),|,(\d{1,2}|\d{4,})([eE]|$)"
 
 
@@ -87,8 +91,9 @@ def recognise_file(
         delimiter = find_delimiter(path, dialect.delimiter)
         types = {name: pa.string() for name in text}
 
-        def read(decimal: str) -> pa.Table:
-            options = {"strings_can_be_null": True, "column_types": types}
+        def read(decimal: str, spelled: Iterable[str] = ()) -> pa.Table:
+            as_text = types | dict.fromkeys(spelled, pa.string())
+            options = {"strings_can_be_null": True, "column_types": as_text}
             found = _read_csv(path, delimiter, decimal_point=decimal, **options)
             if found.column_names[-1] == "" and found.columns[-1].null_count == found.num_rows:
                 found = found.remove_column(found.num_columns - 1)  # every line ends in a delimiter
@@ -124,6 +129,8 @@ def read_verbatim(path: Path, columns: Sequence[str], dialect: Dialect = _ANY) -
 # quoted by the rules of CSV.
 _STEERING = r"[\x00-\x08\x0b-\x1f\x7f-\x9f" + "\u202a-\u202e\u2066-\u2069]"
 _FORMULA = r"^[=+\-@\t\n]"
+_TEXT = (pat.is_string, pat.is_large_string, pat.is_string_view)
+_BYTES = (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary)
 _NO_FORMULA = r"^[+-]?[\d.,]+([eE][+-]?\d+)?%?$"  # but a number
 
 
@@ -148,9 +155,13 @@ def disarm(table: pa.Table) -> tuple[pa.Table, int]:
 
     columns, n_changed = [], 0
     for column in table.columns:
-        if pat.is_dictionary(column.type) and pat.is_string(column.type.value_type):
-            column = column.cast(pa.string())
-        if pat.is_string(column.type) or pat.is_large_string(column.type):
+        held = column.type.value_type if pat.is_dictionary(column.type) else column.type
+        if any(is_kind(held) for is_kind in _BYTES):  # which CSV would have as they are
+            values = column.to_pylist()
+            texts = [None if v is None else v.decode(errors="backslashreplace") for v in values]
+            column, held = pa.array(texts, pa.string()), pa.string()
+        if any(is_kind(held) for is_kind in _TEXT):
+            column = column.cast(held).cast(pa.large_string())
             suspect = pc.match_substring_regex(column, f"{_STEERING}|{_FORMULA}")
             if pc.any(suspect).as_py():
                 texts = column.to_pylist()
@@ -196,13 +207,18 @@ def find_delimiter(path: Path, given: str | None = None) -> str:
     with pa.input_stream(os.fspath(path), compression=_compression(path)) as stream:
         start = stream.read(2**16).decode(errors="replace").removeprefix("\ufeff")
 
-    def count(delimiter: str) -> int:
+    def count(delimiter: str) -> list[int]:
+        """Count the fields of the header and of the first row; lines without any are skipped."""
         lines = csv.reader(io.StringIO(start, newline=None), delimiter=delimiter)
-        return len(next(filter(None, lines), []))  # the first that is not empty
+        return [len(fields) for fields in itertools.islice(filter(None, lines), 2)] or [0]
 
-    best = max(_DELIMITERS, key=count)  # of several, the first
+    def rank(delimiter: str) -> tuple[bool, int]:
+        header, *rows = count(delimiter)
+        return rows == [header] and header > 1, header  # names may hold what separates nothing
+
+    best = max(_DELIMITERS, key=rank)  # of several, the first
     delimiter = given or ("\t" if _is(path, _TSV) else best)
-    if count(delimiter) < 2 <= count(best):
+    if count(delimiter)[0] < 2 <= count(best)[0]:
         raise InvalidInputError(
             f"{os.fspath(path)!r} must have {_name(delimiter)} between fields, got a header that "
             f"has {_name(best)}: {start.splitlines()[0][:80]!r}. Pass delimiter={best!r}."
@@ -388,28 +404,55 @@ def _open_bytes(path: Path) -> BinaryIO:
 
 
 def _read_numbers(
-    read: Callable[[str], pa.Table], text: Collection[str], delimiter: str, decimal: str | None
+    read: Callable[..., pa.Table], text: Collection[str], delimiter: str, decimal: str | None
 ) -> tuple[pa.Table, str]:
     """Read a table with the decimal sign that is given, or that its numbers show."""
-    if decimal is not None or delimiter == ",":
-        table = read(decimal or ".")
-        return (_join_thousands(table, text) if decimal == "," else table), decimal or "."
+    if decimal is not None:
+        table = read(decimal)
+        return (_join_thousands(table, text) if decimal == "," else table), decimal
     table = read(".")
     found = [n for n in _text_columns(table, text) if _all_match(table[n], _NUMBER)]
     found = [n for n in found if pc.any(pc.match_substring(table[n], ",")).as_py()]
-    if any(pc.any(pc.match_substring_regex(table[n], _DECIMALS)).as_py() for n in found):
+    is_decimal = (pc.any(pc.match_substring_regex(table[n], _DECIMALS)).as_py() for n in found)
+    if delimiter != "," and any(is_decimal):
         other = _join_thousands(read(","), text)
-        # Where that makes text of what were numbers, points are the decimal sign after all.
+        # Where that makes text of what were numbers, points may be the decimal sign after all.
         if not any(pat.is_floating(table[n].type) for n in _text_columns(other, text)):
             return other, ","
-    elif found:
+    if found:
         warnings.warn(
             f"Columns of numbers with commas are read as text: {enumerate_some(found)}, such as "
             f"{pc.first(table[found[0]]).as_py()!r}. Pass decimal=',' if that is the decimal sign.",
             UserWarning,
             stacklevel=2,
         )
-    return table, "."
+    return table if delimiter == "," else _leave_thousands(table, read), "."
+
+
+def _leave_thousands(table: pa.Table, read: Callable[..., pa.Table]) -> pa.Table:
+    """Leave numbers such as 45.000 as text, where no number of the file shows what a point is."""
+    names = [f.name for f in table.schema if pat.is_floating(f.type)]
+    # Most files are settled by their numbers; only the others are read again, as they are spelled.
+    if not names or not all(_may_be_thousands(table[name]) for name in names):
+        return table
+    spelled = read(".", names)
+    if not all(_all_match(spelled[name], _THOUSANDS) for name in names):
+        return table
+    warnings.warn(
+        f"Columns of numbers with points are read as text: {enumerate_some(names)}, such as "
+        f"{pc.first(spelled[names[0]]).as_py()!r}. Pass decimal='.' if the point is the decimal "
+        "sign, decimal=',' if it is one of thousands.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return spelled
+
+
+def _may_be_thousands(column: pa.ChunkedArray) -> bool:
+    values = np.abs(column.drop_null().to_numpy())
+    return bool(
+        ((values < 1000) & ((values >= 1) | (values == 0)) & (values == values.round(3))).all()
+    )
 
 
 def _join_thousands(table: pa.Table, text: Collection[str]) -> pa.Table:

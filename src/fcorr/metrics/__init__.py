@@ -10,8 +10,8 @@ Several sensitive columns are taken together, as the combinations of their value
 value is one more value: ``flip_scores(predict, X, ["race", "sex"])`` and
 ``group_rates(y, decisions, sensitive_features=X[["race", "sex"]])``.
 
-A row of ``sample_weight`` 0 is as if it were not there, whatever it holds; only metrics that are
-scikit-learn's own still refuse NaN in it.
+A row of ``sample_weight`` 0 is as if it were not there, whatever it holds, also to the metrics that
+are scikit-learn's own.
 
 A name that ends in ``_score`` is better the higher it is; one in ``_error``, ``_deviance``,
 ``_rate``, ``_difference`` or ``_gap`` is better the closer it is to 0.
@@ -20,6 +20,7 @@ A name that ends in ``_score`` is better the higher it is; one in ``_error``, ``
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from fcorr.metrics._checks import leave_out_uncounted
 from fcorr.metrics.calibration import (
     ActualExpected,
     ActualExpectedTable,
@@ -133,7 +134,9 @@ if not TYPE_CHECKING:  # a type checker would take every name for granted
         # What is listed and not defined here is scikit-learn's own, which takes half a second to
         # import: whoever asks only for our metrics does not wait for it.
         if name in __all__:
-            return getattr(importlib.import_module("sklearn.metrics"), name)
+            # To scikit-learn's own, a class that only rows of weight 0 have is one more class.
+            own = getattr(importlib.import_module("sklearn.metrics"), name)
+            return globals().setdefault(name, leave_out_uncounted(own))
         raise AttributeError(f"module 'fcorr.metrics' has no attribute {name!r}")
 
 

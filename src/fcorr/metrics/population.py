@@ -9,6 +9,7 @@ and any sample size, and rest on the exact binomial distribution and on nothing 
 import math
 import numbers
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -44,12 +45,25 @@ class PopulationBound:
     def __str__(self) -> str:
         if self.epsilon is None:
             return self.reason
-        change = f"a change above {self.epsilon:.3g}" if self.epsilon else "any change"
+        change = f"a change above {_round_up(self.epsilon)}" if self.epsilon else "any change"
         return (
-            f"With {self.confidence:.4g} confidence at most {100 * self.alpha:.3g} % of the "
+            f"With {self.confidence} confidence at most {_round_up(self.alpha, 100)} % of the "
             f"population would see {change} "
             f"({self.n_above} of {self.n_rows} sampled rows do)."
         )
+
+
+def _round_up(value: float, times: int = 1) -> str:
+    """Write three digits, and never a smaller number: of that there would be no proof.
+
+    Examples
+    --------
+    >>> _round_up(0.01), _round_up(0.95031), _round_up(0.07, 100)
+    ('0.01', '0.951', '7')
+    """
+    # A number is what its shortest spelling says, as whoever gave it wrote it.
+    exact = Decimal(repr(float(value))) * times
+    return f"{float(Context(3, ROUND_CEILING).create_decimal(exact)):.3g}"
 
 
 def population_bound(
@@ -135,7 +149,7 @@ def population_bound(
         needed = math.ceil(math.log1p(-confidence) / math.log1p(-alpha))
         reason = (
             f"{n_rows} rows are too few to say anything about a share of {100 * alpha:.3g} % of "
-            f"the population with {confidence:.4g} confidence: it takes {needed}."
+            f"the population with {confidence} confidence: it takes {needed}."
         )
         return PopulationBound(None, alpha, confidence, n_rows, None, reason)
     epsilon = float(np.sort(sizes)[is_enough.argmax()])
