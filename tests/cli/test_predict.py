@@ -110,6 +110,22 @@ def test_a_date_that_may_be_another_needs_the_order(run, train, european):
     assert read_file("out.csv").equals(expected.slice(0, 1))
 
 
+def test_numbers_that_may_be_others_need_the_decimal_sign(run, train, columns):
+    train("--drop", "amount")
+    Path("one.csv").write_text("sex;age;job\nf;45.000;clerk\n")
+    error = (
+        "error: Columns of numbers with points can be read in two ways: 'age', such as '45.000'. "
+        "Pass --decimal '.' if the point is the decimal sign, --decimal ',' if it is one of "
+        "thousands."
+    )
+    assert " ".join(predict(run, data="one.csv", code=1).stderr.split()) == error
+    predict(run, "--decimal", ".", data="one.csv")
+    Path("two.csv").write_text("sex,age,job\nf,45.0,clerk\n")
+    run("predict", "model.fcorr", "two.csv", "--output", "two-out.csv")
+    found, expected = read_file("out.csv"), read_file("two-out.csv")
+    assert found["probability_1"].to_pylist() == expected["probability_1"].to_pylist()
+
+
 def test_text_that_looks_like_a_formula(run, train, columns):
     key = [f"={i}+1" for i in range(200)]
     job = [{"clerk": "@clerk", "nurse": "+nurse"}.get(job, "-1 x") for job in columns["job"]]

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -322,12 +322,12 @@ def make_dialect(delimiter: str | None, decimal: str | None, dates: str | None) 
 
 
 def read_data(
-    data: Path, dialect: "Dialect", text: Iterable[str] = ()
+    data: Path, dialect: "Dialect", text: Iterable[str] = (), numbers: Collection[str] = ()
 ) -> "tuple[pa.Table, Dialect]":
     """Read a file, and say in one line what was recognised of how it is written."""
     from fcorr.data.files import recognise_file
 
-    table, found, note = recognise_file(data, text, dialect)
+    table, found, note = recognise_file(data, text, dialect, numbers)
     if note:
         echo(f"{note} (--delimiter, --decimal and --dates set it)", err=True)
     return table, found
@@ -372,7 +372,7 @@ def read_validation_file(
     import pyarrow.types as pat
 
     text = [field.name for field in table.schema if pat.is_string(field.type)]
-    held_out, _ = read_data(data, dialect, text)
+    held_out, _ = read_data(data, dialect, text, set(table.column_names) - set(text))
     check_columns(roles.outcomes, held_out.column_names, "--validation")
     return held_out
 

@@ -79,9 +79,9 @@ def predict(
         bad_usage("--output", f"must end in .csv, .tsv or .parquet, got {output.name!r}.")
     check_output(output, data, model)
     estimator = load(model)
-    table, dialect = read_data(
-        data, make_dialect(delimiter, decimal, dates), estimator.schema_.text
-    )
+    schema = estimator.schema_
+    numbers = {*schema.names, schema.exposure or ""} - {*schema.text}
+    table, dialect = read_data(data, make_dialect(delimiter, decimal, dates), schema.text, numbers)
     check_columns(keep or [], table.column_names, "--keep")
     columns: dict[str, Any] = {}
     with lines_of(data, dialect):
@@ -96,7 +96,6 @@ def predict(
             columns["rate"] = pa.array(estimator.predict_rate(table))
         else:
             columns["prediction"] = pa.array(estimator.predict(table))
-    schema = estimator.schema_
     known = {*schema.names, schema.target, schema.weight, schema.exposure}
     kept = keep or [name for name in table.column_names if name not in known]
     for name in kept:

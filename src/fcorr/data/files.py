@@ -76,12 +76,16 @@ def read_file(path: Path, text: Iterable[str] = (), dialect: Dialect = _ANY) -> 
 
 
 def recognise_file(
-    path: Path, text: Iterable[str] = (), dialect: Dialect = _ANY
+    path: Path,
+    text: Iterable[str] = (),
+    dialect: Dialect = _ANY,
+    numbers: Collection[str] = (),
 ) -> tuple[pa.Table, Dialect, str]:
     """Read a file as `read_file` does; return how it is written, too, and what to say about that.
 
     The last is empty where nothing unusual was recognised. A column that may be numbers or dates
-    in more ways than one stays text, with a warning.
+    in more ways than one stays text, with a warning; one of those that must be ``numbers`` is
+    refused.
     """
     _check_dialect(dialect)
     text = frozenset(text)
@@ -99,7 +103,7 @@ def recognise_file(
                 found = found.remove_column(found.num_columns - 1)  # every line ends in a delimiter
             return _check(found)
 
-        table, decimal = _read_numbers(read, text, delimiter, dialect.decimal)
+        table, decimal = _read_numbers(read, text, numbers, delimiter, dialect.decimal)
     table, dates = _read_dates(table, text, dialect.dates)
     told = []
     if dialect.delimiter is None and delimiter != ("\t" if _is(path, _TSV) else ","):
@@ -404,7 +408,11 @@ def _open_bytes(path: Path) -> BinaryIO:
 
 
 def _read_numbers(
-    read: Callable[..., pa.Table], text: Collection[str], delimiter: str, decimal: str | None
+    read: Callable[..., pa.Table],
+    text: Collection[str],
+    numbers: Collection[str],
+    delimiter: str,
+    decimal: str | None,
 ) -> tuple[pa.Table, str]:
     """Read a table with the decimal sign that is given, or that its numbers show."""
     if decimal is not None:
@@ -420,16 +428,34 @@ def _read_numbers(
         if not any(pat.is_floating(table[n].type) for n in _text_columns(other, text)):
             return other, ","
     if found:
-        warnings.warn(
-            f"Columns of numbers with commas are read as text: {enumerate_some(found)}, such as "
-            f"{pc.first(table[found[0]]).as_py()!r}. Pass decimal=',' if that is the decimal sign.",
-            UserWarning,
-            stacklevel=2,
+        _leave_text(
+            "commas", table, found, numbers, "Pass decimal=',' if that is the decimal sign."
         )
-    return table if delimiter == "," else _leave_thousands(table, read), "."
+    return table if delimiter == "," else _leave_thousands(table, read, numbers), "."
 
 
-def _leave_thousands(table: pa.Table, read: Callable[..., pa.Table]) -> pa.Table:
+def _leave_text(
+    signs: str, table: pa.Table, names: list[str], numbers: Collection[str], way_out: str
+) -> None:
+    """Warn of columns that may be numbers in two ways; refuse them where they must be numbers."""
+    example = pc.first(table[names[0]]).as_py()
+    needed = [name for name in names if name in numbers]
+    if needed:
+        raise InvalidInputError(
+            f"Columns of numbers with {signs} can be read in two ways: {enumerate_some(needed)}, "
+            f"such as {example!r}. {way_out}"
+        )
+    warnings.warn(
+        f"Columns of numbers with {signs} are read as text: {enumerate_some(names)}, such as "
+        f"{example!r}. {way_out}",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def _leave_thousands(
+    table: pa.Table, read: Callable[..., pa.Table], numbers: Collection[str]
+) -> pa.Table:
     """Leave numbers such as 45.000 as text, where no number of the file shows what a point is."""
     names = [f.name for f in table.schema if pat.is_floating(f.type)]
     # Most files are settled by their numbers; only the others are read again, as they are spelled.
@@ -438,13 +464,10 @@ def _leave_thousands(table: pa.Table, read: Callable[..., pa.Table]) -> pa.Table
     spelled = read(".", names)
     if not all(_all_match(spelled[name], _THOUSANDS) for name in names):
         return table
-    warnings.warn(
-        f"Columns of numbers with points are read as text: {enumerate_some(names)}, such as "
-        f"{pc.first(spelled[names[0]]).as_py()!r}. Pass decimal='.' if the point is the decimal "
-        "sign, decimal=',' if it is one of thousands.",
-        UserWarning,
-        stacklevel=3,
+    way_out = (
+        "Pass decimal='.' if the point is the decimal sign, decimal=',' if it is one of thousands."
     )
+    _leave_text("points", spelled, names, numbers, way_out)
     return spelled
 
 
