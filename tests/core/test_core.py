@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fcorr import _core
 from fcorr._core import (
     InvalidInputError,
     ModelFileError,
@@ -272,6 +273,25 @@ write_atomically(sys.argv[1], b"new")
     check_writable(path)
     assert set(os.listdir(tmp_path)) == {path.name, *others}
     assert path.read_bytes() == b"old"
+
+
+def test_a_file_that_was_taken_for_abandoned_is_made_again(tmp_path, monkeypatch):
+    """A process may be killed, or overtaken, between making its file and locking it."""
+    (tmp_path / ".file.01234567.fcorr-tmp").touch()
+    lock, stolen = _core._lock, []
+
+    def overtaken(file):
+        if isinstance(file.name, int) and not stolen:  # the writer's, not the cleaner's
+            (path,) = tmp_path.glob(".file.*")
+            stolen.append(path)
+            path.unlink()
+        lock(file)
+
+    monkeypatch.setattr(_core, "_lock", overtaken)
+    write_atomically(tmp_path / "file", b"new")
+    assert stolen
+    assert os.listdir(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])

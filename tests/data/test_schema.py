@@ -98,7 +98,7 @@ def test_text_that_is_no_schema(text):
 NAN, INF = float("nan"), float("inf")
 DAMAGE = {  # by column, if it is one, and field
     (None, "sensitive"): [["a", "a"], ["nowhere"]],
-    (None, "n_rows"): [-1],
+    (None, "n_rows"): [-1, 0],
     (None, "target"): [3],
     (None, "exposure"): [3, "b"],
     ("a", "mode"): [2, -1],
@@ -108,7 +108,7 @@ DAMAGE = {  # by column, if it is one, and field
     ("a", "n_pooled"): [1],
     ("b", "scale"): [0.0, NAN],
     ("b", "mean"): [INF, -1.0],
-    ("b", "n_missing"): [-1],
+    ("b", "n_missing"): [-1, 4],
     ("c", "counts"): [[1, 2, 3]],
     ("c", "categories"): [["A", "A"], ["A", None]],
     ("c", "name"): ["o"],
