@@ -89,7 +89,7 @@ bench-speed: $(READY)
 
 # 100,000 damaged inputs for everything that reads a file.
 fuzz: $(READY)
-	$(BIN)/python benchmarks/fuzz.py
+	$(BIN)/python benchmarks/fuzz.py --output benchmarks/results/fuzz.jsonl
 	$(BIN)/python benchmarks/update_readme.py
 
 # Small changes to the code that some test should notice.
