@@ -309,8 +309,9 @@ class _Baseline(BaseFCorr):
             numbers_per_row = max(1, floats // _FLOATS_PER_NUMBER)
         return super()._map(*args, numbers_per_row=numbers_per_row, **options)
 
-    def _score(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
-        return self.model_(x_cat, x_num)
+    @property
+    def _score(self) -> Any:
+        return self.model_
 
     # What is read off the model
 

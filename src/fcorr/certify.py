@@ -407,7 +407,6 @@ class Certificate:
 
 
 @torch.no_grad()
-@use_engine("compiled")
 def certify_model(
     model: FCorrTransformer,
     sensitive: Sequence[int],

@@ -534,8 +534,10 @@ class BaseFCorr(BaseEstimator, ABC):
             function = partial(self.portfolio_.outputs, self.model_, self._link().name)
         return torch.cat([*self._map(encoded, function)]).double().numpy()
 
-    def _score(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
-        return self.model_.score(x_cat, x_num)
+    @property
+    def _score(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """What makes outputs of codes and numbers."""
+        return self.model_.score
 
     def _map(
         self,

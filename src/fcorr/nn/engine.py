@@ -69,16 +69,16 @@ def prepare_engine(on_wait: Callable[[str], None]) -> None:
 
 def run_kernel(kernel: str, *arguments: Any) -> Any:
     """Run a kernel on the arrays of tensors; those it writes to must be contiguous."""
-    from fcorr.nn import kernels  # not before it is needed: numba takes long to import
+    from fcorr.nn.kernels import network  # not before it is needed: numba takes long to import
 
     arrays = (x.contiguous().numpy() if isinstance(x, Tensor) else x for x in arguments)
-    return getattr(kernels, kernel)(*arrays)
+    return getattr(network, kernel)(*arrays)
 
 
 def run_head(norm: nn.LayerNorm, layers: Sequence[nn.Linear], h_BF: Tensor) -> Tensor:
     """Normalise rows and take them through linear layers with GELU between them, without gradient.
 
-    What a row gives does not depend on the rows beside it, see :mod:`fcorr.nn.kernels.scoring`.
+    What a row gives does not depend on the rows beside it: see the kernel, ``head_forward``.
 
     **Shape**: ``(B, F)`` → ``(B, n_outputs)``.
     """
