@@ -252,6 +252,13 @@ def test_one_error_for_all_that_does_not_fit(schema):
     )
 
 
+def test_a_range_written_in_long_integers(schema):
+    plain = schema.to_dict()
+    (age,) = (column for column in plain["columns"] if column["name"] == "age")
+    age["high"] = 10**40
+    assert not list(Schema.from_dict(plain).diff(changed()))
+
+
 def test_whole_text(schema):
     X = changed(age=[3.0, 50.0, 40.0, 20.0], job=["pilot"] * 4, zip=None, ZIP=TRAINING["zip"])
     diff = schema.diff(X)

@@ -368,7 +368,7 @@ def _compare_column(column: Column, values: pa.ChunkedArray) -> Iterator[Differe
             low, high = map(datetime.datetime.fromisoformat, (column.first, column.last))
             found = to_timestamps(column.name, values).drop_null()
         else:
-            low, high = column.low, column.high
+            low, high = float(column.low), float(column.high)  # JSON may have written integers
             numbers = to_numbers(column.name, values)
             found = pa.array(numbers[~np.isnan(numbers)])
         n_missing = len(values) - len(found)
