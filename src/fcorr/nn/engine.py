@@ -69,10 +69,10 @@ def prepare_engine(on_wait: Callable[[str], None]) -> None:
 
 def run_kernel(kernel: str, *arguments: Any) -> Any:
     """Run a kernel on the arrays of tensors; those it writes to must be contiguous."""
-    from fcorr.nn.kernels import network  # not before it is needed: numba takes long to import
+    from fcorr.nn.kernels import network, views  # not before: numba takes long to import
 
     arrays = (x.contiguous().numpy() if isinstance(x, Tensor) else x for x in arguments)
-    return getattr(network, kernel)(*arrays)
+    return getattr(views if kernel.startswith("views_") else network, kernel)(*arrays)
 
 
 def run_head(norm: nn.LayerNorm, layers: Sequence[nn.Linear], h_BF: Tensor) -> Tensor:
@@ -159,50 +159,80 @@ class CompiledEncoderLayer(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_BF: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
         """Run the layer again, and its gradient after it."""
-        h_BF, norms, stack = ctx.saved_tensors
         if grad_BF is None:
-            grad_BF = torch.zeros_like(h_BF)
-        dh_BF = torch.empty_like(h_BF)
-        # Added up over all rows, so in double precision.
-        dnorms, dstack = np.empty(norms.shape), np.empty(stack.shape)
-        inputs, outputs = (h_BF, norms, stack, *ctx.options, grad_BF), (dh_BF, dnorms, dstack)
-        run_kernel("encoder_backward", *inputs, *outputs)
-        by_parameter = torch.from_numpy(np.concatenate([dnorms, dstack])).to(h_BF.dtype)
-        return dh_BF, None, None, None, *by_parameter.unbind()
+            grad_BF = torch.zeros_like(ctx.saved_tensors[0])
+        dh_BF, *others = _layer_gradient("encoder_backward", ctx, grad_BF)
+        return dh_BF, None, *others
 
 
 class CompiledEmbedding(torch.autograd.Function):
-    """Categories looked up in a table, located numbers interpolated between knots.
+    """Look slots up in a table of values, V numbers each; interpolate numbers between knots.
 
     ``rows`` are codes, the offsets of features in the table, positions among the knots, and where
-    the features' steps start. See :func:`fcorr.nn.kernels.network.embed_forward`.
+    the features' knots start. See :func:`fcorr.nn.kernels.network.embed_forward`.
 
-    **Shape**: codes ``(B, C)``, positions ``(B, M)`` → ``(B, C + M)``.
+    **Shape**: values ``(S, V)``, codes ``(B, C)``, positions ``(B, M)`` → ``(B, V, C + M)``.
     """
 
     @staticmethod
-    def forward(ctx: Any, table: Tensor, steps: Tensor, missing: Tensor, *rows: Tensor) -> Tensor:
+    def forward(ctx: Any, values: Tensor, *rows: Tensor) -> Tensor:
         """Embed a batch."""
         codes, offsets, positions, starts = rows
-        out = steps.new_empty(len(codes), codes.shape[1] + positions.shape[1])
+        n_features = codes.shape[1] + positions.shape[1]
+        out = values.new_empty(len(codes), values.shape[1], n_features)
         rows = codes.to(torch.int32), offsets, positions, starts
-        if not run_kernel("embed_forward", *rows, table, steps, missing, out):
+        if not run_kernel("embed_forward", *rows, values, out):
             raise IndexError(
                 "Codes must run from 0 to the feature's number of categories less one, and located "
                 "numbers from 0 to its number of knots less one."
             )
         ctx.save_for_backward(*rows)
-        ctx.sizes = len(table), len(steps), len(missing)
+        ctx.size = values.shape
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Add up the gradient by table, steps and missing, in double precision."""
-        gradients = [np.empty(size) for size in ctx.sizes]
-        run_kernel("embed_backward", *ctx.saved_tensors, grad, *gradients)
-        by_input = [torch.from_numpy(gradient).to(grad.dtype) for gradient in gradients]
-        return *by_input, None, None, None, None
+        """Add up the gradient by slot, in double precision."""
+        dvalues = np.empty(ctx.size)
+        run_kernel("embed_backward", *ctx.saved_tensors, grad, dvalues)
+        return torch.from_numpy(dvalues).to(grad.dtype), None, None, None, None
+
+
+class CompiledViewsLayer(torch.autograd.Function):
+    """The same layer for many views of few features, side by side in single precision.
+
+    **Shape**: ``(R, F)`` → ``(R, F)``.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, h_RF: Tensor, eps: float, residual: bool, *parameters: Tensor) -> Tensor:
+        """Run the layer."""
+        h_RF = h_RF.contiguous()
+        norms = torch.stack(parameters[:4])
+        stack = torch.stack(parameters[4:]) if len(parameters) > 4 else norms[:0]
+        out_RF = torch.empty_like(h_RF)
+        run_kernel("views_forward", h_RF, norms, stack, eps, residual, out_RF)
+        ctx.save_for_backward(h_RF, norms, stack)
+        ctx.options = eps, residual
+        return out_RF
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_RF: Tensor) -> tuple[Tensor | None, ...]:
+        """Run the layer again, and its gradient after it."""
+        return _layer_gradient("views_backward", ctx, grad_RF)
+
+
+def _layer_gradient(kernel: str, ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    """Gradient by the input of an encoder layer, nothing for two options, and the parameters."""
+    h, norms, stack = ctx.saved_tensors
+    dh = torch.empty_like(h)
+    # Added up over all rows, so in double precision.
+    dnorms, dstack = np.empty(norms.shape), np.empty(stack.shape)
+    run_kernel(kernel, h, norms, stack, *ctx.options, grad, dh, dnorms, dstack)
+    by_parameter = torch.from_numpy(np.concatenate([dnorms, dstack])).to(h.dtype)
+    return dh, None, None, *by_parameter.unbind()
 
 
 class CompiledColumnChange(torch.autograd.Function):

@@ -9,21 +9,28 @@ from torch.nn.functional import gelu
 
 from fcorr.nn.attention import attend, attention_weights
 from fcorr.nn.engine import (
-    CompiledEmbedding,
     CompiledEncoderLayer,
+    CompiledViewsLayer,
     run_head,
+    run_kernel,
     runs_compiled,
     use_engine,
 )
 from fcorr.nn.layers import (
     CategoricalEmbedding,
+    Dropout,
     ElementwiseLinear,
     FeedForward,
+    Knots,
     NumericEmbedding,
     SplineEmbedding,
+    ViewEmbedding,
+    embed_slots,
 )
 
 NumericEmbeddingName = Literal["spline", "paper"]
+
+_FEW_FEATURES = 128  # up to which views are computed side by side
 
 
 class FCorrEncoderLayer(nn.Module):
@@ -36,7 +43,7 @@ class FCorrEncoderLayer(nn.Module):
     There is no residual round the attention: whatever the layer passes on has gone through the
     attention matrix. ``residual=True`` adds it, the paper's variant "+ Res": ``a = h + …``.
 
-    **Shape**: ``(B, n_features)`` → ``(B, n_features)``.
+    **Shape**: ``(*, n_features)`` → ``(*, n_features)``; views are rows like any other.
 
     Parameters
     ----------
@@ -46,6 +53,9 @@ class FCorrEncoderLayer(nn.Module):
         Number of element-wise linear layers in the stack, with GELU between them.
     residual : bool, default=False
         Add the layer's input to the attention's output.
+    views : bool, default=False
+        Whether rows are views, many and all in single precision. The kernels then take them side
+        by side, up to so many features that they stay in the processor's nearest cache.
     generator : torch.Generator, optional
         Source of the initial weights.
     """
@@ -56,10 +66,12 @@ class FCorrEncoderLayer(nn.Module):
         *,
         n_elementwise: int,
         residual: bool = False,
+        views: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.residual = residual
+        self.side_by_side = views and n_features <= _FEW_FEATURES
         self.attention_norm = nn.LayerNorm(n_features)
         self.stack_norm = nn.LayerNorm(n_features)
         self.stack = nn.ModuleList(
@@ -80,8 +92,12 @@ class FCorrEncoderLayer(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         """Let the features attend to each other, then transform each by itself."""
         if runs_compiled(h):
+            if self.side_by_side:
+                options = self.attention_norm.eps, self.residual, *self._parameters_in_order
+                return CompiledViewsLayer.apply(h.flatten(0, -2), *options).view(h.shape)
             return self.forward_with_columns(h, ())[0]
-        attended = attend(self.attention_norm(h))
+        z = self.attention_norm(h)
+        attended = attend(z.flatten(0, -2)).view(h.shape)
         if self.residual:
             attended = h + attended
         return attended + self.transform(self.stack_norm(attended))
@@ -92,13 +108,18 @@ class FCorrEncoderLayer(nn.Module):
         """Run the layer by the kernels, and keep some features' columns of its attention.
 
         Returns the output, the attention that every feature pays to each of the S features,
-        ``(B, S, n_features)``, and the attention's output at each, ``(B, S)``; the last two without
+        ``(*, S, n_features)``, and the attention's output at each, ``(*, S)``; the last two without
         gradient.
         """
+        options = features, self.attention_norm.eps, self.residual, *self._parameters_in_order
+        outputs = CompiledEncoderLayer.apply(h.flatten(0, -2), *options)
+        out, columns, attended = (x.unflatten(0, h.shape[:-1]) for x in outputs)
+        return out, columns, attended
+
+    @property
+    def _parameters_in_order(self) -> list[Tensor]:
         modules = (self.attention_norm, self.stack_norm, *self.stack)
-        parameters = [p for module in modules for p in (module.weight, module.bias)]
-        eps = self.attention_norm.eps
-        return CompiledEncoderLayer.apply(h, features, eps, self.residual, *parameters)
+        return [p for module in modules for p in (module.weight, module.bias)]
 
     def transform(self, x: Tensor) -> Tensor:
         """Apply the stack of element-wise linear layers."""
@@ -110,8 +131,18 @@ class FCorrEncoderLayer(nn.Module):
 class FCorrTransformer(nn.Module):
     """The Feature Correlation Transformer.
 
-    Every feature is embedded as **one number**; categorical features come first, then numeric
-    ones, in the order given. p is the number of features.
+    Every feature is embedded as **one number**, or as H of them, its *views*; categorical features
+    come first, then numeric ones, in the order given. p is the number of features.
+
+    NOTE[DIFF]: the paper has one view and nothing beside the head. With ``n_views``, each view has
+    mean 0 over the training rows and an attention matrix of its own, and the first is added to the
+    output as it is::
+
+        f(x) = b + Σ_j e_j(x_j) + head(attention(views))
+
+    so that ``e_j``, the *main effect* of feature j, has the unit of the output. The head starts near
+    0: what is additive is learnt where it can be read. With several outputs each has a view of main
+    effects.
 
     **Shape**: codes ``(B, n_categorical)``, numbers ``(B, n_numeric)`` → ``(B, n_outputs)``.
 
@@ -124,6 +155,8 @@ class FCorrTransformer(nn.Module):
     head : sequence of int, default=(64, 64)
         Sizes of the hidden layers of the prediction head. The element-wise stack of each encoder
         layer has as many layers: that layout gives the parameter counts the paper prints.
+    n_views : int or None, default=None
+        H, at least ``n_outputs``; ``None`` for the paper's model.
     n_layers : int, default=1
         Number of encoder layers.
     residual : bool, default=False
@@ -131,11 +164,16 @@ class FCorrTransformer(nn.Module):
     n_outputs : int, default=1
         Number of outputs: 1, or the number of classes.
     numeric_embedding : {"spline", "paper"}, default="spline"
-        Shape functions with ``knots``, or the paper's two element-wise linear layers.
+        Shape functions with ``knots``, or the paper's two element-wise linear layers; views always
+        have shape functions.
     knots : sequence of 1-D tensors, optional
         Knots of each numeric feature for ``"spline"``. The default suits standardised numbers.
     dropout : float, default=0.0
         Dropout in the prediction head.
+    feature_dropout : float, default=0.0
+        Share of the features that attention and head do without, for each row anew.
+    additive : sequence of int, default=()
+        Features that have a main effect only: attention and head never see them.
     learn_missing : bool, default=False
         Give each numeric feature one more number, its embedding where the value is NaN.
     generator : torch.Generator, optional
@@ -154,12 +192,15 @@ class FCorrTransformer(nn.Module):
         n_numeric: int,
         head: Sequence[int] = (64, 64),
         *,
+        n_views: int | None = None,
         n_layers: int = 1,
         residual: bool = False,
         n_outputs: int = 1,
         numeric_embedding: NumericEmbeddingName = "spline",
         knots: Sequence[Tensor] | None = None,
         dropout: float = 0.0,
+        feature_dropout: float = 0.0,
+        additive: Sequence[int] = (),
         learn_missing: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
@@ -170,25 +211,57 @@ class FCorrTransformer(nn.Module):
             )
         if n_layers < 1:
             raise ValueError(f"n_layers must be at least 1, got {n_layers}.")
+        if n_views is not None and n_views < n_outputs:
+            raise ValueError(f"n_views must be at least n_outputs, {n_outputs}, got {n_views}.")
         self.cat_cardinalities = tuple(int(c) for c in cat_cardinalities)
-        n_features = len(self.cat_cardinalities) + n_numeric
-        self.categorical = CategoricalEmbedding(self.cat_cardinalities, generator=generator)
-        self.numeric: NumericEmbedding | SplineEmbedding
-        if numeric_embedding == "spline":
-            if knots is None:
-                knots = [torch.linspace(-2, 2, 9)] * n_numeric
-            self.numeric = SplineEmbedding(knots, generator=generator)
+        self.n_features = n_features = len(self.cat_cardinalities) + n_numeric
+        self.n_outputs = n_outputs
+        self.n_views = n_views or 1
+        if knots is None:
+            knots = [torch.linspace(-2, 2, 9)] * n_numeric
+        self.views: ViewEmbedding | None = None
+        if n_views is None:
+            self.categorical = CategoricalEmbedding(self.cat_cardinalities, generator=generator)
+            self.numeric: NumericEmbedding | SplineEmbedding
+            if numeric_embedding == "spline":
+                self.numeric = SplineEmbedding(knots, generator=generator)
+            else:
+                self.numeric = NumericEmbedding(n_numeric, generator=generator)
+            self.missing = nn.Parameter(torch.zeros(n_numeric)) if learn_missing else None
         else:
-            self.numeric = NumericEmbedding(n_numeric, generator=generator)
-        self.missing = nn.Parameter(torch.zeros(n_numeric)) if learn_missing else None
+            self.views = ViewEmbedding(
+                self.cat_cardinalities,
+                knots,
+                n_views,
+                n_main=n_outputs,
+                learn_missing=learn_missing,
+                generator=generator,
+            )
+        self.drop_features = Dropout(feature_dropout)
+        self.register_buffer("mixed", torch.ones(n_features), persistent=False)
+        self.mixed[list(additive)] = 0
         self.layers = nn.ModuleList(
             FCorrEncoderLayer(
-                n_features, n_elementwise=len(head), residual=residual, generator=generator
+                n_features,
+                n_elementwise=len(head),
+                residual=residual,
+                views=n_views is not None,
+                generator=generator,
             )
             for _ in range(n_layers)
         )
-        self.head_norm = nn.LayerNorm(n_features)
-        self.head = FeedForward(n_features, head, n_outputs, dropout=dropout, generator=generator)
+        n_encoded = self.n_views * n_features
+        self.head_norm = nn.LayerNorm(n_encoded)
+        self.head = FeedForward(n_encoded, head, n_outputs, dropout=dropout, generator=generator)
+        if n_views is not None:
+            with torch.no_grad():
+                self.head.output.weight.mul_(0.1)
+                self.head.output.bias.zero_()
+
+    @property
+    def members(self) -> "tuple[FCorrTransformer, ...]":
+        """The networks whose outputs are averaged: this one."""
+        return (self,)
 
     @property
     def n_parameters(self) -> int:
@@ -200,45 +273,58 @@ class FCorrTransformer(nn.Module):
         """The layer whose attention matrix is read and regularised."""
         return cast(FCorrEncoderLayer, self.layers[0])
 
+    @property
+    def knots(self) -> Knots | None:
+        """The knots of its shape functions, if it has any."""
+        if self.views is not None:
+            return self.views.numbers
+        return self.numeric if isinstance(self.numeric, Knots) else None
+
     def locate(self, x_num: Tensor) -> Tensor:
         """Prepare numbers for :meth:`embed_located`, once for as often as they are used."""
-        return self.numeric.locate(x_num) if isinstance(self.numeric, SplineEmbedding) else x_num
+        return x_num if self.knots is None else self.knots.locate(x_num)
 
     def embed(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
-        """Embed every feature as one number: ``(B, F)``."""
+        """Embed every feature as one number, or H: ``(B, H, F)``."""
         return self.embed_located(x_cat, self.locate(x_num))
 
     def embed_located(self, x_cat: Tensor, located: Tensor) -> Tensor:
-        """Embed categories and numbers that went through :meth:`locate`: ``(B, F)``."""
-        numeric, missing = self.numeric, self.missing
-        compiled = runs_compiled(located) and not located.requires_grad
-        if compiled and isinstance(numeric, SplineEmbedding):
-            none = located.new_full((located.shape[1],), torch.nan)
-            tables = self.categorical.table(), numeric.steps, none if missing is None else missing
-            rows = x_cat, self.categorical.offsets, located, numeric.starts
-            return CompiledEmbedding.apply(*tables, *rows)
-        known = located if missing is None else located.nan_to_num()
-        e_num = numeric.at(known) if isinstance(numeric, SplineEmbedding) else numeric(known)
+        """Embed categories and numbers that went through :meth:`locate`: ``(B, H, F)``."""
+        if self.views is not None:
+            return self.views(x_cat, located)
+        numeric, missing, categorical = self.numeric, self.missing, self.categorical
+        if isinstance(numeric, SplineEmbedding):
+            if missing is None:
+                missing = torch.full_like(located[0], torch.nan)
+            values = torch.cat([categorical.table(), numeric.values(), missing])
+            starts = categorical.offsets[-1] + numeric.starts
+            return embed_slots(values[:, None], x_cat, categorical.offsets, located, starts)
+        e_num = numeric(located if missing is None else located.nan_to_num())
         if missing is not None:
             e_num = torch.where(located.isnan(), missing, e_num)
-        return torch.cat([self.categorical(x_cat), e_num], dim=1)
+        return torch.cat([categorical(x_cat), e_num], dim=1).unsqueeze(1)
 
     @torch.no_grad()
-    def collapse(self, feature: int, value: float) -> None:
+    def collapse(self, feature: int, value: float = 0.0) -> None:
         """Embed a feature as one number, whatever its category, number or lack of one; in place.
 
         Whatever follows then gets the same bits, and gives the same bits. Training that goes on
         has to call :meth:`hold_collapsed` after each of its steps. Numeric features follow the
-        categorical ones.
+        categorical ones. Views, whose mean is 0, are 0 whatever the ``value``.
         """
-        embedding, position = self._embedding_of(feature)
-        # Not -0.0, which would become 0.0 where a zero is added to it, and elsewhere not.
-        embedding.constant(position).fill_(value + 0.0)
+        if self.views is None:
+            embedding, position = self._embedding_of(feature)
+            # Not -0.0, which would become 0.0 where a zero is added to it, and elsewhere not.
+            embedding.constant(position).fill_(value + 0.0)
         self.hold_collapsed(feature)
 
     @torch.no_grad()
     def hold_collapsed(self, feature: int) -> None:
         """Undo what a training step did to the embedding of a collapsed feature."""
+        if self.views is not None:
+            for part in self.views.parameters_of(feature):
+                part.zero_()
+            return
         embedding, position = self._embedding_of(feature)
         embedding.varying(position).zero_()
         if self.missing is not None and embedding is self.numeric:
@@ -253,19 +339,33 @@ class FCorrTransformer(nn.Module):
             return self.categorical, feature
         return self.numeric, feature - n_categorical
 
-    def encode(self, h_BF: Tensor, first: int = 0, stop: int | None = None) -> Tensor:
-        """Run the encoder layers on embedded features, ``first`` to before ``stop``: ``(B, F)``."""
-        for layer in self.layers[first:stop]:
-            h_BF = layer(h_BF)
-        return h_BF
+    def mix(self, e_BHF: Tensor) -> Tensor:
+        """Return what of the embedded features attention and head see."""
+        if self.views is None:
+            return e_BHF
+        kept_BF = self.mixed
+        if self.training and self.drop_features.rate:
+            kept_BF = self.drop_features(kept_BF.expand(len(e_BHF), -1))
+        return e_BHF * kept_BF.unsqueeze(-2)
 
-    def decode(self, h_BF: Tensor) -> Tensor:
-        """Map encoded features to outputs: ``(B, n_outputs)``."""
-        return self.head(self.head_norm(h_BF))
+    def encode(self, h_BHF: Tensor, first: int = 0, stop: int | None = None) -> Tensor:
+        """Run the encoder layers on what :meth:`mix` gave, ``first`` to before ``stop``."""
+        for layer in self.layers[first:stop]:
+            h_BHF = layer(h_BHF)
+        return h_BHF
+
+    def decode(self, h_BHF: Tensor, e_BHF: Tensor) -> Tensor:
+        """Map encoded features, and main effects, to outputs: ``(B, n_outputs)``."""
+        outputs = self.head(self.head_norm(h_BHF.flatten(1)))
+        return outputs if self.views is None else outputs + e_BHF[:, : self.n_outputs].sum(2)
+
+    def outputs(self, e_BHF: Tensor) -> Tensor:
+        """Compute the outputs from embedded features: ``(B, n_outputs)``."""
+        return self.decode(self.encode(self.mix(e_BHF)), e_BHF)
 
     def forward(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Compute the outputs (logits, or the regression score)."""
-        return self.decode(self.encode(self.embed(x_cat, x_num)))
+        return self.outputs(self.embed(x_cat, x_num))
 
     def score(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Compute the outputs by the kernels, whatever the engine: ``(B, n_outputs)``.
@@ -276,17 +376,24 @@ class FCorrTransformer(nn.Module):
         with torch.no_grad(), use_engine("compiled"):
             return self.score_embedded(self.embed(x_cat, x_num))
 
-    def score_embedded(self, e_BF: Tensor) -> Tensor:
-        """Do the same from embedded features: ``(B, F)`` → ``(B, n_outputs)``."""
+    def score_embedded(self, e_BHF: Tensor) -> Tensor:
+        """Do the same from embedded features: ``(B, H, F)`` → ``(B, n_outputs)``."""
         with torch.no_grad(), use_engine("compiled"):
             layers = [*self.head.hidden, self.head.output]
-            return run_head(self.head_norm, layers, self.encode(e_BF))
+            h_BHF = self.encode(self.mix(e_BHF))
+            outputs = run_head(self.head_norm, layers, h_BHF.flatten(1))
+            if self.views is not None:
+                run_kernel("add_main_effects", e_BHF, outputs)
+            return outputs
 
     def normalized_embedding(self, x_cat: Tensor, x_num: Tensor, layer: int = 0) -> Tensor:
-        """``z``, what a layer attends with; the first layer's ``z zᵀ/√p`` is the matrix to read."""
-        h_BF = self.encode(self.embed(x_cat, x_num), stop=layer)
-        return cast(FCorrEncoderLayer, self.layers[layer]).attention_norm(h_BF)
+        """``z``, what a layer attends with; the first layer's ``z zᵀ/√p`` is the matrix to read.
+
+        Of several views it is the first, the main effects.
+        """
+        h_BHF = self.encode(self.mix(self.embed(x_cat, x_num)), stop=layer)
+        return cast(FCorrEncoderLayer, self.layers[layer]).attention_norm(h_BHF[:, 0])
 
     def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
-        """First-layer attention matrix: ``(B, F, F)``."""
+        """First-layer attention matrix of the first view: ``(B, F, F)``."""
         return attention_weights(self.normalized_embedding(x_cat, x_num))

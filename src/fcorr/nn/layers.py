@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from fcorr.nn.engine import run_kernel, runs_compiled
+from fcorr.nn.engine import CompiledEmbedding, run_kernel, runs_compiled
 
 
 class ElementwiseLinear(nn.Module):
@@ -249,7 +249,62 @@ class NumericEmbedding(nn.Module):
         return self.second(gelu(self.first(x_num)))
 
 
-class SplineEmbedding(nn.Module):
+class Knots(nn.Module):
+    """The knots of shape functions, and where numbers lie among them.
+
+    Parameters
+    ----------
+    knots : sequence of 1-D tensors
+        Increasing knots of each feature, at least one.
+    """
+
+    knots: Tensor
+    starts: Tensor
+    used: Tensor
+    first: Tensor
+
+    def __init__(self, knots: Sequence[Tensor]) -> None:
+        super().__init__()
+        n_knots = torch.tensor([len(k) for k in knots], dtype=torch.long)
+        width = max(2, int(n_knots.max()) if len(knots) else 2)
+        padded = torch.full((len(knots), width), torch.inf)
+        for row, feature_knots in zip(padded, knots, strict=True):
+            row[: len(feature_knots)] = feature_knots
+        starts = torch.cat([torch.zeros(1, dtype=torch.long), n_knots.cumsum(0)])
+        self.register_buffer("knots", padded)
+        self.register_buffer("used", torch.arange(width) < n_knots[:, None], persistent=False)
+        self.register_buffer("starts", starts, persistent=False)
+        self.register_buffer("first", starts[:-1].repeat_interleave(n_knots), persistent=False)
+
+    def cumulate(self, steps: Tensor) -> Tensor:
+        """Add each feature's steps up, from its first knot to its last: ``(Σ knots, *)``."""
+        # In double precision, so that what features before it added up to leaves no trace.
+        total = steps.double().cumsum(0)
+        before = (total - steps).index_select(0, self.first)
+        return (total - before).to(steps.dtype)
+
+    def locate(self, x_num: Tensor) -> Tensor:
+        """Find each number's position among its feature's knots: ``(B, n_features)``.
+
+        It is the number of the knot to the left of it plus the share of the way to the
+        next one, between the first knot, 0, and the last. It does not change in training, so rows
+        that are used again and again are located once. NaN stays NaN.
+        """
+        if runs_compiled(x_num) and not x_num.requires_grad:
+            positions = torch.empty_like(x_num, memory_format=torch.contiguous_format)
+            run_kernel("locate", x_num, self.knots[self.used], self.starts, positions)
+            return positions
+        # The inner knots split the line into width - 1 segments; padding (inf) is never passed.
+        x_FB = x_num.T.contiguous()
+        segment_FB = torch.searchsorted(self.knots[:, 1:-1].contiguous(), x_FB, right=True)
+        left = self.knots.gather(1, segment_FB)
+        right = self.knots.gather(1, segment_FB + 1)
+        # On a segment that ends in padding the function is constant: (x - left) / inf = 0.
+        share = ((x_FB - left) / (right - left)).clamp(0, 1)
+        return (segment_FB + share).T
+
+
+class SplineEmbedding(Knots):
     """A piecewise-linear shape function per number, constant beyond its outer knots.
 
     NOTE[DIFF]: not in the paper, whose numeric embedding is monotone but for one bend. It still
@@ -276,34 +331,19 @@ class SplineEmbedding(nn.Module):
     [1.0, 2.0, 3.0, 1.5, 0.0]
     """
 
-    knots: Tensor
-    slots: Tensor
-    starts: Tensor
-    used: Tensor
-
     def __init__(
         self, knots: Sequence[Tensor], *, generator: torch.Generator | None = None
     ) -> None:
-        super().__init__()
-        n_knots = torch.tensor([len(k) for k in knots], dtype=torch.long)
-        width = max(2, int(n_knots.max()) if len(knots) else 2)
-        padded = torch.full((len(knots), width), torch.inf)
-        for row, feature_knots in zip(padded, knots, strict=True):
-            row[: len(feature_knots)] = feature_knots
-        used = torch.arange(width) < n_knots.unsqueeze(1)
-        starts = n_knots.cumsum(0) - n_knots
-        slots = (starts.unsqueeze(1) + torch.arange(width)).where(used, torch.zeros(()).long())
-        self.register_buffer("knots", padded)
-        self.register_buffer("used", used, persistent=False)
-        self.register_buffer("slots", slots, persistent=False)
-        self.register_buffer("starts", torch.cat([starts, n_knots.sum()[None]]), persistent=False)
-        steps = torch.empty(int(n_knots.sum())).normal_(0, 0.1, generator=generator)
+        super().__init__(knots)
+        steps = torch.empty(len(self.first)).normal_(0, 0.1, generator=generator)
         self.steps = nn.Parameter(steps)
         with torch.no_grad():
             # The mean of each shape function over its knots is 0, as with the categories: an offset
             # of a few features among many zeros would fill LayerNorm's spread, and with few
             # features training can stay caught in it.
-            self.steps[starts] -= (self.table() * self.used).sum(1) / self.used.sum(1)
+            sums = torch.zeros(len(self.steps)).index_add_(0, self.first, self.values())
+            starts = self.starts[:-1]
+            self.steps[starts] -= sums[starts] / self.starts.diff()
 
     def constant(self, feature: int) -> Tensor:
         """Return the number that a collapsed feature is embedded as, a view of the parameter."""
@@ -313,42 +353,161 @@ class SplineEmbedding(nn.Module):
         """Return what is 0 in a collapsed feature, all steps but the first: a view."""
         return self.steps[self.starts[feature] + 1 : self.starts[feature + 1]]
 
-    def table(self) -> Tensor:
-        """Value of each shape function at its knots: ``(n_features, n_knots)``, padded."""
-        return (look_up(self.steps, self.slots) * self.used).cumsum(1)
+    def values(self) -> Tensor:
+        """Value of each shape function at its knots: ``(Σ knots,)``."""
+        return self.cumulate(self.steps)
 
     def forward(self, x_num: Tensor) -> Tensor:
         """Interpolate between the two knots around each number."""
-        return self.at(self.locate(x_num))
+        no_codes = torch.zeros(len(x_num), 0, dtype=torch.long, device=x_num.device)
+        missing = torch.full_like(self.knots[:, 0], torch.nan)
+        values = torch.cat([self.values(), missing.to(self.steps.dtype)]).unsqueeze(1)
+        rows = no_codes, self.starts[:1], self.locate(x_num), self.starts
+        return embed_slots(values, *rows).squeeze(1)
 
-    def locate(self, x_num: Tensor) -> Tensor:
-        """Find each number's position among its feature's knots: ``(B, n_features)``.
 
-        It is the number of the knot to the left of it plus the share of the way to the
-        next one, between the first knot, 0, and the last. It does not change in training, so rows
-        that are used again and again are located once. NaN stays NaN.
-        """
-        if runs_compiled(x_num) and not x_num.requires_grad:
-            positions = torch.empty_like(x_num, memory_format=torch.contiguous_format)
-            run_kernel("locate", x_num, self.knots[self.used], self.starts, positions)
-            return positions
-        # The inner knots split the line into width - 1 segments; padding (inf) is never passed.
-        x_FB = x_num.T.contiguous()
-        segment_FB = torch.searchsorted(self.knots[:, 1:-1].contiguous(), x_FB, right=True)
-        left = self.knots.gather(1, segment_FB)
-        right = self.knots.gather(1, segment_FB + 1)
-        # On a segment that ends in padding the function is constant: (x - left) / inf = 0.
-        share = ((x_FB - left) / (right - left)).clamp(0, 1)
-        return (segment_FB + share).T
+class ViewEmbedding(nn.Module):
+    """H numbers for each feature, its *views*, each of mean 0 over the training rows.
 
-    def at(self, position: Tensor) -> Tensor:
-        """Value of the shape functions at located numbers."""
-        n_features, width = self.knots.shape
-        segment = position.detach().long().clamp(0, width - 2)
-        share = position - segment
-        rows = segment + width * torch.arange(n_features, device=position.device)
-        table = self.table().flatten()
-        return torch.lerp(look_up(table, rows), look_up(table, rows + 1), share)
+    NOTE[DIFF]: the paper has one number for each feature, which may have any mean. A category has
+    its own H numbers; a number has H piecewise-linear shape functions as
+    :class:`SplineEmbedding` has one, and the lack of it H numbers too, if that is learnt.
+
+    A collapsed feature is 0 in every view, whatever it holds: all its parameters are.
+
+    **Shape**: codes ``(B, n_categorical)``, positions ``(B, n_numeric)`` → ``(B, H, F)``.
+
+    Parameters
+    ----------
+    cardinalities : sequence of int
+        Number of categories of each categorical feature.
+    knots : sequence of 1-D tensors
+        Increasing knots of each number, at least one.
+    n_views : int
+        H.
+    n_main : int
+        How many views, the first ones, are added to the outputs as they are. They start as 0.
+    learn_missing : bool, default=False
+        Whether numbers can be missing.
+    generator : torch.Generator, optional
+        Source of the initial values.
+    """
+
+    offsets: Tensor
+    feature_of_slot: Tensor
+    shares: Tensor
+
+    def __init__(
+        self,
+        cardinalities: Sequence[int],
+        knots: Sequence[Tensor],
+        n_views: int,
+        *,
+        n_main: int = 1,
+        learn_missing: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        counts = torch.tensor(list(cardinalities), dtype=torch.long)
+        self.numbers = Knots(knots)
+        n_knots, n_numbers = self.numbers.starts.diff(), len(knots)
+        offsets = torch.cat([torch.zeros(1, dtype=torch.long), counts.cumsum(0)])
+        self.register_buffer("offsets", offsets, persistent=False)
+        of_number = torch.arange(n_numbers) + len(counts)
+        sizes = torch.cat([counts, n_knots])
+        owner = torch.arange(len(sizes)).repeat_interleave(sizes)
+        owner = torch.cat([owner, of_number]) if learn_missing else owner
+        self.register_buffer("feature_of_slot", owner, persistent=False)
+        self.register_buffer("shares", 1 / owner.bincount(minlength=len(sizes))[owner].float())
+        start = torch.empty(int(counts.sum()), n_views).normal_(0, 0.1, generator=generator)
+        steps = torch.empty(int(n_knots.sum()), n_views).normal_(0, 0.1, generator=generator)
+        # A random walk over the knots that ends as far from its start whatever their number.
+        steps *= (16 / n_knots.clamp(min=16).float()).sqrt().repeat_interleave(n_knots)[:, None]
+        start[:, :n_main] = 0
+        steps[:, :n_main] = 0
+        self.table = nn.Parameter(start)
+        self.steps = nn.Parameter(steps)
+        self.missing = nn.Parameter(torch.zeros(n_numbers, n_views)) if learn_missing else None
+
+    @torch.no_grad()
+    def center_on(self, x_cat: Tensor, located: Tensor, weight: Tensor | None = None) -> None:
+        """Set the rows over which every view has a mean of 0, in float64."""
+        weight = torch.ones(len(x_cat)) if weight is None else weight
+        weight = weight.double() / weight.double().sum()
+        sums = torch.zeros(self.offsets[-1] + self.numbers.starts[-1] + located.shape[1]).double()
+        slots, after, share = find_slots(x_cat, self.offsets, located, self._starts)
+        for j in range(slots.shape[1]):
+            sums.index_add_(0, slots[:, j], weight * (1 - share[:, j].double()))
+            sums.index_add_(0, after[:, j], weight * share[:, j].double())
+        self.shares.copy_(sums[: len(self.shares)])
+
+    @property
+    def _starts(self) -> Tensor:
+        return self.offsets[-1] + self.numbers.starts
+
+    def values(self) -> Tensor:
+        """All views of every slot, centred: categories, knots, missing numbers: ``(S, H)``."""
+        parts = [self.table, self.numbers.cumulate(self.steps)]
+        values = torch.cat(parts if self.missing is None else [*parts, self.missing])
+        owner = self.feature_of_slot
+        n_features = len(self.offsets) - 1 + len(self.numbers.knots)
+        means = values.new_zeros(n_features, values.shape[1])
+        means = means.index_add(0, owner, values * self.shares.to(values.dtype)[:, None])
+        centred = values - means.index_select(0, owner)
+        if self.missing is not None:
+            return centred
+        return torch.cat([centred, centred.new_full((len(self.numbers.knots), 1), torch.nan)
+                          .expand(-1, values.shape[1])])
+
+    def forward(self, x_cat: Tensor, located: Tensor) -> Tensor:
+        """Look categories up and interpolate located numbers."""
+        return embed_slots(self.values(), x_cat, self.offsets, located, self._starts)
+
+    def parameters_of(self, feature: int) -> list[Tensor]:
+        """All that varies about a feature, views of the parameters; 0 if it is collapsed."""
+        n_categorical = len(self.offsets) - 1
+        if feature < n_categorical:
+            return [self.table[self.offsets[feature] : self.offsets[feature + 1]]]
+        j, starts = feature - n_categorical, self.numbers.starts
+        parts = [self.steps[starts[j] : starts[j + 1]]]
+        return parts if self.missing is None else [*parts, self.missing[j]]
+
+
+def find_slots(
+    x_cat: Tensor, offsets: Tensor, located: Tensor, starts: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Find the two slots each entry lies between, and the share of the way: ``(B, F)`` each.
+
+    See :func:`fcorr.nn.kernels.network.embed_forward`.
+    """
+    known = located.nan_to_num()
+    knot = known.detach().long()
+    slot = starts[:-1] + knot
+    after = torch.minimum(slot + 1, starts[1:] - 1)
+    missing = starts[-1] + torch.arange(located.shape[1], device=located.device)
+    slot, after = (torch.where(located.isnan(), missing, each) for each in (slot, after))
+    codes, no_share = x_cat.long() + offsets[:-1], torch.zeros_like(x_cat, dtype=known.dtype)
+    pairs = (codes, slot), (codes, after), (no_share, known - knot)
+    a, b, share = (torch.cat(pair, dim=1) for pair in pairs)
+    return a, b, share
+
+
+def embed_slots(
+    values_SV: Tensor, x_cat: Tensor, offsets: Tensor, located: Tensor, starts: Tensor
+) -> Tensor:
+    """Look categories up in a table of slots, and interpolate located numbers: ``(B, V, F)``.
+
+    Arguments as in :func:`fcorr.nn.kernels.network.embed_forward`, which runs where it can.
+    """
+    if runs_compiled(values_SV) and not located.requires_grad:
+        return CompiledEmbedding.apply(values_SV, x_cat, offsets, located, starts)
+    slot, after, share = find_slots(x_cat, offsets, located, starts)
+    # Not by indexing: on the CPU its gradient adds up with parallel atomics, in an order that
+    # changes from run to run.
+    low, high = (
+        values_SV.index_select(0, rows.flatten()).view(*rows.shape, -1) for rows in (slot, after)
+    )
+    return torch.lerp(low, high, share.to(low.dtype).unsqueeze(2)).transpose(1, 2)
 
 
 def choose_knots(numbers: NDArray[np.float32], n_knots: int) -> list[torch.Tensor]:

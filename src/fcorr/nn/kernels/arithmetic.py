@@ -284,10 +284,24 @@ def _normal(x: float) -> tuple[float, float]:
 @compiled_in_order
 def gelu_32(x: np.float32) -> np.float32:
     """:func:`gelu` in single precision, to 4e-7."""
-    u = abs(x) * np.float32(_SQRT_HALF)
-    t = np.float32(1.0) / (np.float32(1.0) + np.float32(0.5) * u)
+    bell = exp_32(np.float32(-0.5) * x * x)
+    tail = _tail_32(x) * bell
+    return x * (tail if x < 0 else np.float32(1.0) - tail)
+
+
+@compiled_in_order
+def gelu_slope_32(x: np.float32) -> np.float32:
+    """:func:`gelu_slope` in single precision."""
+    bell = exp_32(np.float32(-0.5) * x * x)
+    tail = _tail_32(x) * bell
+    return (tail if x < 0 else np.float32(1.0) - tail) + x * (np.float32(_NORMAL) * bell)
+
+
+@compiled_in_order
+def _tail_32(x: np.float32) -> np.float32:
+    """``Φ(−|x|) e^{x²/2}``."""
+    t = np.float32(1.0) / (np.float32(1.0) + np.float32(0.5 * _SQRT_HALF) * abs(x))
     tail = _TAIL_32[10]
     for n in range(9, -1, -1):
         tail = tail * t + _TAIL_32[n]
-    tail *= np.float32(0.5) * exp_32(-u * u)
-    return x * (tail if x < 0 else np.float32(1.0) - tail)
+    return tail * np.float32(0.5)

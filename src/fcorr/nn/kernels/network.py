@@ -31,90 +31,78 @@ Floats = NDArray[np.float64]
 
 
 @compiled
-def embed_forward(codes, offsets, positions, starts, table, steps, missing, out):
-    """Embed a batch, categorical features first, into ``out (B, C + M)``.
+def embed_forward(codes, offsets, positions, starts, values, out):
+    """Embed a batch, categorical features first, into ``out (B, V, C + M)``.
 
-    ``codes (B, C)`` are looked up in ``table``, where feature j's categories begin at
-    ``offsets[j]``. ``positions (B, M)`` are the numbers' positions among their features' knots: the
-    knot to the left plus the share of the way to the next one, or NaN, which is embedded as
-    ``missing (M,)``. ``steps`` leads from knot to knot; feature j's begin at ``starts[j]``.
+    ``values (S, V)`` has V numbers for each slot. ``codes (B, C)`` are looked up: feature j's
+    categories begin at slot ``offsets[j]``. ``positions (B, M)`` are the numbers' positions among
+    their features' knots, which begin at ``starts[j]``: the knot to the left plus the share of the
+    way to the next one, or NaN, which has a slot of its own after all the knots.
 
     Returns whether every code and position lies in its feature's range. Those that do not were
     left out.
     """
-    values = np.empty(len(steps) + 1, dtype=steps.dtype)
-    for j in range(len(starts) - 1):
-        total = 0.0
-        for k in range(starts[j], starts[j + 1]):
-            total += steps[k]
-            values[k] = total
-    values[starts[-1]] = 0.0  # read after the last knot, and of no weight
-    n_codes = codes.shape[1]
-    valid = True
-    for b in range(len(out)):
-        valid &= _look_up(codes[b], offsets, table, out[b, :n_codes])
-        valid &= _interpolate(positions[b], starts, values, missing, out[b, n_codes:])
-    return valid
-
-
-# No branches in these two, so that the compiler can look several numbers up at a time.
-
-
-@compiled
-def _look_up(codes, offsets, table, out):
+    n_codes, n_numbers, n_views = codes.shape[1], positions.shape[1], values.shape[1]
+    slot = np.empty(n_codes + n_numbers, dtype=np.int64)
+    after = np.empty(n_codes + n_numbers, dtype=np.int64)
+    share = np.empty(n_codes + n_numbers, dtype=np.float32)
     n_wrong = 0
-    for j in range(len(codes)):
-        entry = offsets[j] + codes[j]
-        right = (entry >= offsets[j]) & (entry < offsets[j + 1])
-        n_wrong += not right
-        out[j] = table[entry if right else offsets[j]]
+    for b in range(len(out)):
+        for j in range(n_codes):
+            entry = offsets[j] + codes[b, j]
+            right = (entry >= offsets[j]) & (entry < offsets[j + 1])
+            n_wrong += not right
+            slot[j] = after[j] = entry if right else offsets[j]
+            share[j] = 0.0
+        n_wrong += _find_slots(positions[b], starts, slot[n_codes:], after[n_codes:], share[n_codes:])
+        for j in range(n_codes + n_numbers):
+            low, high, part = values[slot[j]], values[after[j]], share[j]
+            for v in range(n_views):
+                out[b, v, j] = low[v] + part * (high[v] - low[v])
     return n_wrong == 0
 
 
 @compiled
-def _interpolate(positions, starts, values, missing, out):
+def _find_slots(positions, starts, slot, after, share):
+    """Find the slots to the left and right of numbers; return how many lie outside of theirs."""
     n_wrong = 0
     for j in range(len(positions)):
         position = positions[j]
-        known = position == position
-        position = position if known else np.float32(0.0)
+        if position != position:
+            slot[j] = after[j] = starts[-1] + j
+            share[j] = 0.0
+            continue
         knot = np.int64(position)
-        entry = starts[j] + knot
-        right = (position >= 0) & (entry < starts[j + 1])
+        right = (position >= 0) & (starts[j] + knot < starts[j + 1])
         n_wrong += not right
-        entry = entry if right else starts[j]
-        low = values[entry]
-        # A share of 0 at the last knot: what comes after it in the array has no weight.
-        value = low + (position - np.float32(knot)) * (values[entry + 1] - low)
-        out[j] = value if known else missing[j]
-    return n_wrong == 0
+        knot = knot if right else 0
+        slot[j] = starts[j] + knot
+        # At the last knot the share is 0, and what comes after it has no part.
+        after[j] = min(slot[j] + 1, starts[j + 1] - 1)
+        share[j] = position - np.float32(knot)
+    return n_wrong
 
 
 @compiled
-def embed_backward(codes, offsets, positions, starts, grad, dtable, dsteps, dmissing):
-    """Add up the gradient by the tables, in the order of the rows: always the same."""
-    n_codes, n_numbers = codes.shape[1], positions.shape[1]
-    dvalues = np.zeros(len(dsteps) + 1)
-    dtable[:] = 0.0
-    dmissing[:] = 0.0
+def embed_backward(codes, offsets, positions, starts, grad, dvalues):
+    """Add up the gradient by slot, in the order of the rows: always the same."""
+    n_codes, n_numbers, n_views = codes.shape[1], positions.shape[1], dvalues.shape[1]
+    slot = np.empty(n_numbers, dtype=np.int64)
+    after = np.empty(n_numbers, dtype=np.int64)
+    share = np.empty(n_numbers, dtype=np.float32)
+    dvalues[:] = 0.0
     for b in range(len(grad)):
         for j in range(n_codes):
-            dtable[offsets[j] + codes[b, j]] += grad[b, j]
+            entry = dvalues[offsets[j] + codes[b, j]]
+            for v in range(n_views):
+                entry[v] += grad[b, v, j]
+        _find_slots(positions[b], starts, slot, after, share)
         for j in range(n_numbers):
-            g = grad[b, n_codes + j]
-            position = positions[b, j]
-            if position != position:
-                dmissing[j] += g
-                continue
-            knot = np.int64(position)
-            share = position - np.float32(knot)
-            dvalues[starts[j] + knot] += g * (1 - share)
-            dvalues[starts[j] + knot + 1] += g * share
-    for j in range(len(starts) - 1):  # a step moves all values to the right of it
-        total = 0.0
-        for k in range(starts[j + 1] - 1, starts[j] - 1, -1):
-            total += dvalues[k]
-            dsteps[k] = total
+            low, high, part = dvalues[slot[j]], dvalues[after[j]], share[j]
+            for v in range(n_views):
+                g = grad[b, v, n_codes + j]
+                low[v] += g * (1 - part)
+                high[v] += g * part
 
 
 @compiled
@@ -623,6 +611,17 @@ def _many_outputs(x, weight, bias, y):
 def _activate(x, n, out):
     for o in range(n):
         out[o] = gelu_32(x[o])
+
+
+@compiled_as_written
+def add_main_effects(e, out):
+    """Add up the first views ``e (B, V, F)``, one for each output, onto ``out (B, O)``."""
+    for b in range(len(out)):
+        for o in range(out.shape[1]):
+            total = 0.0
+            for j in range(e.shape[2]):
+                total += e[b, o, j]
+            out[b, o] += total
 
 
 @compiled_as_written
