@@ -436,3 +436,12 @@ def test_data_that_no_table_could_have_given(rated, field):
         damaged = {**plain, "columns": [{**plain["columns"][0], field: value}]}
         with pytest.raises(InvalidInputError, match="contradicts itself"):
             Schema.from_dict(damaged)
+
+
+def test_too_few_ratings_each_with_its_credibility(rated):
+    plain = json.loads(rated.to_json())
+    column = plain["columns"][0]
+    for field in ("ratings", "credibilities"):
+        del column[field][2]  # neither the lowest nor the highest
+    with pytest.raises(InvalidInputError, match="contradicts itself"):
+        Schema.from_dict(plain)
