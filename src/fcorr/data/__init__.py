@@ -25,6 +25,7 @@ from fcorr.data.schema import (
     DatetimeColumn,
     NumericColumn,
     OrdinalColumn,
+    RatedColumn,
     Schema,
 )
 from fcorr.data.tables import Table, read_table
@@ -39,6 +40,7 @@ __all__ = [
     "NumericColumn",
     "OrdinalColumn",
     "Part",
+    "RatedColumn",
     "Schema",
     "SchemaDiff",
     "Table",

@@ -7,8 +7,8 @@ between a table and the training table, in the words that errors use.
 import datetime
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ from fcorr.data.schema import (
     DatetimeColumn,
     NumericColumn,
     OrdinalColumn,
+    RatedColumn,
     Schema,
     as_boolean,
     find_groups,
@@ -75,11 +76,11 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
     may be absent: a model that is invariant to them needs none. Each of their codes is then the
     most frequent category's, each of their numbers 0, the mean.
 
-    A category that training did not see goes to its column's pool of rare categories. Where there
-    is no pool it is taken for the most frequent category, in an ordinal column for a missing
-    value. So is a missing category where training had none. An :class:`UnseenCategoryWarning`
-    counts them, except those that went to a pool, which is what a pool is for: training kept no
-    list of the categories in it.
+    A category that training did not see goes to its column's pool of rare categories; in a rated
+    column it is rated 0, the mean. Where there is no pool it is taken for the most frequent
+    category, in an ordinal column for a missing value. So is a missing category where training had
+    none. An :class:`UnseenCategoryWarning` counts them, except those that went to a pool or are
+    rated, which is what pools and ratings are for.
 
     Raises
     ------
@@ -118,11 +119,14 @@ def _encode_blocks(
     column: Column, values: pa.ChunkedArray, unseen: Counter[str]
 ) -> Iterator[tuple[int, Sequence[NDArray[Any]]]]:
     """Give a column's features in blocks, with their first rows; count the rows that are unseen."""
-    if isinstance(column, CategoricalColumn | OrdinalColumn):
+    if isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
         distinct, places = _match_categories(values, column)
         feature_of: NDArray[Any]
         if isinstance(column, CategoricalColumn):
             feature_of, is_unseen = _codes_of_values(places, column)
+        elif isinstance(column, RatedColumn):
+            codes, is_unseen = _codes_of_values(places, column)
+            feature_of = _standardise(np.append(column.ratings, 0.0)[codes], column.number)
         else:
             is_unseen = np.append(places == _UNSEEN, False)
             place_of = np.where(is_unseen, np.nan, np.append(places, np.nan))
@@ -149,7 +153,7 @@ def _encode_blocks(
 
 
 def _codes_of_values(
-    places: NDArray[np.int32], column: CategoricalColumn
+    places: NDArray[np.int32], column: CategoricalColumn | RatedColumn
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Return the code of each distinct value and, last, of a missing one; and which are news."""
     missing = column.categories.index(None) if None in column.categories else _UNSEEN
@@ -173,6 +177,20 @@ def _standardise(values: NDArray[np.float64], feature: NumericColumn) -> NDArray
     if not feature.keep_missing:
         standardised[np.isnan(standardised)] = 0.0
     return standardised
+
+
+def use_ratings(
+    encoded: EncodedTable, schema: Schema, ratings: Mapping[str, NDArray[np.float64]]
+) -> EncodedTable:
+    """Return an encoded training table with other ratings of its rows than those of the schema.
+
+    ``ratings`` are, by column, those that :func:`~fcorr.data.infer.rate_columns` held out.
+    """
+    numbers = encoded.numbers.copy() if ratings else encoded.numbers
+    for position, feature in enumerate(schema.numeric):
+        if feature.name in ratings:
+            numbers[:, position] = _standardise(ratings[feature.name], feature)
+    return replace(encoded, numbers=numbers)
 
 
 def _warn_of_unseen(unseen: Counter[str], schema: Schema) -> None:
@@ -214,7 +232,7 @@ def _has_no_value(values: pa.ChunkedArray) -> bool:
 
 
 def _match_categories(
-    values: pa.ChunkedArray, column: CategoricalColumn | OrdinalColumn
+    values: pa.ChunkedArray, column: CategoricalColumn | OrdinalColumn | RatedColumn
 ) -> tuple[Distinct, NDArray[np.int32]]:
     """Split a column, and find each distinct value's place in its categories, or ``_UNSEEN``.
 
@@ -348,7 +366,7 @@ def _missing_column(name: str, schema: Schema, table: Table, strangers: list[str
 
 def _compare_column(column: Column, values: pa.ChunkedArray) -> Iterator[Difference]:
     has = f"Column {column.name!r} has"
-    if isinstance(column, CategoricalColumn | OrdinalColumn):
+    if isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
         distinct, places = _match_categories(values, column)
         *counts, n_missing = distinct.count().tolist()
         rows = zip(distinct.values, counts, places == _UNSEEN, strict=True)

@@ -1,13 +1,15 @@
 """Inference: from a training table to its schema.
 
 What each column is comes from the user or from its type; sensitive numbers may be cut into bins;
-then every column is described by the function for its kind.
+then every column is described by the function for its kind. Where the target is known, columns of
+many categories are rated by it.
 """
 
 import decimal
 import numbers
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -18,6 +20,7 @@ import pyarrow.types as pat
 from numpy.typing import NDArray
 
 from fcorr._core import InvalidInputError, enumerate_some
+from fcorr.data.encode import Outcomes, encode
 from fcorr.data.schema import (
     MAX_SENSITIVE_CATEGORIES,
     BinnedColumn,
@@ -29,6 +32,7 @@ from fcorr.data.schema import (
     Kinds,
     NumericColumn,
     OrdinalColumn,
+    RatedColumn,
     Schema,
     as_boolean,
     find_groups,
@@ -59,6 +63,10 @@ MinCategoryRows = int | Literal["auto"]
 Cut = int | tuple[float, ...]
 """Into how many groups of about equal size a column is cut, or at which edges."""
 
+MANY_LEVELS = 50
+"""A column of more categories, rare ones included, is rated where the target allows it."""
+
+_N_FOLDS = 10  # of rows whose ratings are computed from all others
 _FEW_ROWS = 20  # in which a column may look like a key, or like the target, by chance
 _N_LOOK = 1_000  # rows that are enough to see that most columns are no copy
 
@@ -109,7 +117,8 @@ def infer_schema(
         A missing number is taken for the mean, or is kept.
     min_category_rows : int or "auto"
         Categories seen in fewer rows are pooled into one, but never those of sensitive and of
-        boolean columns. ``"auto"`` is the smaller of 10 and a thousandth of the rows.
+        boolean columns, and not where :func:`rate_columns` rates them. ``"auto"`` is the smaller
+        of 10 and a thousandth of the rows.
     target, weight, exposure : str, optional
         Names of the columns with these roles, to keep with the schema. The exposure may be a
         column of the table; it is no feature.
@@ -199,7 +208,11 @@ def _check_constant(schema: Schema) -> None:
                 "Leave it out of `sensitive`, or check X."
             )
     if constant and schema.n_rows > 1:
-        shown = [f"{name!r} (always {value!r})" for name, value in list(constant.items())[:5]]
+        rated = {column.name for column in schema.columns if isinstance(column, RatedColumn)}
+        shown = [
+            f"{name!r} (always {'rated ' if name in rated else ''}{value!r})"
+            for name, value in list(constant.items())[:5]
+        ]
         more = f" and {len(constant) - 5} more" if len(constant) > 5 else ""
         warnings.warn(
             f"Columns that take one value only are kept without effect: {', '.join(shown)}{more}. "
@@ -219,7 +232,7 @@ def _only_value(column: Column) -> Category:
         return None
     if isinstance(column, OrdinalColumn):
         return column.categories[int(column.position.low)]
-    return column.first if isinstance(column, DatetimeColumn) else column.low
+    return column.first if isinstance(column, DatetimeColumn) else column.features[0].low
 
 
 def _warn_of_keys(table: Table, columns: Sequence[Column]) -> None:
@@ -593,3 +606,153 @@ def _refuse_all_missing(name: str, n_seen: int, n_missing: int) -> None:
             f"Column {name!r} must hold at least one value, got {n_missing} missing ones and "
             "nothing else. Drop the column."
         )
+
+
+# ------------------------------------------------------------------------------ ratings
+
+
+def rate_columns(
+    table: Table,
+    schema: Schema,
+    outcomes: Outcomes,
+    *,
+    link: Literal["identity", "exp", "sigmoid", "softmax"],
+    seed: int,
+) -> tuple[Schema, dict[str, NDArray[np.float64]]]:
+    """Turn columns of many categories into numbers, by the target of their rows.
+
+    These are categorical columns, neither boolean nor sensitive, of more than :data:`MANY_LEVELS`
+    categories. Category c has the credibility (Bühlmann and Straub, 1970)
+
+        Z_c = w_c / (w_c + k),    k = variance within categories / variance between them,
+
+    and the rating g(Z_c · mean_c + (1 − Z_c) · mean) − g(mean). Here w_c is the weight of its rows,
+    times their exposure; means are those of the target per unit of exposure, and g is what
+    ``link`` inverts: the logit, the logarithm or nothing. k counts for at least an average row,
+    without which a category whose rows are all 0 had no finite logit. Where categories do not
+    differ more than chance would have it, all are rated 0 and a warning says so.
+
+    A training row whose number had its own target in it would tell the model the answer. Its
+    rating is therefore computed from other rows: all those that are not in its fold, one of ten.
+
+    Parameters
+    ----------
+    table : Table
+        The training table.
+    schema : Schema
+        Its description by :func:`infer_schema`.
+    outcomes : Outcomes
+        Targets, weights above 0 and exposures of its rows.
+    link : {"identity", "exp", "sigmoid", "softmax"}
+        What makes predictions of the model's outputs. With ``"softmax"`` there are three classes
+        or more, a rating would have to be a number for each, and no column is rated.
+    seed : int
+        Seed of the folds.
+
+    Returns
+    -------
+    Schema
+        The schema, in which a :class:`RatedColumn` describes each of the columns.
+    dict of str to ndarray of shape (n_rows,)
+        For each, the ratings of the training rows, for
+        :func:`~fcorr.data.encode.use_ratings` to train with. Predictions use those of the schema.
+
+    Examples
+    --------
+    >>> from fcorr.data import encode, read_table
+    >>> from fcorr.data.encode import read_outcomes, use_ratings
+    >>> rows = [[f"bank {i % 60}", i % 7] for i in range(600)]
+    >>> table = read_table(rows).renamed(["bank", "age"])
+    >>> outcomes = read_outcomes([i % 3 == 0 for i in range(600)], None, np.ones(600))
+    >>> schema = infer_schema(table)
+    >>> schema, held_out = rate_columns(table, schema, outcomes, link="sigmoid", seed=0)
+    >>> [round(rating, 2) for rating in schema["bank"].ratings[:3]]
+    [3.43, -2.77, -2.77]
+    >>> encoded = encode(table, schema)
+    >>> trained_with = use_ratings(encoded, schema, held_out)
+    """
+    if link == "sigmoid":
+        target, weight = outcomes.classes[1].astype(np.float64), outcomes.weight
+    elif link == "softmax":
+        return schema, {}
+    else:
+        target = outcomes.numbers() / outcomes.exposure
+        weight = outcomes.weight * outcomes.exposure
+    folds = np.random.default_rng(seed).permutation(table.n_rows) % _N_FOLDS
+    rated: dict[str, RatedColumn] = {}
+    held_out: dict[str, NDArray[np.float64]] = {}
+    for column in schema.columns:
+        if not isinstance(column, CategoricalColumn) or not _is_rated(column, schema):
+            continue
+        name = column.name
+        missing: CategoricalMissing = "category" if None in column.categories else "mode"
+        levels = _describe_categories(name, table.columns[name], Kind("categorical"), missing, 0)
+        codes = encode(table, Schema((levels,), (), table.n_rows)).codes[:, 0]
+        ratings, credibilities = _rate(codes, levels.n_codes, target, weight, link)
+        held_out[name] = np.empty(table.n_rows)
+        for fold in range(_N_FOLDS):
+            own, others = folds == fold, folds != fold
+            # From scratch: neither the mean nor k may have to do with the fold's targets.
+            of_others = codes[others], levels.n_codes, target[others], weight[others], link
+            held_out[name][own] = _rate(*of_others)[0][codes[own]]
+        rated[name] = RatedColumn(
+            name,
+            levels.categories,
+            levels.counts,
+            levels.n_missing,
+            levels.mode,
+            ratings=tuple(ratings.tolist()),
+            credibilities=tuple(credibilities.tolist()),
+            number=_describe_numbers(name, ratings[codes]),
+        )
+    _check_constant(replace(schema, columns=tuple(rated.values()), sensitive=()))
+    columns = tuple(rated.get(column.name, column) for column in schema.columns)
+    return replace(schema, columns=columns), held_out
+
+
+def _is_rated(column: CategoricalColumn, schema: Schema) -> bool:
+    n_levels = len(column.categories) - (None in column.categories) + column.n_pooled
+    return n_levels > MANY_LEVELS and column.name not in schema.sensitive
+
+
+def _rate(
+    codes: NDArray[np.int32],
+    n_codes: int,
+    target: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    link: str,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return each code's rating and its credibility; both 0 where none of the rows has it.
+
+    Weights are shares of their sum here, and so is k. With C codes among n rows the variance
+    within is estimated as S_w / (n − C), that between as (S_b − (C − 1) · S_w / (n − C)) /
+    (1 − Σ_c w_c²), for the sums of squares S_w of rows about the means of their codes and S_b of
+    these about the mean of all.
+    """
+    share = weight / weight.sum()
+    share_of_code = np.bincount(codes, share, n_codes)
+    is_seen = share_of_code > 0
+    n_rows, n_seen = len(codes), int(np.count_nonzero(is_seen))
+
+    def means(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        total_of_code = np.bincount(codes, share * values, n_codes)
+        mean_of_code = np.divide(total_of_code, share_of_code, np.zeros(n_codes), where=is_seen)
+        return mean_of_code, float(total_of_code.sum())
+
+    mean_of_code, mean = means(target)
+    # Nothing to tell the two variances apart by, or only the rounding of means that are equal.
+    if n_rows == n_seen or target.min() == target.max():
+        return np.zeros(n_codes), np.zeros(n_codes)
+    within = float(share @ (target - mean_of_code[codes]) ** 2) / (n_rows - n_seen)
+    between = float(share_of_code @ (mean_of_code - mean) ** 2) - (n_seen - 1) * within
+    if between <= 0:
+        return np.zeros(n_codes), np.zeros(n_codes)
+    k = max(within * (1 - float(share_of_code @ share_of_code)) / between, 1 / n_rows)
+    credibility = share_of_code / (share_of_code + k)
+    if link == "identity":
+        return credibility * (mean_of_code - mean), credibility
+    ratings = np.log1p(credibility * (mean_of_code / mean - 1))
+    if link == "sigmoid":  # the logit is the logarithm of one mean less that of the other
+        mean_of_code, mean = means(1 - target)
+        ratings -= np.log1p(credibility * (mean_of_code / mean - 1))
+    return ratings, credibility

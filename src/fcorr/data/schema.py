@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 KindName = Literal["numeric", "categorical", "ordinal", "boolean", "datetime"]
 KINDS: tuple[KindName, ...] = get_args(KindName)
-ColumnKind = Literal[KindName, "binned"]
-"""What a described column can be: a kind, or numbers in bins."""
+ColumnKind = Literal[KindName, "binned", "rated"]
+"""What a described column can be: a kind, numbers in bins, or categories that became numbers."""
 
 MAX_SENSITIVE_CATEGORIES = 20
 """A sensitive column of numbers with more distinct values is a measurement, not categories."""
@@ -100,8 +100,19 @@ class _IsFeature:
         return (self,)
 
 
+class _HasCategories:
+    """A column of categories, whatever the model makes of them."""
+
+    categories: tuple[Category, ...]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the categories are text."""
+        return any(isinstance(category, str) for category in self.categories)
+
+
 @dataclass(frozen=True)
-class CategoricalColumn(_IsFeature):
+class CategoricalColumn(_HasCategories, _IsFeature):
     """A column of categories. Code i stands for ``categories[i]``; ``None`` is "missing".
 
     ``categories`` are numbers by value or text in alphabetical order, "missing" last; ``counts``
@@ -127,11 +138,6 @@ class CategoricalColumn(_IsFeature):
         return "boolean" if all(isinstance(c, bool) for c in seen) else "categorical"
 
     @property
-    def is_text(self) -> bool:
-        """Whether the categories are text."""
-        return any(isinstance(category, str) for category in self.categories)
-
-    @property
     def pool(self) -> int | None:
         """Code of the pool, or None where nothing was pooled."""
         return len(self.categories) if self.n_pooled else None
@@ -148,15 +154,7 @@ class CategoricalColumn(_IsFeature):
         return (*labels, *([f"other ({self.n_pooled} rare)"] if self.n_pooled else []))
 
     def _is_possible(self) -> bool:
-        seen = [category for category in self.categories if category is not None]
-        return (
-            all(isinstance(category, Category) for category in self.categories)
-            and all(isinstance(category, str) for category in seen) == self.is_text
-            and len(set(self.categories)) == len(self.categories) == len(self.counts)
-            and _are_counts(*self.counts, self.n_missing, self.n_pooled)
-            and _are_counts(self.mode, self.n_pooled_rows - self.n_pooled)
-            and self.mode < len(seen)  # "missing" comes last
-        )
+        return _are_counted(self) and _are_counts(self.n_pooled, self.n_pooled_rows - self.n_pooled)
 
 
 @dataclass(frozen=True)
@@ -239,7 +237,7 @@ class NumericColumn(_IsFeature):
 
 
 @dataclass(frozen=True)
-class OrdinalColumn:
+class OrdinalColumn(_HasCategories):
     """A column of ordered categories, which the model sees as a number: the place in the order.
 
     ``categories`` are all in their order, also those that no training row has; ``counts`` are the
@@ -259,11 +257,6 @@ class OrdinalColumn:
         return self.position.n_missing
 
     @property
-    def is_text(self) -> bool:
-        """Whether the categories are text."""
-        return any(isinstance(category, str) for category in self.categories)
-
-    @property
     def features(self) -> tuple[NumericColumn, ...]:
         """The feature it gives: the place in the order."""
         return (self.position,)
@@ -275,6 +268,51 @@ class OrdinalColumn:
             and _are_counts(*self.counts)
             and self.position.name == self.name
             and self.position._is_possible()
+        )
+
+
+@dataclass(frozen=True)
+class RatedColumn(_HasCategories):
+    """A column of many categories, which the model sees as a number: what training rates them at.
+
+    The rating of a category is how far its mean target lies from that of all rows, on the scale
+    of the model's outputs and shrunk by ``credibilities``, from 0 for what says nothing to 1 for
+    what is known for sure; :func:`~fcorr.data.infer.rate_columns` has the formula. A category that
+    training did not see is rated 0. ``number`` describes the ratings of the training rows.
+    ``categories``, ``counts``, ``n_missing`` and ``mode`` are as in :class:`CategoricalColumn`;
+    none is pooled.
+    """
+
+    name: str
+    categories: tuple[Category, ...]
+    counts: tuple[int, ...]
+    n_missing: int
+    mode: int
+    ratings: tuple[float, ...]
+    credibilities: tuple[float, ...]
+    number: NumericColumn
+
+    kind: ClassVar[ColumnKind] = "rated"
+
+    @property
+    def pool(self) -> int:
+        """The place after the last category: that of all which training did not see."""
+        return len(self.categories)
+
+    @property
+    def features(self) -> tuple[NumericColumn, ...]:
+        """The feature it gives: the rating."""
+        return (self.number,)
+
+    def _is_possible(self) -> bool:
+        return (
+            _are_counted(self)
+            and len(self.ratings) == len(self.credibilities) == len(self.categories)
+            and all(0 <= credibility <= 1 for credibility in self.credibilities)
+            and self.number.name == self.name
+            and self.number._is_possible()
+            and (self.number.low, self.number.high) == (min(self.ratings), max(self.ratings))
+            and all(map(math.isfinite, self.ratings))
         )
 
 
@@ -321,7 +359,7 @@ class DatetimeColumn:
 CodedColumn = CategoricalColumn | BinnedColumn
 """A column whose feature is a code."""
 
-Column = CodedColumn | NumericColumn | OrdinalColumn | DatetimeColumn
+Column = CodedColumn | NumericColumn | OrdinalColumn | RatedColumn | DatetimeColumn
 
 _COLUMNS: dict[str, type[Column]] = {
     "categorical": CategoricalColumn,
@@ -329,6 +367,7 @@ _COLUMNS: dict[str, type[Column]] = {
     "binned": BinnedColumn,
     "numeric": NumericColumn,
     "ordinal": OrdinalColumn,
+    "rated": RatedColumn,
     "datetime": DatetimeColumn,
 }
 
@@ -340,8 +379,8 @@ def _column_from_dict(data: dict[str, Any]) -> Column:
         for name, value in data.items()
         if name != "kind"
     }
-    if "position" in fields:
-        fields["position"] = NumericColumn(**fields["position"])
+    for part in {"position", "number"}.intersection(fields):
+        fields[part] = NumericColumn(**fields[part])
     if "features" in fields:
         fields["features"] = tuple(NumericColumn(**feature) for feature in fields["features"])
     return _COLUMNS[data["kind"]](**fields)
@@ -353,6 +392,9 @@ def _learnt(column: Column) -> str:
         text = _first_few(column.labels, ", ")
     elif isinstance(column, OrdinalColumn):
         text = _first_few([str(category) for category in column.categories], " < ")
+    elif isinstance(column, RatedColumn):
+        low, high = column.number.low, column.number.high
+        text = f"{len(column.categories):,} categories, rated {low:.4g} to {high:.4g}"
     elif isinstance(column, DatetimeColumn):
         text = f"{column.first} to {column.last}, as {', '.join(column.parts)}"
     else:
@@ -363,6 +405,18 @@ def _learnt(column: Column) -> str:
 def _first_few(labels: Sequence[str], separator: str, limit: int = 8) -> str:
     more = f" and {len(labels) - limit:,} more" if len(labels) > limit else ""
     return separator.join(labels[:limit]) + more
+
+
+def _are_counted(column: CategoricalColumn | RatedColumn) -> bool:
+    """Tell whether categories can be those of a table, each with its rows."""
+    seen = [category for category in column.categories if category is not None]
+    return (
+        all(isinstance(category, Category) for category in column.categories)
+        and all(isinstance(category, str) for category in seen) == column.is_text
+        and len(set(column.categories)) == len(column.categories) == len(column.counts)
+        and _are_counts(*column.counts, column.n_missing, column.mode)
+        and column.mode < len(seen)  # "missing" comes last
+    )
 
 
 def _are_counts(*values: object) -> bool:
@@ -416,7 +470,7 @@ class Schema:
 
     @cached_property
     def numeric(self) -> tuple[NumericColumn, ...]:
-        """The features that are numbers: numeric columns, ordinal places, parts of dates.
+        """The features that are numbers: numeric columns, ordinal places, ratings, parts of dates.
 
         Those of sensitive columns come first, in the order the columns were given.
         """
