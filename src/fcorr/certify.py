@@ -28,10 +28,9 @@ from torch import Tensor
 
 from fcorr._core import InvalidInputError, html_table, show_text, to_plain
 from fcorr.metrics.population import PopulationBound, population_bound
-from fcorr.nn import NumericEmbedding
 from fcorr.nn.car import Exchange
 from fcorr.nn.engine import use_engine
-from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.nn.fcorr import FCorrTransformer, Network
 from fcorr.training.objective import LinkName
 
 ALL_TOGETHER = "all together"
@@ -57,10 +56,11 @@ _SCOPE = (
 
 
 @torch.no_grad()
-def is_exact(model: FCorrTransformer, sensitive: Sequence[int]) -> bool:
+def is_exact(model: Network, sensitive: Sequence[int]) -> bool:
     """Whether the model was made such that no flip of the sensitive features changes a prediction.
 
-    A feature enters FCorrTransformer through its embedding, one number, and through nothing else:
+    A feature enters FCorrTransformer through its embedding, one number or several views, and
+    through nothing else:
     whatever follows (any number of encoder layers, with or without residual, the head) is a
     function of the embeddings. If all categories of a feature, or all numbers and the lack of one,
     are embedded as the same number, bit for bit, the input of that function does not change under
@@ -87,42 +87,46 @@ def is_exact(model: FCorrTransformer, sensitive: Sequence[int]) -> bool:
     >>> is_exact(model, [0])
     True
     """
-    n_categorical, n_features = len(model.cat_cardinalities), model.head_norm.normalized_shape[0]
     for position in sensitive:
-        if not 0 <= position < n_features:
+        if not 0 <= position < model.n_features:
             raise InvalidInputError(
-                f"sensitive must hold positions of the model's features, 0 to {n_features - 1}, "
-                f"got {position!r}. Categorical features come first, numeric ones follow."
+                f"sensitive must hold positions of the model's features, 0 to "
+                f"{model.n_features - 1}, got {position!r}. Categorical features come first, "
+                "numeric ones follow."
             )
-    table = model.categorical.table()
-    return all(
-        _is_one_category(model, position, table)
-        if position < n_categorical
-        else _is_one_number(model, position - n_categorical)
-        for position in sensitive
-    )
+    return all(_is_one_value(m, position) for position in sensitive for m in model.members)
 
 
-def _is_one_category(model: FCorrTransformer, i: int, table: Tensor) -> bool:
-    """Whether a categorical feature is embedded as its constant alone, by the stored weights."""
-    embedded = model.categorical.categories(i, table)
+def _is_one_value(model: FCorrTransformer, position: int) -> bool:
+    """Whether a feature is embedded as a constant alone, by the stored weights."""
+    n_categorical = len(model.cat_cardinalities)
+    if model.views is not None:
+        parts = model.views.parameters_of(position)
+        is_single = position < n_categorical and model.cat_cardinalities[position] == 1
+        slots = model.views.values()[model.views.feature_of_slot == position]
+        return (is_single or not any(part.any() for part in parts)) and _same_bits(slots)
+    if position < n_categorical:
+        return _is_one_category(model, position)
+    return _is_one_number(model, position - n_categorical)
+
+
+def _is_one_category(model: FCorrTransformer, i: int) -> bool:
+    embedded = model.categorical.categories(i)
     is_stored_once = len(embedded) == 1 or not model.categorical.varying(i).any()
     return is_stored_once and _same_bits(embedded)
 
 
 def _is_one_number(model: FCorrTransformer, j: int) -> bool:
-    """Whether a numeric feature is embedded as its constant alone, by the stored weights.
+    """Whether it is so for a number.
 
     What is added to the constant is then a zero of either sign. That keeps all its bits but for
     one case: −0.0 + 0.0 is 0.0.
     """
-    numeric, constant = model.numeric, model.numeric.constant(j)
-    if isinstance(numeric, NumericEmbedding):
-        one = bool(numeric.second.weight[j] == 0)
-    else:
-        steps = numeric.steps[numeric.starts[j] + 1 : numeric.starts[j + 1]]
-        # A number beyond the last knot takes a share of 0 of what is stored next, 0 if finite.
-        one = bool((steps == 0).all() and numeric.steps.isfinite().all())
+    constant = model.numeric.constant(j)
+    one = not model.numeric.varying(j).any()
+    if model.knots is not None:
+        # Steps are added up over all features, and what those before it had is taken off again.
+        one &= bool(model.numeric.steps.isfinite().all())
     one &= not (bool(constant == 0) and bool(constant.signbit()))
     if model.missing is None:
         return one and bool(constant.isfinite())
@@ -162,7 +166,7 @@ class Link:
 @torch.no_grad()
 @use_engine("compiled")  # here and below: predictions are made with it, whatever trained the model
 def list_flips(
-    model: FCorrTransformer,
+    model: Network,
     sensitive: Sequence[int],
     names: Sequence[str],
     values: Sequence[Tensor],
@@ -193,38 +197,39 @@ def list_flips(
     return flips
 
 
-def _thin(model: FCorrTransformer, feature: int, values_C: Tensor, n_most: int) -> Tensor:
-    """Choose numbers by the rank of their embeddings, of which alone predictions are a function."""
+def _thin(model: Network, feature: int, values_C: Tensor, n_most: int) -> Tensor:
+    """Choose numbers by the rank of their embeddings; of several views, by the main effect."""
     if feature < len(model.cat_cardinalities) or len(values_C) <= n_most:
         return values_C
-    embedded_C = _exchange(model, [feature], values_C[:-1, None]).embed(model)[:, 0].cpu()
+    embedded_CH = _exchange(model, [feature], values_C[:-1, None]).embed(model)[:, :, 0].cpu()
+    embedded_C = embedded_CH[:, model.main_views].mean(1)
     spaced = torch.linspace(0, len(embedded_C) - 1, n_most - 1).round().long()
     chosen_C = values_C[embedded_C.argsort(stable=True)[spaced]]
     return torch.cat([chosen_C, values_C[-1:]])
 
 
-def _exchange(model: FCorrTransformer, features: Sequence[int], values_CS: Tensor) -> Exchange:
-    weight, n_codes = model.head_norm.weight, len(model.cat_cardinalities)
-    return Exchange.to_values(features, values_CS, n_codes, len(weight) - n_codes, weight.device)
+def _exchange(model: Network, features: Sequence[int], values_CS: Tensor) -> Exchange:
+    n_codes = len(model.cat_cardinalities)
+    return Exchange.to_values(features, values_CS, n_codes, model.n_features - n_codes)
 
 
 @use_engine("compiled")
 def largest_change(
-    model: FCorrTransformer, exchange: Exchange, link: Link, x_cat: Tensor, x_num: Tensor
+    model: Network, exchange: Exchange, link: Link, x_cat: Tensor, x_num: Tensor
 ) -> Tensor:
     """Largest change of each row's prediction between two of the flips, or none: ``(B,)``."""
-    flipped_CS = exchange.embed(model)
-    return _spread(model, link, exchange.features, flipped_CS, model.embed(x_cat, x_num))
+    flipped_CHS = exchange.embed(model)
+    return _spread(model, link, exchange.features, flipped_CHS, model.embed(x_cat, x_num))
 
 
 def _spread(
-    model: FCorrTransformer, link: Link, features: Sequence[int], flipped_CS: Tensor, e_BF: Tensor
+    model: Network, link: Link, features: Sequence[int], flipped_CHS: Tensor, e_BHF: Tensor
 ) -> Tensor:
-    own = torch.tensor(features, device=e_BF.device)
-    low_BO = high_BO = link(model.score_embedded(e_BF))
-    for values_S in flipped_CS:
-        flipped_BF = e_BF.index_copy(1, own, values_S.expand(len(e_BF), -1))
-        found_BO = link(model.score_embedded(flipped_BF))
+    low_BO = high_BO = link(model.score_embedded(e_BHF))
+    flipped_BHF = e_BHF.clone()
+    for values_HS in flipped_CHS:
+        flipped_BHF[:, :, list(features)] = values_HS
+        found_BO = link(model.score_embedded(flipped_BHF))
         low_BO, high_BO = torch.minimum(low_BO, found_BO), torch.maximum(high_BO, found_BO)
     return (high_BO - low_BO).amax(1)
 
@@ -235,7 +240,7 @@ def _spread(
 @torch.no_grad()
 @use_engine("compiled")
 def search_change(
-    model: FCorrTransformer, flips: Mapping[str, Exchange], link: Link, values: Sequence[Tensor]
+    model: Network, flips: Mapping[str, Exchange], link: Link, values: Sequence[Tensor]
 ) -> dict[str, float]:
     """Search all inputs for the largest change that each of the flips makes.
 
@@ -257,7 +262,7 @@ def search_change(
 
 
 def _search_rows(
-    model: FCorrTransformer, feature: int, link: Link, values: Sequence[Tensor]
+    model: Network, feature: int, link: Link, values: Sequence[Tensor]
 ) -> Tensor:
     """Find rows, embedded, whose prediction changes most between a feature's extreme embeddings.
 
@@ -267,27 +272,34 @@ def _search_rows(
     """
     n_values, n_features = max(map(len, values)), len(values)
     columns = [v[torch.arange(n_values).clamp(max=len(v) - 1)] for v in values]
-    e_CF = _exchange(model, range(n_features), torch.stack(columns, 1)).embed(model)
-    ends_21 = torch.stack([e_CF[:, [feature]].amin(0), e_CF[:, [feature]].amax(0)])
-    change = partial(_spread, model, link, [feature], ends_21)
+    e_CHF = _exchange(model, range(n_features), torch.stack(columns, 1)).embed(model)
+    main_CF = e_CHF[:, model.main_views].mean(1)
+    ends = [int(main_CF[:, feature].argmin()), int(main_CF[:, feature].argmax())]
+    ends_2H1 = e_CHF[ends][:, :, [feature]]
+
+    def embed(chosen_BF: Tensor) -> Tensor:
+        rows_BHF = chosen_BF.unsqueeze(1).expand(-1, e_CHF.shape[1], -1)
+        return e_CHF.gather(0, rows_BHF)
+
+    change = partial(_spread, model, link, [feature], ends_2H1)
     generator = torch.Generator().manual_seed(0)
-    random = partial(torch.rand, generator=generator, dtype=e_CF.dtype)
+    random = partial(torch.rand, generator=generator, dtype=e_CHF.dtype)
     draw = partial(torch.randint, generator=generator)
     n_rows = min(_MOST_STARTS, max(_N_FOUND, _MOST_NUMBERS_AT_ONCE // n_features**2))
     starts = []
-    for level in e_CF.flatten()[draw(n_values * n_features, (n_rows,))]:
+    for level in main_CF.flatten()[draw(n_values * n_features, (n_rows,))]:
         noise_CF = random(1) ** 3 * (random(n_values, n_features) - 0.5)
-        starts.append((e_CF - level - noise_CF * (e_CF.max() - e_CF.min())).abs().argmin(0))
-    e_BF = e_CF.gather(0, torch.stack(starts))
-    best_B, rows = change(e_BF), torch.arange(n_rows)
+        starts.append((main_CF - level - noise_CF * (main_CF.max() - main_CF.min())).abs().argmin(0))
+    chosen_BF = torch.stack(starts)
+    best_B, rows = change(embed(chosen_BF)), torch.arange(n_rows)
     for _ in range(_N_STEPS):
         place_B = draw(n_features, (n_rows,))
-        tried_BF = e_BF.clone()
-        tried_BF[rows, place_B] = e_CF[draw(n_values, (n_rows,)), place_B]
-        change_B = change(tried_BF)
-        e_BF = torch.where((change_B > best_B)[:, None], tried_BF, e_BF)
+        tried_BF = chosen_BF.clone()
+        tried_BF[rows, place_B] = draw(n_values, (n_rows,))
+        change_B = change(embed(tried_BF))
+        chosen_BF = torch.where((change_B > best_B)[:, None], tried_BF, chosen_BF)
         best_B = torch.maximum(best_B, change_B)
-    return e_BF[best_B.topk(_N_FOUND).indices]
+    return embed(chosen_BF[best_B.topk(_N_FOUND).indices])
 
 
 # ------------------------------------------------------------------------------ certificate
@@ -408,7 +420,7 @@ class Certificate:
 
 @torch.no_grad()
 def certify_model(
-    model: FCorrTransformer,
+    model: Network,
     sensitive: Sequence[int],
     names: Sequence[str],
     *,
@@ -484,7 +496,7 @@ def certify_model(
 
 
 def _assumptions(
-    model: FCorrTransformer,
+    model: Network,
     averaged: bool,
     flips: Mapping[str, Exchange],
     features: Sequence[FlipStatement],
@@ -504,7 +516,8 @@ def _assumptions(
         "likely one, and a larger one may."
     )
     which = "knots of shape functions and evenly between them"
-    if isinstance(model.numeric, NumericEmbedding) and len(model.numeric.second.weight):
+    has_numbers = model.n_features > len(model.cat_cardinalities)
+    if has_numbers and any(member.knots is None for member in model.members):
         which = "evenly spaced"
         yield "Only numbers in the range of the training table were tried."
     sizes, has_numbers = [], False

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from fcorr._core import (
     InvalidInputError,
+    Progress,
     RandomState,
     counted_rows,
     draw_seed,
@@ -41,8 +42,9 @@ from fcorr.data.encode import (
     find_differences,
     read_exposure,
     read_outcomes,
+    use_ratings,
 )
-from fcorr.data.infer import Bins, MinCategoryRows, infer_schema, warn_of_copies
+from fcorr.data.infer import Bins, MinCategoryRows, infer_schema, rate_columns, warn_of_copies
 from fcorr.data.schema import Kinds, Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
 from fcorr.estimators.invariance import (
@@ -62,13 +64,26 @@ from fcorr.estimators.options import (
 from fcorr.nn.attention import mean_attention_scores
 from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.engine import prepare_engine, resolve_engine, use_engine
-from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.nn.fcorr import FCorrTransformer, Network, Pack
 from fcorr.nn.layers import choose_knots
 from fcorr.training.loop import History, Pace, train
 from fcorr.training.objective import CarWeight, Loss, Objective, Rows
-from fcorr.training.threads import locate_rows, map_rows, start_workers
+from fcorr.training.pack import (
+    PAPERS,
+    SINGLE,
+    Bag,
+    Recipe,
+    Trained,
+    count_trainings,
+    list_recipes,
+    make_bags,
+    train_pack,
+)
+from fcorr.training.threads import Workers, locate_rows, map_rows, start_workers
 
 Columns = str | int | Sequence[str | int] | None
+Auto = Literal["auto"]
+Monotone = Mapping[str, Literal["increasing", "decreasing"]]
 EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
 
 EQUAL_PREDICTIONS = "Predictions must differ between rows to be of use"
@@ -78,6 +93,7 @@ _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping
 _NO_SPREAD = 1e-3  # of outputs, to count as one value
 _FEW_FEATURES = 3  # LayerNorm takes away location and scale: of two numbers a sign is left
 _COLLAPSED_SHARE = 0.25  # of the epochs, in which the model adapts to a collapsed embedding
+_WAITING_SHARE = 0.3  # of its epochs, that a member waits for a better out-of-bag loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,13 +157,13 @@ class BaseFCorr(BaseEstimator, ABC):
     car: CarWeight
     invariance: Invariance
     bins: Bins | None
-    head: Sequence[int]
-    dropout: float
-    epochs: int
-    batch_size: int | Literal["auto"]
-    learning_rate: float
-    early_stopping: bool | int
-    validation_fraction: float
+    n_members: int | Auto
+    head: Sequence[int] | Auto
+    dropout: float | Auto
+    epochs: int | Auto
+    batch_size: int | Auto
+    learning_rate: float | Auto
+    monotone: Monotone | None
     kinds: Kinds | None
     min_category_rows: MinCategoryRows
     advanced: Advanced | None
@@ -156,8 +172,8 @@ class BaseFCorr(BaseEstimator, ABC):
     verbose: bool | int
     exposure: str | int | None = None  # an argument of the regressor
 
-    model_: FCorrTransformer
-    network_: dict[str, Any]
+    model_: Network
+    recipes_: list[dict[str, Any]]
     schema_: Schema
     n_features_in_: int
     balance_: NDArray[np.float64]
@@ -275,42 +291,24 @@ class BaseFCorr(BaseEstimator, ABC):
                 "features, or use invariance=None."
             )
         warn_of_copies(table, self.schema_, outcomes.classes[1], outcomes.label)
+        self.seed_ = draw_seed(self.random_state)
+        self.schema_, held_out_ratings = rate_columns(
+            table, self.schema_, outcomes, link=self._link().name, seed=self.seed_
+        )
         self.n_features_in_ = len(table.names)
         if table.named:
             self.feature_names_in_ = np.asarray(table.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        # The network
-        self.network_ = self._choose_network()
-        self.seed_ = draw_seed(self.random_state)
-        generator = torch.Generator().manual_seed(self.seed_)
+        # The network, or a pack of them
         encoded = self._encode(table)
-        self.model_ = self._make_network(encoded, generator).to(device)
-        # Training
-        rows = self._rows(encoded, outcomes, device)
-        validation = self._validation_rows(eval_set, device)
-        if self.early_stopping and validation is None:
-            rows, validation = self._split(rows, generator)
-        objective = self._objective(self._exchanges(encoded, device))
-        pace = self._pace(len(rows))
-        n_numbers = min(pace.batch_size, len(rows)) * objective.numbers_per_row(rows)
-        with (
-            start_workers(n_numbers) as workers,
-            show_progress("training", pace.epochs, shown=bool(self.verbose), unit="epoch") as shown,
-        ):
-            prepare_engine(shown.say)
-            self.history_ = train(
-                objective,
-                rows,
-                pace,
-                generator=generator,
-                workers=workers,
-                validation=validation,
-                progress=shown,
-            )
-        self.history_.engine = resolve_engine(self._options["engine"])
+        training = use_ratings(encoded, self.schema_, held_out_ratings)
+        members = self._train(training, outcomes, eval_set, device)
         # Engine and device are those of the training: predictions are computed in one way.
-        self.model_.to("cpu")
+        networks = [member.model.to("cpu") for member in members]
+        self.model_ = networks[0] if len(networks) == 1 else Pack(networks)
+        self.history_ = members[0].history
+        self.history_.engine = resolve_engine(self._options["engine"])
         # What predictions need beside the weights
         sensitive = self.schema_.sensitive_positions
         self.portfolio_ = None
@@ -333,68 +331,179 @@ class BaseFCorr(BaseEstimator, ABC):
     def _options(self) -> Advanced:
         return DEFAULTS | (self.advanced or {})
 
-    # Extension points for another network in the place of FCorrTransformer: _choose_network,
+    # Extension points for another network in the place of FCorrTransformer: _describe_network,
     # _make_network, _prepare_numbers, _objective, _pace, _map, _score, _significance,
     # _mean_attention.
-
-    def _choose_network(self) -> dict[str, Any]:
-        """Return the sizes of the network, plain data; warn of what cannot learn."""
-        n_features = len(self.schema_.feature_names)
-        if n_features < _FEW_FEATURES:
-            warnings.warn(
-                f"X has {n_features} feature(s), and LayerNorm across so few leaves "
-                "nearly nothing of them: expect poor predictions. Use at least "
-                f"{_FEW_FEATURES} features, or a simpler model.",
-                UserWarning,
-                stacklevel=4,
-            )
-        return {
-            "head": [int(size) for size in self.head],
-            "n_layers": int(self._options["n_layers"]),
-            "residual": bool(self._options["residual"]),
-            "numeric_embedding": self._options["numeric_embedding"],
-        }
 
     def _encode(self, table: Table, *, read_sensitive: bool = True) -> EncodedTable:
         """Turn a table into what the network reads."""
         return encode(table, self.schema_, read_sensitive=read_sensitive)
 
+    def _train(
+        self,
+        encoded: EncodedTable,
+        outcomes: Outcomes,
+        eval_set: EvalSet | None,
+        device: torch.device,
+    ) -> list[Trained]:
+        """Train one network on all rows, or a pack of them: the members that predictions need."""
+        n_members, fixed = self._n_members(), self._fixed_settings()
+        validation = self._read_eval_set(eval_set)
+        target, weight = self._encode_target(outcomes), self._loss_weight(outcomes)
+        exchanges = self._exchanges(encoded, device)
+        batch_size = choose_batch_size(self.batch_size, len(encoded))
+
+        def train_one(
+            recipe: Recipe, bag: Bag | None, seed: int, workers: Workers, progress: Progress
+        ) -> Trained:
+            generator = torch.Generator().manual_seed(seed)
+            model = self._make_network(encoded, recipe, generator)
+            rows = self._rows(model, encoded, target, weight, workers)
+            if isinstance(model, FCorrTransformer) and model.views is not None:
+                weights = torch.from_numpy(outcomes.weight)
+                model.views.center_on(rows.x_cat, rows.x_num, weights)
+            model, rows = model.to(device), rows.to(device)
+            held_out = None if validation is None else self._rows(model, *validation, workers)
+            if bag is not None:
+                rows, held_out = rows.take(bag.rows), rows.take(bag.held_out)
+            elif self._options["early_stopping"] and held_out is None:
+                rows, held_out = self._split(rows, generator)
+            objective = self._objective(model, exchanges, recipe, len(rows))
+            pace = self._pace(recipe, batch_size, waits=bag is not None)
+            history = train(
+                objective,
+                rows,
+                pace,
+                generator=generator,
+                workers=workers,
+                validation=held_out,
+                progress=progress,
+            )
+            outputs = torch.empty(0)
+            if bag is not None and held_out is not None:
+                outputs = objective.score(held_out, workers)
+            return Trained(model, history, outputs)
+
+        if n_members == 1:
+            recipe = replace(SINGLE if self._options["main_effects"] else PAPERS, **fixed)
+            n_numbers = min(batch_size, len(encoded)) * len(self.schema_.feature_names)
+            shown = show_progress("training", recipe.epochs, shown=bool(self.verbose), unit="epoch")
+            with start_workers(n_numbers) as workers, shown as progress:
+                prepare_engine(progress.say)
+                self.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
+                self.held_out_ = None
+                return [train_one(recipe, None, self.seed_, workers, progress)]
+        recipes = list_recipes(fixed)
+        bags = make_bags(self._strata(outcomes), n_members, self.seed_)
+        shown = show_progress(
+            "training", count_trainings(recipes, bags, n_members), shown=bool(self.verbose),
+            unit="member",
+        )  # fmt: skip
+        loss, weights = self._loss(), torch.from_numpy(weight)
+
+        def loss_of(outputs: Tensor, rows: Tensor) -> float:
+            losses = loss(outputs, target[rows].to(outputs.dtype))
+            return float((weights[rows] * losses.double()).sum() / weights[rows].sum())
+
+        with start_workers(2**62 if device.type == "cpu" else 0) as workers, shown as progress:
+            prepare_engine(progress.say)
+            result = train_pack(
+                recipes,
+                bags,
+                lambda recipe, bag, seed: train_one(recipe, bag, seed, Workers(None), Progress()),
+                loss_of,
+                n_members=n_members,
+                seed=self.seed_,
+                workers=workers,
+                progress=progress,
+            )
+        self.recipes_, self.held_out_ = result.tried, result.held_out.numpy()
+        return result.members
+
+    def _n_members(self) -> int | None:
+        """Return how many members a pack shall have at most; None leaves it to the pack."""
+        if not self._options["main_effects"]:
+            return 1
+        return None if self.n_members == "auto" else int(self.n_members)
+
+    def _fixed_settings(self) -> dict[str, Any]:
+        """Return what the arguments decide about every member."""
+        chosen = {
+            **{name: getattr(self, name) for name in ("head", "dropout", "epochs", "learning_rate")},
+            **{name: self._options.get(name) for name in ("n_views", "n_knots")},
+        }
+        settings = {name: value for name, value in chosen.items() if value != "auto"}
+        if "head" in settings:
+            settings["head"] = tuple(int(size) for size in settings["head"])
+        return settings
+
+    def _strata(self, outcomes: Outcomes) -> Tensor:
+        """Return what bags shall have alike: classes, or whether there was a claim at all."""
+        _, codes = outcomes.classes
+        few = len(np.unique(codes)) <= 20
+        return torch.from_numpy(codes if few else (outcomes.numbers() > 0).astype(np.int64))
+
     def _make_network(
-        self, encoded: EncodedTable, generator: torch.Generator | None
+        self, encoded: EncodedTable, recipe: Recipe, generator: torch.Generator | None
     ) -> FCorrTransformer:
-        """Make the network that ``network_`` describes for the training table."""
-        return self._build(choose_knots(encoded.numbers, self._options["n_knots"]), generator)
+        """Make the network of a recipe for the training table."""
+        options = self._options
+        network: dict[str, Any] = {
+            "head": list(recipe.head),
+            "n_layers": int(options["n_layers"]),
+            "residual": bool(options["residual"]),
+        }
+        if options["main_effects"]:
+            n_views = max(recipe.n_views, self._n_outputs())
+            network |= {"n_views": n_views, "additive": sorted(self._monotone_features())}
+        else:
+            network |= {"numeric_embedding": options["numeric_embedding"]}
+        knots = choose_knots(encoded.numbers, recipe.n_knots)
+        return self._build(network, knots, recipe, generator)
 
     def _build(
-        self, knots: Sequence[Tensor], generator: torch.Generator | None = None
+        self,
+        network: Mapping[str, Any],
+        knots: Sequence[Tensor],
+        recipe: Recipe = SINGLE,
+        generator: torch.Generator | None = None,
     ) -> FCorrTransformer:
-        return FCorrTransformer(
+        model = FCorrTransformer(
             self.schema_.cardinalities,
             len(self.schema_.numeric),
             n_outputs=self._n_outputs(),
             knots=knots,
-            dropout=self.dropout,
+            dropout=recipe.dropout,
+            feature_dropout=recipe.feature_dropout,
             learn_missing=any(column.keep_missing for column in self.schema_.numeric),
             generator=generator,
-            **self.network_,
+            **network,
         )
+        model.description = dict(network)
+        return model
 
-    def _rows(self, encoded: EncodedTable, outcomes: Outcomes, device: torch.device) -> Rows:
-        codes = torch.from_numpy(encoded.codes).to(device)
-        numbers = torch.from_numpy(encoded.numbers).to(device)
+    def _rows(
+        self,
+        model: Any,
+        encoded: EncodedTable,
+        target: Tensor,
+        weight: NDArray[np.float64],
+        workers: Workers,
+    ) -> Rows:
         return Rows(
-            codes,
-            self._prepare_numbers(numbers),
-            self._encode_target(outcomes).to(device),
-            torch.from_numpy(self._loss_weight(outcomes)).to(device, torch.float32),
+            torch.from_numpy(encoded.codes),
+            self._prepare_numbers(model, torch.from_numpy(encoded.numbers), workers),
+            target,
+            torch.from_numpy(weight).float(),
         )
 
-    def _prepare_numbers(self, numbers: Tensor) -> Tensor:
+    def _prepare_numbers(self, model: Any, numbers: Tensor, workers: Workers) -> Tensor:
         """Do with numbers what need not be done in every step."""
-        with start_workers(numbers.numel()) as workers:
-            return locate_rows(self.model_, numbers, workers)
+        return locate_rows(model, numbers, workers)
 
-    def _validation_rows(self, eval_set: EvalSet | None, device: torch.device) -> Rows | None:
+    def _read_eval_set(
+        self, eval_set: EvalSet | None
+    ) -> tuple[EncodedTable, Tensor, NDArray[np.float64]] | None:
         if eval_set is None:
             return None
         if isinstance(eval_set, list) and len(eval_set) == 1:
@@ -412,15 +521,15 @@ class BaseFCorr(BaseEstimator, ABC):
             table = self._read_known_table(X, read_sensitive=True)
             encoded = self._encode(table)
             outcomes = read_outcomes(y, sample_weight, self._read_exposure(table))
-            return self._rows(encoded, outcomes, device)
+            return encoded, self._encode_target(outcomes), self._loss_weight(outcomes)
 
     def _split(self, rows: Rows, generator: torch.Generator) -> tuple[Rows, Rows]:
         """Set a share of the rows aside for validation."""
-        n_validation = max(1, round(self.validation_fraction * len(rows)))
+        n_validation = max(1, round(self._options["validation_fraction"] * len(rows)))
         if n_validation >= len(rows):
             raise InvalidInputError(
                 f"early_stopping needs rows to train on beside those it validates on, got "
-                f"{len(rows)} row(s) in all. Pass eval_set or early_stopping=False."
+                f"{len(rows)} row(s) in all. Pass eval_set, or leave early_stopping out."
             )
         order = torch.randperm(len(rows), generator=generator).to(rows.target.device)
         return rows.take(order[n_validation:]), rows.take(order[:n_validation])
@@ -443,32 +552,55 @@ class BaseFCorr(BaseEstimator, ABC):
             device=device,
         )
 
-    def _objective(self, exchanges: tuple[Exchange, ...]) -> Objective:
+    def _objective(
+        self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, n_rows: int
+    ) -> Objective:
         """Return what training minimises."""
+        penalty = None
+        if model.views is not None:
+            # Rows have a loss each, and the penalty the unit of their sum.
+            scale = self._curvature() / n_rows
+
+            def penalty() -> Tensor:
+                return scale * model.views.penalty(recipe.smoothness, recipe.credibility)
+
         return Objective(
-            self.model_,
+            model,
             self._loss(),
             exchanges=exchanges,
             # Averaging over the sensitive values takes a model that makes use of them.
             car=None if self.invariance == "marginal" else self.car,
             car_form=self._options["car_form"],
+            penalty=penalty,
+            signs=self._monotone_features(),
         )
 
-    def _pace(self, n_rows: int) -> Pace:
-        """Return how long and how fast to train."""
-        collapsed_epochs = 0
-        if self.invariance == "adapt" and self.schema_.sensitive:
-            collapsed_epochs = max(1, round(_COLLAPSED_SHARE * self.epochs))
-        is_switch = isinstance(self.early_stopping, bool | np.bool_)
-        patience = _PATIENCE if is_switch else int(self.early_stopping)
+    def _pace(self, recipe: Recipe, batch_size: int, *, waits: bool) -> Pace:
+        """Return how long and how fast to train; a member of a pack waits for no better loss."""
+        epochs, beta2 = recipe.epochs, self._options["beta2"]
+        is_collapsed = self.invariance == "adapt" and bool(self.schema_.sensitive)
+        has_car = bool(self.schema_.sensitive) and bool(self.car) and self.invariance != "marginal"
+        stopping = self._options["early_stopping"]
+        patience = _PATIENCE if isinstance(stopping, bool | np.bool_) else int(stopping)
+        if waits:
+            patience = max(2, round(_WAITING_SHARE * epochs))
         return Pace(
-            epochs=self.epochs,
-            batch_size=choose_batch_size(self.batch_size, n_rows),
-            learning_rate=self.learning_rate,
-            beta2=self._options["beta2"],
-            patience=patience if self.early_stopping else None,
-            collapsed_epochs=collapsed_epochs,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=recipe.learning_rate,
+            beta2=(0.95 if has_car else 0.999) if beta2 == "auto" else beta2,
+            weight_decay=recipe.weight_decay,
+            patience=patience if waits or stopping else None,
+            collapsed_epochs=max(1, round(_COLLAPSED_SHARE * epochs)) if is_collapsed else 0,
         )
+
+    def _monotone_features(self) -> dict[int, int]:
+        """Return the positions of the features that are monotone, and the sign of each."""
+        return {}
+
+    def _curvature(self) -> float:
+        """Return the second derivative of a row's loss by its output, about, for the mean."""
+        return 1.0
 
     # Tables of a fitted model: columns by name where there are names, else by their order
 
@@ -584,7 +716,7 @@ class BaseFCorr(BaseEstimator, ABC):
             The matrix, with the features' names.
         """
         check_is_fitted(self, "model_")
-        n_layers = len(self.model_.layers)
+        n_layers = len(self.model_.members[0].layers)
         if not is_integer(layer, 0) or layer >= n_layers:
             raise InvalidInputError(
                 f"layer must be an integer from 0 to {n_layers - 1}, got {layer!r}. Leave it out "
@@ -611,10 +743,10 @@ class BaseFCorr(BaseEstimator, ABC):
     def _mean_attention(self, encoded: EncodedTable, layer: int = 0) -> NDArray[np.float64]:
         n_features = len(self.schema_.feature_names)
         total = torch.zeros(n_features, n_features, dtype=torch.float64)
-        normalized = partial(self.model_.normalized_embedding, layer=layer)
-        for z in self._map(encoded, normalized):
-            total += len(z) * mean_attention_scores(z.double()).cpu()
-        return (total / len(encoded)).numpy()
+        for member in self.model_.members:
+            for z in self._map(encoded, partial(member.normalized_embedding, layer=layer)):
+                total += len(z) * mean_attention_scores(z.double())
+        return (total / (len(encoded) * len(self.model_.members))).numpy()
 
     def _name_matrix(self, values: NDArray[np.float64]) -> FeatureMatrix:
         """Name a matrix between the first features; sensitive ones come first."""
@@ -729,7 +861,8 @@ class BaseFCorr(BaseEstimator, ABC):
             tensors["portfolio.shares"] = self.portfolio_.shares
         header = {
             "estimator": type(self).__name__,
-            "network": self.network_,
+            "networks": [member.description for member in self.model_.members],
+            "recipes": self.recipes_,
             "parameters": self._plain_parameters(),
             "schema": self.schema_.to_dict(),
             "named": hasattr(self, "feature_names_in_"),

@@ -18,10 +18,9 @@ from torch import Tensor
 from fcorr._core import InvalidInputError
 from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import DatetimeColumn, OrdinalColumn, Schema
-from fcorr.nn import SplineEmbedding
 from fcorr.nn.car import Exchange
 from fcorr.nn.engine import run_kernel, use_engine
-from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.nn.fcorr import Network
 from fcorr.training.objective import LinkName
 
 Invariance = Literal["adapt", "marginal"] | None
@@ -53,7 +52,7 @@ def number_grid(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.append(grid, missing).astype(np.float32)
 
 
-def feature_values(model: FCorrTransformer, schema: Schema) -> list[Tensor]:
+def feature_values(model: Network, schema: Schema) -> list[Tensor]:
     """Return what each feature can hold, for flips and a search through all inputs.
 
     Codes are all listed. Numbers are the knots of a shape function, beyond which it is constant,
@@ -70,11 +69,11 @@ def feature_values(model: FCorrTransformer, schema: Schema) -> list[Tensor]:
         for feature in column.features
     }
     for j, column in enumerate(schema.numeric):
-        if isinstance(model.numeric, SplineEmbedding):
-            knots = model.numeric.knots[j, model.numeric.used[j]].cpu().double()
-        else:
+        found = [each.knots[j, each.used[j]] for m in model.members if (each := m.knots) is not None]
+        if not found:
             ends = torch.tensor([column.low, column.high], dtype=torch.float64)
-            knots = (ends - column.mean) / column.scale
+            found = [(ends - column.mean) / column.scale]
+        knots = torch.cat(found).double().unique()
         # A power of 2: whole numbers two or four apart have the ones between them tried.
         n_parts = 2 ** int(math.log2(max(1, (_N_NUMBERS - 2) / max(1, len(knots) - 1))))
         between = knots[:-1, None] + knots.diff()[:, None] * torch.arange(n_parts) / n_parts
@@ -178,7 +177,7 @@ class Portfolio:
         return cls(positions, values, shares.double())
 
     def outputs(
-        self, model: FCorrTransformer, link: LinkName, x_cat: Tensor, x_num: Tensor
+        self, model: Network, link: LinkName, x_cat: Tensor, x_num: Tensor
     ) -> Tensor:
         """Average the predictions over the portfolio, and return them as outputs: ``(B, K)``.
 
@@ -187,15 +186,15 @@ class Portfolio:
         themselves hold in the sensitive features is not used.
         """
         with use_engine("compiled"):
-            e_BF = model.embed(x_cat, x_num)
+            e_BHF = model.embed(x_cat, x_num)
         sizes = x_cat.shape[1], x_num.shape[1]
         exchange = Exchange.to_values(self.features, self.values, *sizes)
         own, total = list(self.features), None
-        for values_S, share in zip(exchange.embed(model), self.shares.tolist(), strict=True):
+        for values_HS, share in zip(exchange.embed(model), self.shares.tolist(), strict=True):
             if share == 0:
                 continue
-            e_BF[:, own] = values_S
-            outputs = model.score_embedded(e_BF).double()
+            e_BHF[:, :, own] = values_HS
+            outputs = model.score_embedded(e_BHF).double()
             if link == "identity":
                 total = share * outputs if total is None else total + share * outputs
                 continue

@@ -39,12 +39,24 @@ class Advanced(TypedDict, total=False):
     numeric_embedding : {"spline", "paper"}, default="spline"
         How a number becomes a number: a piecewise-linear shape function with knots learnt from
         the training table, or the paper's two element-wise linear layers.
-    n_knots : int, default=64
+    main_effects : bool, default=True
+        Views, the first of which is each feature's main effect. False is the paper's model, one
+        number for each feature and nothing beside the head; it has no pack, and the defaults of
+        ``head``, ``dropout``, ``epochs`` and ``learning_rate`` are then (128, 128), 0.1, 20 and
+        0.02.
+    n_views : int or "auto", default="auto"
+        Numbers for each feature.
+    n_knots : int or "auto", default="auto"
         Most knots of a shape function.
-    beta2 : float, default=0.95
-        How long Adam remembers squared gradients. The default suits CAR, whose gradient falls by
-        orders of magnitude; where rare rows, such as large claims, have most of the gradient, a
-        longer memory (0.999) is worth a try.
+    beta2 : float or "auto", default="auto"
+        How long Adam remembers squared gradients: 0.95 with CAR, whose gradient falls by orders of
+        magnitude, else 0.999.
+    early_stopping : bool or int, default=False
+        For a single network (``n_members=1``): stop when the loss (with λ times CAR) of
+        ``eval_set``, or else of ``validation_fraction``, has not fallen for this many epochs
+        (True: 5), and keep the best weights. Members of a pack stop by their own rows.
+    validation_fraction : float, default=0.1
+        Share of the rows set aside for early stopping where there is no ``eval_set``.
     missing_categorical : {"category", "mode"}, default="category"
         A missing category is a category of its own, or is taken for the most frequent one.
     missing_numeric : {"mean", "category"}, default="mean"
@@ -61,8 +73,12 @@ class Advanced(TypedDict, total=False):
     n_layers: int
     residual: bool
     numeric_embedding: NumericEmbeddingName
-    n_knots: int
-    beta2: float
+    main_effects: bool
+    n_views: int | Literal["auto"]
+    n_knots: int | Literal["auto"]
+    beta2: float | Literal["auto"]
+    early_stopping: bool | int
+    validation_fraction: float
     missing_categorical: Literal["category", "mode"]
     missing_numeric: Literal["mean", "category"]
     engine: EngineName
@@ -74,8 +90,12 @@ DEFAULTS: Advanced = {
     "n_layers": 1,
     "residual": True,
     "numeric_embedding": "spline",
-    "n_knots": 64,
-    "beta2": 0.95,
+    "main_effects": True,
+    "n_views": "auto",
+    "n_knots": "auto",
+    "beta2": "auto",
+    "early_stopping": False,
+    "validation_fraction": 0.1,
     "missing_categorical": "category",
     "missing_numeric": "mean",
     "engine": "auto",
@@ -113,7 +133,15 @@ def _choice(*options: str | None) -> _Rule:
 _BOOLEAN: _Rule = ("True or False", _is_boolean)
 _SHARE: _Rule = ("a number in [0, 1)", lambda v: _is_number(v) and 0 <= v < 1)
 _COUNT: _Rule = ("an integer of at least 1", lambda v: is_integer(v, 1))
-_COUNT_OR_AUTO: _Rule = (f"{_COUNT[0]}, or 'auto'", lambda v: v == "auto" or is_integer(v, 1))
+DIRECTIONS = {"increasing": 1, "decreasing": -1}
+
+
+def _or_auto(rule: _Rule) -> _Rule:
+    text, holds = rule
+    return f"{text}, or 'auto'", lambda v: (isinstance(v, str) and v == "auto") or holds(v)
+
+
+_COUNT_OR_AUTO = _or_auto(_COUNT)
 
 _RULES: dict[str, _Rule] = {
     "car": (
@@ -121,19 +149,22 @@ _RULES: dict[str, _Rule] = {
         lambda v: v is None or v == "paper" or (_is_number(v) and v >= 0),
     ),
     "invariance": _choice("adapt", "marginal", None),
-    "head": (
-        "a tuple of hidden-layer sizes of at least 1, such as (128, 128)",
-        lambda v: isinstance(v, tuple | list) and all(is_integer(size, 1) for size in v),
+    "n_members": _COUNT_OR_AUTO,
+    "head": _or_auto(
+        (
+            "a tuple of hidden-layer sizes of at least 1, such as (128, 128)",
+            lambda v: isinstance(v, tuple | list) and all(is_integer(size, 1) for size in v),
+        )
     ),
-    "dropout": _SHARE,
-    "epochs": _COUNT,
+    "dropout": _or_auto(_SHARE),
+    "epochs": _COUNT_OR_AUTO,
     "batch_size": _COUNT_OR_AUTO,
-    "learning_rate": ("a number above 0", lambda v: _is_number(v) and v > 0),
-    "early_stopping": (
-        "True, False or a number of epochs to wait of at least 1",
-        lambda v: _is_boolean(v) or is_integer(v, 1),
+    "learning_rate": _or_auto(("a number above 0", lambda v: _is_number(v) and v > 0)),
+    "monotone": (
+        "a dict of columns and 'increasing' or 'decreasing', or None",
+        lambda v: v is None
+        or (isinstance(v, Mapping) and all(d in DIRECTIONS for d in v.values())),
     ),
-    "validation_fraction": ("a number in (0, 1)", lambda v: _is_number(v) and 0 < v < 1),
     "min_category_rows": _COUNT_OR_AUTO,
     "objective": _choice("mse", "poisson", "gamma", "tweedie"),
     "tweedie_power": ("a number in (1, 2)", lambda v: _is_number(v) and 1 < v < 2),
@@ -161,8 +192,15 @@ _ADVANCED_RULES: dict[str, _Rule] = {
     "n_layers": _COUNT,
     "residual": _BOOLEAN,
     "numeric_embedding": _choice("spline", "paper"),
-    "n_knots": ("an integer of at least 2", lambda v: is_integer(v, 2)),
-    "beta2": _SHARE,
+    "main_effects": _BOOLEAN,
+    "n_views": _COUNT_OR_AUTO,
+    "n_knots": ("an integer of at least 2, or 'auto'", lambda v: v == "auto" or is_integer(v, 2)),
+    "beta2": _or_auto(_SHARE),
+    "early_stopping": (
+        "True, False or a number of epochs to wait of at least 1",
+        lambda v: _is_boolean(v) or is_integer(v, 1),
+    ),
+    "validation_fraction": ("a number in (0, 1)", lambda v: _is_number(v) and 0 < v < 1),
     "missing_categorical": _choice("category", "mode"),
     "missing_numeric": _choice("mean", "category"),
     "engine": _choice("auto", "compiled", "plain"),

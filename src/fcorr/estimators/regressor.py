@@ -15,7 +15,7 @@ from fcorr.data.encode import Outcomes
 from fcorr.data.infer import Bins, MinCategoryRows
 from fcorr.data.schema import Kinds
 from fcorr.estimators.balance import log_shift, mean_shift
-from fcorr.estimators.base import BaseFCorr, Columns
+from fcorr.estimators.base import Auto, BaseFCorr, Columns, Monotone
 from fcorr.estimators.invariance import Invariance
 from fcorr.estimators.options import Advanced
 from fcorr.training.objective import (
@@ -64,21 +64,25 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         or averages over their values in training; ``None``: not exact, ``car`` alone.
     bins : int, sequence of float, dict or None, default=None
         Groups that continuous sensitive columns are cut into.
-    head : tuple of int, default=(128, 128)
-        Sizes of the hidden layers of the prediction head.
-    dropout : float, default=0.1
+    n_members : int or "auto", default="auto"
+        Most networks in the pack whose mean is predicted; 1 for a single network. They differ in
+        how they are regularised, each is trained on its own bag of rows, and the rows that it left
+        out stop it and decide whether it stays: see :mod:`fcorr.training.pack`. ``"auto"`` is 8,
+        and 16 for up to 2,000 rows.
+    head : tuple of int or "auto", default="auto"
+        Sizes of the hidden layers of the prediction head. Here and below ``"auto"`` leaves it to
+        the members, which differ; a value holds for all.
+    dropout : float or "auto", default="auto"
         Dropout in the prediction head.
-    epochs : int, default=20
-        Passes over the training table.
+    epochs : int or "auto", default="auto"
+        Most passes over the training table.
     batch_size : int or "auto", default="auto"
         Rows per step; ``"auto"`` takes about 64 steps an epoch, with 32 to 2,048 rows each.
-    learning_rate : float, default=0.02
+    learning_rate : float or "auto", default="auto"
         Largest learning rate; it rises for a tenth of the steps and then falls to 0.
-    early_stopping : bool or int, default=False
-        Stop when the loss (with λ times CAR) of ``eval_set``, or else of ``validation_fraction``,
-        has not fallen for this many epochs (True: 5), and keep the best weights.
-    validation_fraction : float, default=0.1
-        Share of the rows set aside for early stopping where there is no ``eval_set``.
+    monotone : dict or None, default=None
+        Numbers and ordered categories in which predictions never fall or never rise, whatever the
+        other columns hold: ``{"age": "increasing"}``. Such a feature has a main effect only.
     kinds : dict or None, default=None
         What columns are, where their types do not say it, such as
         ``{"zip": "categorical", "grade": ["A", "B", "C"]}``.
@@ -149,13 +153,13 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         car: CarWeight = 1e6,
         invariance: Invariance = "adapt",
         bins: Bins | None = None,
-        head: Sequence[int] = (128, 128),
-        dropout: float = 0.1,
-        epochs: int = 20,
-        batch_size: int | Literal["auto"] = "auto",
-        learning_rate: float = 0.02,
-        early_stopping: bool | int = False,
-        validation_fraction: float = 0.1,
+        n_members: int | Auto = "auto",
+        head: Sequence[int] | Auto = "auto",
+        dropout: float | Auto = "auto",
+        epochs: int | Auto = "auto",
+        batch_size: int | Auto = "auto",
+        learning_rate: float | Auto = "auto",
+        monotone: Monotone | None = None,
         kinds: Kinds | None = None,
         min_category_rows: MinCategoryRows = "auto",
         advanced: Advanced | None = None,
@@ -167,13 +171,13 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         self.car = car
         self.invariance = invariance
         self.bins = bins
+        self.n_members = n_members
         self.head = head
         self.dropout = dropout
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
+        self.monotone = monotone
         self.kinds = kinds
         self.min_category_rows = min_category_rows
         self.advanced = advanced

@@ -71,9 +71,9 @@ class Exchange:
         return len(self.x_cat)
 
     def embed(self, model: FCorrTransformer) -> Tensor:
-        """Embed the values of the features: ``(C, S)``."""
-        x_num = self.x_num.to(model.head_norm.weight.dtype)
-        return model.embed(self.x_cat, x_num)[:, list(self.features)]
+        """Embed the values of the features, in every view: ``(C, H, S)``."""
+        x_num = self.x_num.to(model.dtype)
+        return model.embed(self.x_cat, x_num)[:, :, list(self.features)]
 
     def apply(self, x_cat: Tensor, x_num: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Make each exchange in turn in all rows: C pairs of codes and numbers."""
@@ -184,36 +184,46 @@ def car_cda(
     return losses
 
 
-def car_flips(model: FCorrTransformer, e_BF: Tensor, exchanges: Sequence[Exchange]) -> Tensor:
+def car_flips(model: FCorrTransformer, e_BHF: Tensor, exchanges: Sequence[Exchange]) -> Tensor:
     """:func:`car_cda` of FCorrTransformer in O(C·p·K) time and O(C·p) memory per row.
 
     An exchange moves a few embeddings, by d_σ, so LayerNorm's mean and variance after it follow
-    from those before: by Σ d_σ/p, and by (Σ (2 d_σ (e_σ − mean) + d_σ²) − (Σ d_σ)²/p)/p.
+    from those before: by Σ d_σ/p, and by (Σ (2 d_σ (e_σ − mean) + d_σ²) − (Σ d_σ)²/p)/p. Several
+    views have a loss each, which are added up.
     """
-    norm = model.first_layer.attention_norm
-    n_features = e_BF.shape[1]
+    embedded = [exchange.embed(model) for exchange in exchanges]
+    losses = torch.zeros_like(e_BHF[:, 0, 0])
+    for view, e_BF in enumerate(e_BHF.unbind(1)):
+        for exchange, values_CHS in zip(exchanges, embedded, strict=True):
+            values_CS = values_CHS[:, view]
+            losses = losses + _flip_losses(model, e_BF, exchange.features, values_CS)
+    return losses
+
+
+def _flip_losses(
+    model: FCorrTransformer, e_BF: Tensor, features: Sequence[int], values_CS: Tensor
+) -> Tensor:
+    norm, n_features, own = model.first_layer.attention_norm, e_BF.shape[1], list(features)
     variance_B1, mean_B1 = torch.var_mean(e_BF, dim=1, correction=0, keepdim=True)
     z_BF = (e_BF - mean_B1) * torch.rsqrt(variance_B1 + norm.eps) * norm.weight + norm.bias
     log_n_BF = attend_with_partition(z_BF)[1]
     losses = torch.zeros_like(e_BF[:, 0])
-    for exchange in exchanges:
-        own = list(exchange.features)
-        columns_BSF = torch.stack([attention_column(z_BF, log_n_BF, sigma) for sigma in own], 1)
-        e_own_BS = e_BF[:, own]
-        for values_S in exchange.embed(model):
-            move_BS = values_S - e_own_BS
-            shift_B1 = move_BS.sum(1, keepdim=True) / n_features
-            grown_BS = 2 * move_BS * (e_own_BS - mean_B1) + move_BS.square()
-            grown_B1 = grown_BS.sum(1, keepdim=True) / n_features - shift_B1.square()
-            scale_B1 = torch.rsqrt(variance_B1 + grown_B1 + norm.eps)
-            exchanged_BF = e_BF.index_copy(
-                1, torch.tensor(own, device=e_BF.device), values_S.expand_as(e_own_BS)
-            )
-            flipped_BF = (exchanged_BF - mean_B1 - shift_B1) * scale_B1 * norm.weight + norm.bias
-            new_log_n_BF = attend_with_partition(flipped_BF)[1]
-            for column_BF, sigma in zip(columns_BSF.unbind(1), own, strict=True):
-                change_BF = column_BF - attention_column(flipped_BF, new_log_n_BF, sigma)
-                losses = losses + change_BF.square().sum(1) / len(exchange)
+    columns_BSF = torch.stack([attention_column(z_BF, log_n_BF, sigma) for sigma in own], 1)
+    e_own_BS = e_BF[:, own]
+    for values_S in values_CS:
+        move_BS = values_S - e_own_BS
+        shift_B1 = move_BS.sum(1, keepdim=True) / n_features
+        grown_BS = 2 * move_BS * (e_own_BS - mean_B1) + move_BS.square()
+        grown_B1 = grown_BS.sum(1, keepdim=True) / n_features - shift_B1.square()
+        scale_B1 = torch.rsqrt(variance_B1 + grown_B1 + norm.eps)
+        exchanged_BF = e_BF.index_copy(
+            1, torch.tensor(own, device=e_BF.device), values_S.expand_as(e_own_BS)
+        )
+        flipped_BF = (exchanged_BF - mean_B1 - shift_B1) * scale_B1 * norm.weight + norm.bias
+        new_log_n_BF = attend_with_partition(flipped_BF)[1]
+        for column_BF, sigma in zip(columns_BSF.unbind(1), own, strict=True):
+            change_BF = column_BF - attention_column(flipped_BF, new_log_n_BF, sigma)
+            losses = losses + change_BF.square().sum(1) / len(values_CS)
     return losses
 
 
@@ -254,7 +264,7 @@ def car_augmented(
 
 
 def car_sensitive(
-    model: FCorrTransformer, e_BF: Tensor, exchanges: Sequence[Exchange]
+    model: FCorrTransformer, e_BHF: Tensor, exchanges: Sequence[Exchange]
 ) -> tuple[Tensor, Tensor]:
     """Run the model, with CAR by input augmentation and its gradient in the sensitive embeddings.
 
@@ -267,49 +277,62 @@ def car_sensitive(
     The compiled kernels take O(p·C) time for it: the columns of the softmax over p features come
     with the forward pass, and what the softmax over p + C keys divides by follows from them.
 
-    Parameters as in :func:`car_cda`, but that ``e_BF`` are rows that ``model.embed`` embedded.
-    Returns outputs, ``(B, n_outputs)``, and CAR of each row, ``(B,)``.
+    Parameters as in :func:`car_cda`, but that ``e_BHF`` are rows that ``model.embed`` embedded.
+    Returns outputs, ``(B, n_outputs)``, and CAR of each row, added up over views, ``(B,)``.
     """
     layer, norm = model.first_layer, model.first_layer.attention_norm
-    fixed_BF, own = e_BF.detach(), exchanged_features(exchanges)
-    values = [values_C for exchange in exchanges for values_C in exchange.embed(model).T]
-    if runs_compiled(e_BF):
-        h_BF, *columns = layer.forward_with_columns(e_BF, own)
+    seen_BHF, own = model.mix(e_BHF), exchanged_features(exchanges)
+    fixed_BHF = seen_BHF.detach()
+    # Of each sensitive feature, the values of each view: (C, H).
+    values = [each for exchange in exchanges for each in exchange.embed(model).unbind(2)]
+    losses = torch.zeros_like(e_BHF[:, 0, 0])
+    if runs_compiled(e_BHF):
+        h_BHF, columns_BHSF, attended_BHS = layer.forward_with_columns(seen_BHF, own)
         norm_2F = torch.stack([norm.weight, norm.bias]).detach()
-        exchanged = e_BF[:, own], torch.cat(values), own, [len(v) for v in values]
-        losses = CompiledColumnChange.apply(*exchanged, fixed_BF, *columns, norm_2F, norm.eps)
-        return model.decode(model.encode(h_BF, first=1)), losses
+        for v in range(e_BHF.shape[1]):
+            sizes = [len(each) for each in values]
+            exchanged = seen_BHF[:, v, own], torch.cat([each[:, v] for each in values]), own, sizes
+            columns = columns_BHSF[:, v], attended_BHS[:, v]
+            losses = losses + CompiledColumnChange.apply(
+                *exchanged, fixed_BHF[:, v], *columns, norm_2F, norm.eps
+            )
+        return model.decode(model.encode(h_BHF, first=1), e_BHF), losses
     weight, bias = norm.weight.detach(), norm.bias.detach()
-    open_BF = fixed_BF.index_copy(1, torch.tensor(own, device=e_BF.device), e_BF[:, own])
-    extras = {
-        sigma: _normalize(values_C, fixed_BF, weight[sigma], bias[sigma], norm.eps)
-        for sigma, values_C in zip(own, values, strict=True)
-    }
-    losses = car_augmented(_normalize(open_BF, fixed_BF, weight, bias, norm.eps), extras)
-    return model.decode(model.encode(e_BF)), losses
+    places = torch.tensor(own, device=e_BHF.device)
+    for v, fixed_BF in enumerate(fixed_BHF.unbind(1)):
+        open_BF = fixed_BF.index_copy(1, places, seen_BHF[:, v, own])
+        extras = {
+            sigma: _normalize(each[:, v], fixed_BF, weight[sigma], bias[sigma], norm.eps)
+            for sigma, each in zip(own, values, strict=True)
+        }
+        z_BF = _normalize(open_BF, fixed_BF, weight, bias, norm.eps)
+        losses = losses + car_augmented(z_BF, extras)
+    return model.decode(model.encode(seen_BHF), e_BHF), losses
 
 
 def augmented_forward(
-    model: FCorrTransformer, e_BF: Tensor, exchanges: Sequence[Exchange]
+    model: FCorrTransformer, e_BHF: Tensor, exchanges: Sequence[Exchange]
 ) -> tuple[Tensor, Tensor]:
     """Run the model on embedded, augmented input, as the paper trains it: O(p·(K + C)).
 
     The counterfactual categories pass through every encoder layer as extra features that share
     the sensitive feature's parameters, take part in each softmax, and are dropped before the
     head. Predictions therefore differ a little from the model's own, which has no extras. Returns
-    outputs, ``(B, n_outputs)``, and CAR of the first layer, ``(B,)``.
+    outputs, ``(B, n_outputs)``, and CAR of the first layer, added up over views, ``(B,)``.
     """
-    h_BF = e_BF
-    extras = {
-        sigma: values_C.expand(len(h_BF), -1)
-        for exchange in exchanges
-        for sigma, values_C in zip(exchange.features, exchange.embed(model).T, strict=True)
-    }
-    losses = []
-    for layer in model.layers:
-        h_BF, extras, loss_B = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
-        losses.append(loss_B)
-    return model.decode(h_BF), losses[0]
+    embedded = [exchange.embed(model) for exchange in exchanges]
+    encoded, losses = [], torch.zeros_like(e_BHF[:, 0, 0])
+    for view, h_BF in enumerate(model.mix(e_BHF).unbind(1)):
+        extras = {
+            sigma: values_C.expand(len(h_BF), -1)
+            for exchange, values_CHS in zip(exchanges, embedded, strict=True)
+            for sigma, values_C in zip(exchange.features, values_CHS[:, view].T, strict=True)
+        }
+        for i, layer in enumerate(model.layers):
+            h_BF, extras, loss_B = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
+            losses = losses + loss_B if i == 0 else losses
+        encoded.append(h_BF)
+    return model.decode(torch.stack(encoded, 1), e_BHF), losses
 
 
 def paper_weight(performance_loss: float, car_loss: float) -> float:

@@ -1,7 +1,7 @@
 """FCorrTransformer: the paper's model, read top to bottom."""
 
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -213,6 +213,7 @@ class FCorrTransformer(nn.Module):
             raise ValueError(f"n_layers must be at least 1, got {n_layers}.")
         if n_views is not None and n_views < n_outputs:
             raise ValueError(f"n_views must be at least n_outputs, {n_outputs}, got {n_views}.")
+        self.description: dict[str, Any] = {}
         self.cat_cardinalities = tuple(int(c) for c in cat_cardinalities)
         self.n_features = n_features = len(self.cat_cardinalities) + n_numeric
         self.n_outputs = n_outputs
@@ -257,6 +258,13 @@ class FCorrTransformer(nn.Module):
             with torch.no_grad():
                 self.head.output.weight.mul_(0.1)
                 self.head.output.bias.zero_()
+                # What LayerNorm makes of a row has the size of 1, however little there is in it,
+                # and would drown views that begin near 0.
+                for layer in self.layers:
+                    layer.attention_norm.weight.fill_(0.1)
+                    for last in layer.stack[-1:]:
+                        last.weight.mul_(0.1)
+                        last.bias.mul_(0.1)
 
     @property
     def members(self) -> "tuple[FCorrTransformer, ...]":
@@ -264,9 +272,19 @@ class FCorrTransformer(nn.Module):
         return (self,)
 
     @property
+    def main_views(self) -> list[int]:
+        """Which views are the main effects of the first output: the first of all."""
+        return [0]
+
+    @property
     def n_parameters(self) -> int:
         """Number of learnt numbers."""
         return sum(parameter.numel() for parameter in self.parameters())
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision that it computes in."""
+        return self.head_norm.weight.dtype
 
     @property
     def first_layer(self) -> FCorrEncoderLayer:
@@ -329,6 +347,14 @@ class FCorrTransformer(nn.Module):
         embedding.varying(position).zero_()
         if self.missing is not None and embedding is self.numeric:
             self.missing[position] = embedding.constant(position)
+
+    @torch.no_grad()
+    def hold_monotone(self, feature: int, sign: int) -> None:
+        """Undo what a training step did against the direction of a feature's shape functions."""
+        if self.views is None:
+            raise RuntimeError("Only main effects can be monotone.")
+        steps = self.views.parameters_of(feature)[0][1:]
+        steps.copy_(sign * (sign * steps).clamp(min=0))
 
     def _embedding_of(
         self, feature: int
@@ -397,3 +423,70 @@ class FCorrTransformer(nn.Module):
     def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """First-layer attention matrix of the first view: ``(B, F, F)``."""
         return attention_weights(self.normalized_embedding(x_cat, x_num))
+
+
+class Pack(nn.Module):
+    """Several networks over the same features; the outputs are the mean of theirs.
+
+    Seen from outside it is one network with the views of all: :meth:`embed` puts them side by side,
+    and each member reads its own. The mean is taken on the scale of the outputs, so that the main
+    effects are the mean of the members' too.
+
+    **Shape**: codes ``(B, n_categorical)``, numbers ``(B, n_numeric)`` → ``(B, n_outputs)``.
+    """
+
+    def __init__(self, members: Sequence[FCorrTransformer]) -> None:
+        super().__init__()
+        self._members = nn.ModuleList(members)
+        self.cat_cardinalities = members[0].cat_cardinalities
+        self.n_features = members[0].n_features
+        self.n_outputs = members[0].n_outputs
+
+    @property
+    def members(self) -> tuple[FCorrTransformer, ...]:
+        """The networks."""
+        return tuple(cast(FCorrTransformer, member) for member in self._members)
+
+    @property
+    def main_views(self) -> list[int]:
+        """Which views are the members' main effects of the first output."""
+        sizes = [member.n_views for member in self.members]
+        return [sum(sizes[:i]) for i in range(len(sizes))]
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of learnt numbers."""
+        return sum(member.n_parameters for member in self.members)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision that it computes in."""
+        return self.members[0].dtype
+
+    def embed(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Embed every feature, in the views of all members: ``(B, ΣH, F)``."""
+        return torch.cat([member.embed(x_cat, x_num) for member in self.members], dim=1)
+
+    def forward(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Compute the mean of the members' outputs."""
+        return _mean([member(x_cat, x_num) for member in self.members])
+
+    def score(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Do the same by the kernels, see :meth:`FCorrTransformer.score`."""
+        return _mean([member.score(x_cat, x_num) for member in self.members])
+
+    def score_embedded(self, e_BHF: Tensor) -> Tensor:
+        """Do the same from embedded features: ``(B, ΣH, F)`` → ``(B, n_outputs)``."""
+        parts = e_BHF.split([member.n_views for member in self.members], dim=1)
+        pairs = zip(self.members, parts, strict=True)
+        return _mean([member.score_embedded(part.contiguous()) for member, part in pairs])
+
+
+def _mean(outputs: Sequence[Tensor]) -> Tensor:
+    total = outputs[0]
+    for each in outputs[1:]:
+        total = total + each
+    return total / len(outputs)
+
+
+Network = FCorrTransformer | Pack

@@ -396,6 +396,7 @@ class ViewEmbedding(nn.Module):
     offsets: Tensor
     feature_of_slot: Tensor
     shares: Tensor
+    _inner: Tensor
 
     def __init__(
         self,
@@ -418,13 +419,17 @@ class ViewEmbedding(nn.Module):
         owner = torch.arange(len(sizes)).repeat_interleave(sizes)
         owner = torch.cat([owner, of_number]) if learn_missing else owner
         self.register_buffer("feature_of_slot", owner, persistent=False)
-        self.register_buffer("shares", 1 / owner.bincount(minlength=len(sizes))[owner].float())
+        self.register_buffer("shares", 1 / owner.bincount(minlength=len(sizes))[owner].double())
         start = torch.empty(int(counts.sum()), n_views).normal_(0, 0.1, generator=generator)
         steps = torch.empty(int(n_knots.sum()), n_views).normal_(0, 0.1, generator=generator)
         # A random walk over the knots that ends as far from its start whatever their number.
         steps *= (16 / n_knots.clamp(min=16).float()).sqrt().repeat_interleave(n_knots)[:, None]
         start[:, :n_main] = 0
         steps[:, :n_main] = 0
+        # Differences of steps within a feature: the first step is where the function begins.
+        first = self.numbers.first
+        inner = (first[1:] == first[:-1]) & (torch.arange(1, len(first)) - 1 != first[1:])
+        self.register_buffer("_inner", inner.float()[:, None], persistent=False)
         self.table = nn.Parameter(start)
         self.steps = nn.Parameter(steps)
         self.missing = nn.Parameter(torch.zeros(n_numbers, n_views)) if learn_missing else None
@@ -453,15 +458,21 @@ class ViewEmbedding(nn.Module):
         n_features = len(self.offsets) - 1 + len(self.numbers.knots)
         means = values.new_zeros(n_features, values.shape[1])
         means = means.index_add(0, owner, values * self.shares.to(values.dtype)[:, None])
-        centred = values - means.index_select(0, owner)
-        if self.missing is not None:
-            return centred
-        return torch.cat([centred, centred.new_full((len(self.numbers.knots), 1), torch.nan)
-                          .expand(-1, values.shape[1])])
+        return values - means.index_select(0, owner)
 
     def forward(self, x_cat: Tensor, located: Tensor) -> Tensor:
         """Look categories up and interpolate located numbers."""
-        return embed_slots(self.values(), x_cat, self.offsets, located, self._starts)
+        values = self.values()
+        if self.missing is None:
+            none = values.new_full((located.shape[1], values.shape[1]), torch.nan)
+            values = torch.cat([values, none])
+        return embed_slots(values, x_cat, self.offsets, located, self._starts)
+
+    def penalty(self, smoothness: float, credibility: float) -> Tensor:
+        """Half the weighted sum of squares: second differences of shapes, values of categories."""
+        bends = (self.steps[1:] - self.steps[:-1]) * self._inner
+        rough = smoothness * bends.square().sum()
+        return 0.5 * (rough + credibility * self.table.square().sum())
 
     def parameters_of(self, feature: int) -> list[Tensor]:
         """All that varies about a feature, views of the parameters; 0 if it is collapsed."""

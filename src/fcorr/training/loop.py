@@ -132,7 +132,7 @@ def train(
         for chosen in order.split(pace.batch_size):
             sums += len(chosen) * gradients.compute(chosen)
             optimizer.step()
-            objective.hold_collapsed()
+            objective.hold()
             schedule.step()
         loss, car_loss = (sums / len(rows)).tolist()
         _refuse_divergence(loss, epoch, pace)

@@ -6,7 +6,7 @@ but for terms without the expectation μ. Their target has two columns, y and an
 huge μ is ever divided by.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +23,7 @@ from fcorr.nn.car import (
     paper_weight,
 )
 from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.training.threads import Workers
 
 CarForm = Literal["sensitive", "paper", "cda"]
 CarWeight = float | Literal["paper"] | None
@@ -32,7 +33,7 @@ LinkName = Literal["identity", "sigmoid", "softmax", "exp"]
 Loss = Callable[[Tensor, Tensor], Tensor]
 """``(outputs (B, n_outputs), target (B,) or (B, 2)) -> loss of each row (B,)``."""
 
-_CHUNK_ROWS = 65_536  # embedded at a time
+_CHUNK_ROWS = 16_384  # embedded at a time
 
 
 def binary_log_loss(outputs: Tensor, target: Tensor) -> Tensor:
@@ -107,12 +108,18 @@ class Rows:
         """Select rows by index."""
         return Rows(self.x_cat[rows], self.x_num[rows], self.target[rows], self.weight[rows])
 
+    def to(self, device: torch.device) -> "Rows":
+        """Move them to a device."""
+        tensors = self.x_cat, self.x_num, self.target, self.weight
+        return Rows(*(each.to(device) for each in tensors))
+
 
 class Objective:
     """Computes ``L_perf + λ L_CAR`` of a batch, and keeps the two apart for the record.
 
     ``exchanges`` is what the sensitive features are exchanged for; ``car`` is λ, "paper" for its
     rule, settled on a first batch, or ``None``; forms of CAR are explained in :mod:`fcorr.nn.car`.
+    ``penalty`` is added to it in training, whatever the batch.
     ``collapsed`` says whether the sensitive features are embedded as one number each, and
     ``car_ratio`` is ``L_perf / L_CAR`` before the first step, if the paper's rule asked for it.
 
@@ -128,6 +135,8 @@ class Objective:
         exchanges: Sequence[Exchange] = (),
         car: CarWeight = None,
         car_form: CarForm = "sensitive",
+        penalty: Callable[[], Tensor] | None = None,
+        signs: Mapping[int, int] | None = None,
     ) -> None:
         self.model = model
         self.loss = loss
@@ -138,6 +147,8 @@ class Objective:
             float(car) if self.has_car and car is not None and car != "paper" else None
         )
         self.car_form = car_form
+        self.penalty = penalty
+        self.signs = dict(signs or {})
         self.car_ratio: float | None = None
         self.collapsed = False
 
@@ -145,11 +156,15 @@ class Objective:
         """Return the total, the performance loss and CAR, each a scalar."""
         if not self.has_car or self.collapsed:  # CAR of a collapsed embedding is 0
             performance = self._performance(self._outputs(batch), batch)
-            return performance, performance, torch.zeros_like(performance)
-        if self.car_weight is None:
-            raise RuntimeError("The paper's weight must be settled before the first step.")
-        performance, car = self._losses(batch)
-        return performance + self.car_weight * car, performance, car
+            car, total = torch.zeros_like(performance), performance
+        else:
+            if self.car_weight is None:
+                raise RuntimeError("The paper's weight must be settled before the first step.")
+            performance, car = self._losses(batch)
+            total = performance + self.car_weight * car
+        if self.penalty is not None and self.model.training:  # it is no part of how good a model is
+            total = total + self.penalty()
+        return total, performance, car
 
     def numbers_per_row(self, rows: Rows) -> int:
         """Size of one row's step, in numbers of a table; it sets the size of slices."""
@@ -172,17 +187,31 @@ class Objective:
         """Embed each sensitive feature as one number, the mean over the rows, for good."""
         chunks = zip(rows.x_cat.split(_CHUNK_ROWS), rows.x_num.split(_CHUNK_ROWS), strict=True)
         sums = [
-            self.model.embed_located(*chunk)[:, self.sensitive].double().sum(0) for chunk in chunks
+            self.model.embed_located(*chunk)[:, 0, self.sensitive].double().sum(0)
+            for chunk in chunks
         ]
         total_S = torch.stack(sums).sum(0)
         for sigma, mean in zip(self.sensitive, (total_S / len(rows)).tolist(), strict=True):
             self.model.collapse(sigma, mean)
         self.collapsed = True
 
-    def hold_collapsed(self) -> None:
-        """Keep it so after a step of the optimiser."""
+    def hold(self) -> None:
+        """Keep what is collapsed so, and what is monotone, after a step of the optimiser."""
         for sigma in self.sensitive if self.collapsed else ():
             self.model.hold_collapsed(sigma)
+        for feature, sign in self.signs.items():
+            self.model.hold_monotone(feature, sign)
+
+    def score(self, rows: Rows, workers: Workers) -> Tensor:
+        """Compute the outputs of rows in evaluation mode, without gradient: ``(N, n_outputs)``."""
+        self.model.eval()
+
+        def outputs(chunk: tuple[Tensor, Tensor]) -> Tensor:
+            with torch.no_grad():
+                return self.model.outputs(self.model.embed_located(*chunk)).cpu()
+
+        chunks = zip(rows.x_cat.split(_CHUNK_ROWS), rows.x_num.split(_CHUNK_ROWS), strict=True)
+        return torch.cat([*workers.map(outputs, chunks)])
 
     def _losses(self, batch: Rows) -> tuple[Tensor, Tensor]:
         outputs, losses = self._outputs_and_car(batch)
@@ -194,15 +223,14 @@ class Objective:
 
     def _outputs(self, batch: Rows) -> Tensor:
         """Compute the model's outputs ``(B, n_outputs)``."""
-        e_BF = self.model.embed_located(batch.x_cat, batch.x_num)
-        return self.model.decode(self.model.encode(e_BF))
+        return self.model.outputs(self.model.embed_located(batch.x_cat, batch.x_num))
 
     def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
         """Compute the outputs, and CAR of each row, ``(B,)``."""
         model = self.model
-        e_BF = model.embed_located(batch.x_cat, batch.x_num)
+        e_BHF = model.embed_located(batch.x_cat, batch.x_num)
         if self.car_form == "paper":
-            return augmented_forward(model, e_BF, self.exchanges)
+            return augmented_forward(model, e_BHF, self.exchanges)
         if self.car_form == "cda":
-            return model.decode(model.encode(e_BF)), car_flips(model, e_BF, self.exchanges)
-        return car_sensitive(model, e_BF, self.exchanges)
+            return model.outputs(e_BHF), car_flips(model, e_BHF, self.exchanges)
+        return car_sensitive(model, e_BHF, self.exchanges)

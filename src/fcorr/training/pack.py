@@ -1,0 +1,239 @@
+"""A pack: networks that differ in how they are regularised, each trained on its own bag of rows.
+
+The rows are put into folds, and a member leaves one of them out: on these rows, which it never saw,
+it is stopped and judged. So no row is lost to validation, and nobody has to tune. A first round
+tries every recipe; those whose mean predicts best are then trained on all bags, and the prediction
+is the mean of these members.
+
+What this takes from others: bags and out-of-bag rows from explainable boosting machines, members
+of different settings chosen greedily by their mean from ensemble selection (Caruana et al., 2004)
+and TabPack (Gorishniy et al., 2026).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fcorr._core import Progress
+from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.training.loop import History
+from fcorr.training.threads import Workers
+
+_FEW_ROWS = 10_000  # up to which the first round tries every recipe on all bags, not on one
+_VERY_FEW_ROWS = 2_000  # up to which bags leave out less, and are more
+_N_FOLDS, _N_FOLDS_OF_FEW = 4, 8
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one network is made, and trained.
+
+    Attributes
+    ----------
+    head : tuple of int
+        Sizes of the hidden layers of the prediction head.
+    n_views, n_knots : int
+        Numbers for each feature, and most knots of a shape function.
+    dropout, feature_dropout : float
+        Share of the head's numbers, and of the features, that a step does without.
+    epochs : int
+        Most passes over the rows.
+    learning_rate, weight_decay : float
+        AdamW's; weights of linear layers decay.
+    smoothness : float
+        Weight of the squared second differences of shape functions.
+    credibility : float
+        How many rows a category needs to be believed by half: with n rows it is pulled to the mean
+        as if by ``n / (n + credibility)``.
+    """
+
+    head: tuple[int, ...] = (128, 128)
+    n_views: int = 8
+    n_knots: int = 64
+    dropout: float = 0.3
+    feature_dropout: float = 0.1
+    epochs: int = 15
+    learning_rate: float = 0.003
+    weight_decay: float = 0.1
+    smoothness: float = 1.0
+    credibility: float = 3.0
+
+
+SINGLE = Recipe()
+"""Of a network on its own."""
+
+PAPERS = Recipe(
+    dropout=0.1, feature_dropout=0.0, epochs=20, learning_rate=0.02, weight_decay=0.0,
+    smoothness=0.0, credibility=0.0,
+)  # fmt: skip
+"""Of a network without main effects, as the paper has it."""
+
+RECIPES = (
+    Recipe((64, 64), 4, 32, 0.3, 0.1, 12, 0.002, 0.01, 1.0, 1.0),
+    Recipe((256, 256), 8, 128, 0.5, 0.2, 15, 0.005, 0.01, 0.1, 0.3),
+    Recipe((128, 128), 8, 32, 0.5, 0.1, 15, 0.001, 0.1, 1.0, 3.0),
+    Recipe((128, 128), 8, 128, 0.5, 0.1, 12, 0.003, 0.1, 30.0, 3.0),
+    Recipe((64, 64), 4, 16, 0.5, 0.1, 8, 0.001, 0.3, 30.0, 10.0),
+    Recipe((64, 64), 4, 32, 0.3, 0.1, 6, 0.005, 0.01, 10.0, 1.0),
+)
+"""What the first round tries: from tables with sharp bends to tables of a few hundred rows."""
+
+
+def list_recipes(fixed: Mapping[str, Any]) -> list[Recipe]:
+    """Return the recipes with what the user decided on; each once."""
+    return list(dict.fromkeys(replace(recipe, **fixed) for recipe in RECIPES))
+
+
+@dataclass(frozen=True)
+class Bag:
+    """The rows that a member learns from, and those that it is judged by."""
+
+    rows: Tensor
+    held_out: Tensor
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained network, and its outputs for the rows that it was judged by."""
+
+    model: FCorrTransformer
+    history: History
+    outputs: Tensor
+
+
+@dataclass(frozen=True)
+class PackResult:
+    """The chosen members, with the outputs of rows by members that did not learn from them.
+
+    ``tried`` are the recipes as plain data, with their out-of-bag loss by themselves and whether
+    they were chosen; ``loss`` is that of the chosen ones' mean.
+    """
+
+    members: list[Trained]
+    held_out: Tensor
+    tried: list[dict[str, Any]]
+    loss: float
+
+
+def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
+    """Put the rows into folds, the rows of each stratum evenly; a bag is all folds but one."""
+    n_rows, generator = len(strata), torch.Generator().manual_seed(seed)
+    n_folds = _N_FOLDS_OF_FEW if n_rows <= _VERY_FEW_ROWS else _N_FOLDS
+    if n_members is not None:
+        n_folds = min(n_members, n_folds)
+    n_folds = min(n_folds, n_rows)
+    order = torch.randperm(n_rows, generator=generator)
+    order = order[torch.sort(strata[order], stable=True).indices]
+    fold = torch.empty(n_rows, dtype=torch.long)
+    fold[order] = torch.arange(n_rows) % n_folds
+    everything = torch.arange(n_rows)
+    return [Bag(everything[fold != k], everything[fold == k]) for k in range(n_folds)]
+
+
+def train_pack(
+    recipes: Sequence[Recipe],
+    bags: Sequence[Bag],
+    train_one: Callable[[Recipe, Bag, int], Trained],
+    loss: Callable[[Tensor, Tensor], float],
+    *,
+    n_members: int | None,
+    seed: int,
+    workers: Workers,
+    progress: Progress,
+) -> PackResult:
+    """Try the recipes, choose among them, and train the chosen ones on all bags.
+
+    ``train_one(recipe, bag, seed)`` trains a network, and ``loss(outputs, rows)`` is the loss of
+    outputs for some rows. What comes out does not depend on the number of threads.
+    """
+    first = range(_n_tried(recipes, bags))
+    trained: dict[tuple[int, int], Trained] = {}
+
+    def train_all(pairs: Iterable[tuple[int, int]]) -> None:
+        pairs = [pair for pair in pairs if pair not in trained]
+
+        def one(pair: tuple[int, int]) -> Trained:
+            r, b = pair
+            return train_one(recipes[r], bags[b], (seed + 1_000_003 * r + 7_919 * b) % 2**62)
+
+        for pair, result in zip(pairs, workers.map(one, pairs), strict=True):
+            trained[pair] = result
+            found = loss(result.outputs, bags[pair[1]].held_out)
+            progress.advance(f"recipe {pair[0] + 1}, bag {pair[1] + 1}: out-of-bag loss {found:.4f}")
+
+    def outputs_of(chosen: Sequence[int], over: Iterable[int]) -> Tensor:
+        """Mean outputs of the held-out rows of some bags, one bag after the other."""
+        return torch.cat([_mean([trained[r, b].outputs for r in chosen]) for b in over])
+
+    if first:
+        train_all(product(range(len(recipes)), first))
+        judged = torch.cat([bags[b].held_out for b in first])
+        by_itself = [loss(outputs_of([r], first), judged) for r in range(len(recipes))]
+        n_chosen = _n_chosen(bags, n_members)
+        chosen = select_greedily(
+            lambda some: loss(outputs_of(some, first), judged), len(recipes), n_chosen
+        )
+    else:
+        by_itself, chosen = [None], [0]
+    everything = range(len(bags))
+    train_all(product(chosen, everything))
+    held_out = torch.cat([bag.held_out for bag in bags])
+    outputs = outputs_of(chosen, everything)
+    by_row = torch.empty_like(outputs)
+    by_row[held_out] = outputs
+    tried = [
+        {**asdict(recipe), "loss": found, "chosen": r in chosen}
+        for r, (recipe, found) in enumerate(zip(recipes, by_itself, strict=True))
+    ]
+    members = [trained[pair] for pair in product(chosen, everything)]
+    return PackResult(members, by_row, tried, loss(outputs, held_out))
+
+
+def _n_tried(recipes: Sequence[Recipe], bags: Sequence[Bag]) -> int:
+    """Number of bags on which the first round tries every recipe; none if there is but one."""
+    if len(recipes) == 1:
+        return 0
+    return len(bags) if sum(len(bag.held_out) for bag in bags) <= _FEW_ROWS else 1
+
+
+def _n_chosen(bags: Sequence[Bag], n_members: int | None) -> int:
+    return 2 if n_members is None else max(1, n_members // len(bags))
+
+
+def count_trainings(
+    recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: int | None
+) -> int:
+    """Count how many networks :func:`train_pack` trains at most."""
+    n_tried, n_chosen = _n_tried(recipes, bags), min(_n_chosen(bags, n_members), len(recipes))
+    return len(recipes) * n_tried + n_chosen * (len(bags) - n_tried)
+
+
+def select_greedily(
+    loss: Callable[[Sequence[int]], float], n_candidates: int, n_most: int
+) -> list[int]:
+    """Choose candidates one by one, each time that which lowers the loss of all together most.
+
+    Examples
+    --------
+    >>> values = [3.0, -2.0, 1.0]
+    >>> select_greedily(lambda some: abs(sum(values[i] for i in some) / len(some)), 3, 2)
+    [2]
+    """
+    chosen: list[int] = []
+    least = float("inf")
+    while len(chosen) < n_most:
+        losses = {i: loss([*chosen, i]) for i in range(n_candidates) if i not in chosen}
+        best = min(losses, key=losses.__getitem__, default=None)
+        if best is None or not losses[best] < least:
+            break
+        chosen.append(best)
+        least = losses[best]
+    return chosen or [0]
+
+
+def _mean(outputs: Sequence[Tensor]) -> Tensor:
+    return torch.stack([each.double() for each in outputs]).mean(0)
