@@ -25,6 +25,8 @@ from fcorr.nn.car import Exchange
 from fcorr.nn.layers import choose_knots
 from fcorr.training.loop import Pace
 from fcorr.training.objective import CarWeight
+from fcorr.training.pack import Recipe
+from fcorr.training.threads import Workers
 from paper.baselines.car import BaselineObjective
 from paper.baselines.ffn import FeedForwardNetwork
 from paper.baselines.ft_transformer import FTTransformer
@@ -232,6 +234,8 @@ class _Baseline(BaseFCorr):
             batch_size=batch_size,
             learning_rate=learning_rate,
             random_state=random_state,
+            n_members=1,
+            advanced={"main_effects": False},
         )
         self.network = network
         self.network_options = network_options
@@ -263,16 +267,20 @@ class _Baseline(BaseFCorr):
     def _architecture(self) -> Architecture:
         return ARCHITECTURES[self.network]
 
-    def _make_network(self, encoded: EncodedTable, generator: torch.Generator | None) -> Any:
+    def _make_network(
+        self, encoded: EncodedTable, recipe: Recipe, generator: torch.Generator | None
+    ) -> Any:
+        self.network_ = self._choose_network()
         make = self._architecture.make
         network = make(self.schema_, self.network_options, self._n_outputs(), generator)
         return PlacedNumbers(network, encoded.numbers)
 
-    def _prepare_numbers(self, numbers: Tensor) -> Tensor:
-        return cast(PlacedNumbers, self.model_).locate(numbers)
+    def _prepare_numbers(self, model: Any, numbers: Tensor, workers: Workers) -> Tensor:
+        return cast(PlacedNumbers, model).locate(numbers)
 
-    def _objective(self, exchanges: tuple[Exchange, ...]) -> BaselineObjective:
-        model: Any = self.model_
+    def _objective(
+        self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, n_rows: int
+    ) -> BaselineObjective:
         placed = [replace(each, x_num=model.locate(each.x_num)) for each in exchanges]
         return BaselineObjective(
             model.network,
@@ -283,8 +291,9 @@ class _Baseline(BaseFCorr):
             numbers_per_row=self._step_size(sum(map(len, exchanges)) if self.car else 0),
         )
 
-    def _pace(self, n_rows: int) -> Pace:
-        return replace(super()._pace(n_rows), weight_decay=_WEIGHT_DECAY)
+    def _pace(self, recipe: Recipe, batch_size: int, *, waits: bool) -> Pace:
+        pace = super()._pace(recipe, batch_size, waits=waits)
+        return replace(pace, weight_decay=_WEIGHT_DECAY)
 
     # Sizes of a row's work, in numbers of a table that FCorrTransformer would read.
 

@@ -31,6 +31,7 @@ from fcorr.metrics.population import PopulationBound, population_bound
 from fcorr.nn.car import Exchange
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network
+from fcorr.nn.layers import SplineEmbedding
 from fcorr.training.objective import LinkName
 
 ALL_TOGETHER = "all together"
@@ -124,7 +125,7 @@ def _is_one_number(model: FCorrTransformer, j: int) -> bool:
     """
     constant = model.numeric.constant(j)
     one = not model.numeric.varying(j).any()
-    if model.knots is not None:
+    if isinstance(model.numeric, SplineEmbedding):
         # Steps are added up over all features, and what those before it had is taken off again.
         one &= bool(model.numeric.steps.isfinite().all())
     one &= not (bool(constant == 0) and bool(constant.signbit()))

@@ -92,7 +92,7 @@ EQUAL_PREDICTIONS = "Predictions must differ between rows to be of use"
 _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
 _NO_SPREAD = 1e-3  # of outputs, to count as one value
 _FEW_FEATURES = 3  # LayerNorm takes away location and scale: of two numbers a sign is left
-_COLLAPSED_SHARE = 0.25  # of the epochs, in which the model adapts to a collapsed embedding
+_COLLAPSED_SHARE = 0.25  # of the epochs, in which the paper's model adapts to a collapsed embedding
 _WAITING_SHARE = 0.3  # of its epochs, that a member waits for a better out-of-bag loss
 
 
@@ -568,8 +568,7 @@ class BaseFCorr(BaseEstimator, ABC):
             model,
             self._loss(),
             exchanges=exchanges,
-            # Averaging over the sensitive values takes a model that makes use of them.
-            car=None if self.invariance == "marginal" else self.car,
+            car=self.car if self._has_car else None,
             car_form=self._options["car_form"],
             penalty=penalty,
             signs=self._monotone_features(),
@@ -578,8 +577,10 @@ class BaseFCorr(BaseEstimator, ABC):
     def _pace(self, recipe: Recipe, batch_size: int, *, waits: bool) -> Pace:
         """Return how long and how fast to train; a member of a pack waits for no better loss."""
         epochs, beta2 = recipe.epochs, self._options["beta2"]
-        is_collapsed = self.invariance == "adapt" and bool(self.schema_.sensitive)
-        has_car = bool(self.schema_.sensitive) and bool(self.car) and self.invariance != "marginal"
+        collapsed_epochs = 0
+        if self.invariance == "adapt" and self.schema_.sensitive:
+            share = 1.0 if self._options["main_effects"] else _COLLAPSED_SHARE
+            collapsed_epochs = max(1, round(share * epochs))
         stopping = self._options["early_stopping"]
         patience = _PATIENCE if isinstance(stopping, bool | np.bool_) else int(stopping)
         if waits:
@@ -588,11 +589,22 @@ class BaseFCorr(BaseEstimator, ABC):
             epochs=epochs,
             batch_size=batch_size,
             learning_rate=recipe.learning_rate,
-            beta2=(0.95 if has_car else 0.999) if beta2 == "auto" else beta2,
+            beta2=(0.95 if self._has_car else 0.999) if beta2 == "auto" else beta2,
             weight_decay=recipe.weight_decay,
             patience=patience if waits or stopping else None,
-            collapsed_epochs=max(1, round(_COLLAPSED_SHARE * epochs)) if is_collapsed else 0,
+            collapsed_epochs=collapsed_epochs,
         )
+
+    @property
+    def _has_car(self) -> bool:
+        """Whether CAR has a part in training.
+
+        An average over the sensitive values takes a model that makes use of them. Where they are
+        embedded as 0 from the first step on, there is nothing left to regularise.
+        """
+        is_collapsed = self.invariance == "adapt" and self._options["main_effects"]
+        has_sensitive = bool(self.schema_.sensitive) and bool(self.car)
+        return has_sensitive and self.invariance != "marginal" and not is_collapsed
 
     def _monotone_features(self) -> dict[int, int]:
         """Return the positions of the features that are monotone, and the sign of each."""
@@ -854,7 +866,11 @@ class BaseFCorr(BaseEstimator, ABC):
         from fcorr.estimators.model_file import write_model
 
         check_is_fitted(self, "model_")
-        tensors = {f"model.{k}": v.contiguous() for k, v in self.model_.state_dict().items()}
+        tensors = {
+            f"model.{i}.{k}": v.contiguous()
+            for i, member in enumerate(self.model_.members)
+            for k, v in member.state_dict().items()
+        }
         tensors["significance"] = torch.from_numpy(self.significance_)
         if self.portfolio_ is not None:
             tensors["portfolio.values"] = self.portfolio_.values

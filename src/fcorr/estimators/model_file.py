@@ -27,7 +27,7 @@ from fcorr.estimators.invariance import Portfolio
 from fcorr.estimators.options import check_arguments
 from fcorr.estimators.regressor import FCorrRegressor
 from fcorr.nn.engine import use_engine
-from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.nn.fcorr import FCorrTransformer, Pack
 from fcorr.training.loop import EpochRecord, History
 
 FORMAT = 1
@@ -170,8 +170,14 @@ def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:
     if values is not None and shares is not None:
         estimator.portfolio_ = Portfolio.restore(values, shares, schema)
     weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
-    estimator.network_ = header["network"]
-    estimator.model_ = _restore_network(estimator, weights)
+    estimator.recipes_, estimator.held_out_ = header["recipes"], None
+    networks = []
+    for i, network in enumerate(header["networks"]):
+        own = {k.split(".", 1)[1]: v for k, v in weights.items() if k.split(".", 1)[0] == str(i)}
+        networks.append(_restore_network(estimator, network, own))
+    if sum(len(model.state_dict()) for model in networks) != len(weights) or not networks:
+        raise ValueError(f"there are {len(weights)} weights for {len(networks)} networks")
+    estimator.model_ = networks[0] if len(networks) == 1 else Pack(networks)
     estimator.exact_ = header["exact"]
     _check_exactness(estimator)
     estimator.model_.eval()
@@ -205,26 +211,36 @@ def _restore_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     return parameters
 
 
-def _restore_network(estimator: BaseFCorr, weights: dict[str, Tensor]) -> FCorrTransformer:
-    network, schema = dict(estimator.network_), estimator.schema_
-    if set(network) != {"head", "n_layers", "residual", "numeric_embedding"}:
+def _restore_network(
+    estimator: BaseFCorr, network: dict[str, Any], weights: dict[str, Tensor]
+) -> FCorrTransformer:
+    schema, has_views = estimator.schema_, "n_views" in network
+    own = {"n_views", "additive"} if has_views else {"numeric_embedding"}
+    if set(network) != {"head", "n_layers", "residual"} | own:
         raise ValueError(f"the network has {', '.join(network)}")
-    advanced = {name: value for name, value in network.items() if name != "head"}
+    advanced = {k: v for k, v in network.items() if k not in ("head", "additive")}
     check_arguments(estimator.get_params() | {"head": network["head"], "advanced": advanced})
+    additive = network.get("additive", [])
+    if set(additive) != set(estimator._monotone_features() if has_views else ()):
+        raise ValueError(f"features {additive} are said to have a main effect only")
     # Loading the weights finds another size, but one gone wrong may ask for all memory before.
-    sizes = [len(schema.feature_names), *network["head"], estimator._n_outputs()]
-    n_needed = network["n_layers"] * sizes[0] * len(sizes) + sum(a * b for a, b in pairwise(sizes))
+    n_features = len(schema.feature_names)
+    sizes = [network.get("n_views", 1) * n_features, *network["head"], estimator._n_outputs()]
+    n_needed = sum(a * b for a, b in pairwise(sizes))
+    n_needed += network["n_layers"] * n_features * len(sizes)
     n_weights = sum(weight.numel() for weight in weights.values())
     if n_needed > n_weights:
         raise ValueError(f"the header has {network}, too large for {n_weights} weights")
-    knots = weights.get("numeric.knots", torch.empty(0, 2))  # rows are filled up with infinity
-    n_splines = len(schema.numeric) if network["numeric_embedding"] == "spline" else 0
+    name = "views.numbers.knots" if has_views else "numeric.knots"
+    knots = weights.get(name, torch.empty(0, 2))  # rows are filled up with infinity
+    has_splines = has_views or network["numeric_embedding"] == "spline"
+    n_splines = len(schema.numeric) if has_splines else 0
     if len(knots) != n_splines:
         raise ValueError(f"there are knots of {len(knots)} features in place of {n_splines}")
     is_next = (knots.diff() > 0) | knots[:, 1:].isposinf()
     if not knots[:, 0].isfinite().all() or not is_next.all():
         raise ValueError("knots must be finite numbers, each larger than the one before")
-    model = estimator._build([row[row.isfinite()] for row in knots])
+    model = estimator._build(network, [row[row.isfinite()] for row in knots])
     model.load_state_dict(weights)
     for name, parameter in model.named_parameters():
         if not parameter.isfinite().all():

@@ -31,7 +31,7 @@ from torch.nn.functional import gelu
 
 from fcorr.nn.attention import attend_with_partition, attention_column
 from fcorr.nn.engine import CompiledColumnChange, runs_compiled
-from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
+from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer, Network
 from fcorr.nn.layers import ElementwiseLinear
 
 
@@ -70,7 +70,7 @@ class Exchange:
     def __len__(self) -> int:
         return len(self.x_cat)
 
-    def embed(self, model: FCorrTransformer) -> Tensor:
+    def embed(self, model: Network) -> Tensor:
         """Embed the values of the features, in every view: ``(C, H, S)``."""
         x_num = self.x_num.to(model.dtype)
         return model.embed(self.x_cat, x_num)[:, :, list(self.features)]

@@ -186,6 +186,8 @@ class FCorrTransformer(nn.Module):
     torch.Size([2, 1])
     """
 
+    mixed: Tensor
+
     def __init__(
         self,
         cat_cardinalities: Sequence[int],
@@ -221,9 +223,11 @@ class FCorrTransformer(nn.Module):
         if knots is None:
             knots = [torch.linspace(-2, 2, 9)] * n_numeric
         self.views: ViewEmbedding | None = None
+        self.categorical: CategoricalEmbedding
+        self.numeric: NumericEmbedding | SplineEmbedding
+        self.missing: nn.Parameter | None
         if n_views is None:
             self.categorical = CategoricalEmbedding(self.cat_cardinalities, generator=generator)
-            self.numeric: NumericEmbedding | SplineEmbedding
             if numeric_embedding == "spline":
                 self.numeric = SplineEmbedding(knots, generator=generator)
             else:
@@ -261,10 +265,10 @@ class FCorrTransformer(nn.Module):
                 # What LayerNorm makes of a row has the size of 1, however little there is in it,
                 # and would drown views that begin near 0.
                 for layer in self.layers:
+                    layer = cast(FCorrEncoderLayer, layer)
                     layer.attention_norm.weight.fill_(0.1)
-                    for last in layer.stack[-1:]:
-                        last.weight.mul_(0.1)
-                        last.bias.mul_(0.1)
+                    for parameter in layer.stack[-1:].parameters():
+                        parameter.mul_(0.1)
 
     @property
     def members(self) -> "tuple[FCorrTransformer, ...]":
@@ -312,9 +316,8 @@ class FCorrTransformer(nn.Module):
             return self.views(x_cat, located)
         numeric, missing, categorical = self.numeric, self.missing, self.categorical
         if isinstance(numeric, SplineEmbedding):
-            if missing is None:
-                missing = torch.full_like(located[0], torch.nan)
-            values = torch.cat([categorical.table(), numeric.values(), missing])
+            none = located.new_full((located.shape[1],), torch.nan) if missing is None else missing
+            values = torch.cat([categorical.table(), numeric.values(), none])
             starts = categorical.offsets[-1] + numeric.starts
             return embed_slots(values[:, None], x_cat, categorical.offsets, located, starts)
         e_num = numeric(located if missing is None else located.nan_to_num())

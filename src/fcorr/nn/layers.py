@@ -439,11 +439,12 @@ class ViewEmbedding(nn.Module):
         """Set the rows over which every view has a mean of 0, in float64."""
         weight = torch.ones(len(x_cat)) if weight is None else weight
         weight = weight.double() / weight.double().sum()
-        sums = torch.zeros(self.offsets[-1] + self.numbers.starts[-1] + located.shape[1]).double()
-        slots, after, share = find_slots(x_cat, self.offsets, located, self._starts)
-        for j in range(slots.shape[1]):
-            sums.index_add_(0, slots[:, j], weight * (1 - share[:, j].double()))
-            sums.index_add_(0, after[:, j], weight * share[:, j].double())
+        n_slots = int(self._starts[-1]) + located.shape[1]
+        sums = torch.zeros(n_slots, dtype=torch.float64)
+        slots, after, shares = find_slots(x_cat, self.offsets, located, self._starts)
+        for slot, following, share in zip(slots.T, after.T, shares.double().T, strict=True):
+            sums += slot.bincount(weight * (1 - share), n_slots)
+            sums += following.bincount(weight * share, n_slots)
         self.shares.copy_(sums[: len(self.shares)])
 
     @property

@@ -162,13 +162,15 @@ def train_pack(
 
         for pair, result in zip(pairs, workers.map(one, pairs), strict=True):
             trained[pair] = result
-            found = loss(result.outputs, bags[pair[1]].held_out)
-            progress.advance(f"recipe {pair[0] + 1}, bag {pair[1] + 1}: out-of-bag loss {found:.4f}")
+            (r, b), found = pair, loss(result.outputs, bags[pair[1]].held_out)
+            progress.advance(f"recipe {r + 1}, bag {b + 1}: out-of-bag loss {found:.4f}")
 
     def outputs_of(chosen: Sequence[int], over: Iterable[int]) -> Tensor:
         """Mean outputs of the held-out rows of some bags, one bag after the other."""
         return torch.cat([_mean([trained[r, b].outputs for r in chosen]) for b in over])
 
+    by_itself: list[float | None] = [None]
+    chosen = [0]
     if first:
         train_all(product(range(len(recipes)), first))
         judged = torch.cat([bags[b].held_out for b in first])
@@ -177,8 +179,6 @@ def train_pack(
         chosen = select_greedily(
             lambda some: loss(outputs_of(some, first), judged), len(recipes), n_chosen
         )
-    else:
-        by_itself, chosen = [None], [0]
     everything = range(len(bags))
     train_all(product(chosen, everything))
     held_out = torch.cat([bag.held_out for bag in bags])
@@ -194,7 +194,7 @@ def train_pack(
 
 
 def _n_tried(recipes: Sequence[Recipe], bags: Sequence[Bag]) -> int:
-    """Number of bags on which the first round tries every recipe; none if there is but one."""
+    """Count the bags on which the first round tries every recipe; none if there is but one."""
     if len(recipes) == 1:
         return 0
     return len(bags) if sum(len(bag.held_out) for bag in bags) <= _FEW_ROWS else 1

@@ -75,7 +75,7 @@ def _find_slots(positions, starts, slot, after, share):
         knot = np.int64(position)
         right = (position >= 0) & (starts[j] + knot < starts[j + 1])
         n_wrong += not right
-        knot = knot if right else 0
+        knot = knot if right else np.int64(0)
         slot[j] = starts[j] + knot
         # At the last knot the share is 0, and what comes after it has no part.
         after[j] = min(slot[j] + 1, starts[j + 1] - 1)

@@ -35,27 +35,27 @@ def _empty(n):
 @compiled_in_order
 def _load(rows, first, x):
     """Copy 64 rows ``(R, F)`` into lanes; lanes beyond the last row repeat it."""
-    for l in range(LANES):
-        row = rows[min(first + l, len(rows) - 1)]
+    for i in range(LANES):
+        row = rows[min(first + i, len(rows) - 1)]
         for j in range(len(x)):
-            x[j, l] = row[j]
+            x[j, i] = row[j]
 
 
 @compiled_in_order
 def _store(x, first, rows):
-    for l in range(min(LANES, len(rows) - first)):
+    for i in range(min(LANES, len(rows) - first)):
         for j in range(len(x)):
-            rows[first + l, j] = x[j, l]
+            rows[first + i, j] = x[j, i]
 
 
 @compiled_in_order
 def _mean(x, out):
     out[:] = 0.0
     for j in range(len(x)):
-        for l in range(LANES):
-            out[l] += x[j, l]
-    for l in range(LANES):
-        out[l] /= np.float32(len(x))
+        for i in range(LANES):
+            out[i] += x[j, i]
+    for i in range(LANES):
+        out[i] /= np.float32(len(x))
 
 
 @compiled_in_order
@@ -64,14 +64,14 @@ def _normalize(x, eps, normed, scale, mean):
     _mean(x, mean)
     scale[:] = 0.0
     for j in range(len(x)):
-        for l in range(LANES):
-            d = x[j, l] - mean[l]
-            scale[l] += d * d
-    for l in range(LANES):
-        scale[l] = _ONE / np.sqrt(scale[l] / np.float32(len(x)) + np.float32(eps))
+        for i in range(LANES):
+            d = x[j, i] - mean[i]
+            scale[i] += d * d
+    for i in range(LANES):
+        scale[i] = _ONE / np.sqrt(scale[i] / np.float32(len(x)) + np.float32(eps))
     for j in range(len(x)):
-        for l in range(LANES):
-            normed[j, l] = (x[j, l] - mean[l]) * scale[l]
+        for i in range(LANES):
+            normed[j, i] = (x[j, i] - mean[i]) * scale[i]
 
 
 @compiled_in_order
@@ -81,33 +81,33 @@ def _normalize_gradient(scale, normed, weight, g, dx, total, product):
     total[:] = 0.0
     product[:] = 0.0
     for j in range(len(g)):
-        for l in range(LANES):
-            gw = g[j, l] * weight[j]
-            total[l] += gw
-            product[l] += gw * normed[j, l]
-    for l in range(LANES):
-        total[l] /= n
-        product[l] /= n
+        for i in range(LANES):
+            gw = g[j, i] * weight[j]
+            total[i] += gw
+            product[i] += gw * normed[j, i]
+    for i in range(LANES):
+        total[i] /= n
+        product[i] /= n
     for j in range(len(g)):
-        for l in range(LANES):
-            gw = g[j, l] * weight[j]
-            dx[j, l] += scale[l] * (gw - total[l] - normed[j, l] * product[l])
+        for i in range(LANES):
+            gw = g[j, i] * weight[j]
+            dx[j, i] += scale[i] * (gw - total[i] - normed[j, i] * product[i])
 
 
 @compiled_in_order
 def _affine(x, weight, bias, out):
     for j in range(len(x)):
-        for l in range(LANES):
-            out[j, l] = x[j, l] * weight[j] + bias[j]
+        for i in range(LANES):
+            out[j, i] = x[j, i] * weight[j] + bias[j]
 
 
 @compiled_in_order
 def _add_affine_gradient(g, x, dweight, dbias):
     for j in range(len(g)):
         w, b = np.float32(0.0), np.float32(0.0)
-        for l in range(LANES):
-            w += g[j, l] * x[j, l]
-            b += g[j, l]
+        for i in range(LANES):
+            w += g[j, i] * x[j, i]
+            b += g[j, i]
         dweight[j] += w
         dbias[j] += b
 
@@ -116,22 +116,22 @@ def _add_affine_gradient(g, x, dweight, dbias):
 def _activate(x, activated, out):
     for j in range(len(x)):
         if activated:
-            for l in range(LANES):
-                out[j, l] = gelu_32(x[j, l])
+            for i in range(LANES):
+                out[j, i] = gelu_32(x[j, i])
         else:
-            for l in range(LANES):
-                out[j, l] = x[j, l]
+            for i in range(LANES):
+                out[j, i] = x[j, i]
 
 
 @compiled_in_order
 def _stack_gradient(g, weight, x, activated):
     for j in range(len(g)):
         if activated:
-            for l in range(LANES):
-                g[j, l] *= weight[j] * gelu_slope_32(x[j, l])
+            for i in range(LANES):
+                g[j, i] *= weight[j] * gelu_slope_32(x[j, i])
         else:
-            for l in range(LANES):
-                g[j, l] *= weight[j]
+            for i in range(LANES):
+                g[j, i] *= weight[j]
 
 
 @compiled_in_order
@@ -139,9 +139,9 @@ def _power_sum(power, factor, inverse, total):
     """Add up over the features; then multiply each by its factor, for the next power."""
     total[:] = 0.0
     for j in range(len(power)):
-        for l in range(LANES):
-            total[l] += power[j, l]
-            power[j, l] *= factor[j, l] * inverse
+        for i in range(LANES):
+            total[i] += power[j, i]
+            power[j, i] *= factor[j, i] * inverse
 
 
 @compiled_in_order
@@ -156,39 +156,39 @@ def _attend(z, root, lanes, u, s, moments, N, P, Q, squares):
     c[:] = np.float32(1e-30)
     largest[:] = 0.0
     for j in range(len(z)):
-        for l in range(LANES):
-            c[l] = max(c[l], abs(z[j, l] - mean[l]))
-            largest[l] = max(largest[l], abs(z[j, l]))
-    for l in range(LANES):
-        largest[l] *= c[l] / np.float32(root)
-        total[l] = _ONE / c[l]
+        for i in range(LANES):
+            c[i] = max(c[i], abs(z[j, i] - mean[i]))
+            largest[i] = max(largest[i], abs(z[j, i]))
+    for i in range(LANES):
+        largest[i] *= c[i] / np.float32(root)
+        total[i] = _ONE / c[i]
     for j in range(len(z)):
-        for l in range(LANES):
-            u[j, l] = (z[j, l] - mean[l]) * total[l]
-            s[j, l] = z[j, l] * (c[l] / np.float32(root))
+        for i in range(LANES):
+            u[j, i] = (z[j, i] - mean[i]) * total[i]
+            s[j, i] = z[j, i] * (c[i] / np.float32(root))
     for j in range(len(z)):
-        for l in range(LANES):
-            N[j, l] = _ONE
+        for i in range(LANES):
+            N[j, i] = _ONE
     for k in range(N_TERMS + 2):
         _power_sum(N, u, _ONE, moments[k])
     # Here the terms are innermost, and their number a constant: the compiler writes them all out
     # and takes as many lanes at a time as the processor has.
     for j in range(len(z)):
-        for l in range(LANES):
-            n, p = moments[N_TERMS - 1, l], moments[N_TERMS, l]
+        for i in range(LANES):
+            n, p = moments[N_TERMS - 1, i], moments[N_TERMS, i]
             for k in range(N_TERMS - 1, 0, -1):
-                step = s[j, l] * (_ONE / np.float32(k))
-                n = n * step + moments[k - 1, l]
-                p = p * step + moments[k, l]
-            N[j, l] = n
-            P[j, l] = p * c[l]
+                step = s[j, i] * (_ONE / np.float32(k))
+                n = n * step + moments[k - 1, i]
+                p = p * step + moments[k, i]
+            N[j, i] = n
+            P[j, i] = p * c[i]
     if squares:
         for j in range(len(z)):
-            for l in range(LANES):
-                q = moments[N_TERMS + 1, l]
+            for i in range(LANES):
+                q = moments[N_TERMS + 1, i]
                 for k in range(N_TERMS - 1, 0, -1):
-                    q = q * (s[j, l] * (_ONE / np.float32(k))) + moments[k + 1, l]
-                Q[j, l] = q * (c[l] * c[l])
+                    q = q * (s[j, i] * (_ONE / np.float32(k))) + moments[k + 1, i]
+                Q[j, i] = q * (c[i] * c[i])
 
 
 @compiled_in_order
@@ -212,21 +212,21 @@ def views_forward(h, norms, stack, eps, residual, out):
         _attend(z, root, lanes, u, s, moments, N, P, P, False)
         mean = lanes[0]
         for j in range(n):
-            for l in range(LANES):
-                before = x[j, l] if residual else np.float32(0.0)
-                x[j, l] = before + (mean[l] + P[j, l] / N[j, l])
+            for i in range(LANES):
+                before = x[j, i] if residual else np.float32(0.0)
+                x[j, i] = before + (mean[i] + P[j, i] / N[j, i])
         _normalize(x, eps, normed, lanes[4], lanes[5])
         _affine(normed, norms[2], norms[3], u)
         for k in range(n_stack):
             _activate(u, k > 0, s)
             _affine(s, stack[2 * k], stack[2 * k + 1], u)
         for j in range(n):
-            for l in range(LANES):
-                x[j, l] += u[j, l]
+            for i in range(LANES):
+                x[j, i] += u[j, i]
         _store(x, first, out)
-        for l in range(min(LANES, n_rows - first)):
-            if not lanes[2, l] <= LARGEST:
-                r = first + l
+        for i in range(min(LANES, n_rows - first)):
+            if not lanes[2, i] <= LARGEST:
+                r = first + i
                 no_columns = np.empty((1, 0, n), dtype=np.float32), np.empty((1, 0), dtype=np.float32)
                 rows, outs = h[r : r + 1], out[r : r + 1]
                 encoder_forward(rows, norms, stack, eps, residual, none, outs, *no_columns)
@@ -256,26 +256,26 @@ def views_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
         _attend(z, root, lanes, u, s, moments, N, P, Q, True)
         mean, largest = lanes[0], lanes[2]
         for j in range(n):
-            for l in range(LANES):
-                P[j, l] /= N[j, l]
-                before = x[j, l] if residual else np.float32(0.0)
-                x[j, l] = before + (mean[l] + P[j, l])
+            for i in range(LANES):
+                P[j, i] /= N[j, i]
+                before = x[j, i] if residual else np.float32(0.0)
+                x[j, i] = before + (mean[i] + P[j, i])
         _normalize(x, eps, normed_2, lanes[5], lanes[6])
         _affine(normed_2, norms[2], norms[3], inputs[0])
         _load(grad, first, da)
-        for l in range(LANES):
+        for i in range(LANES):
             # Lanes beyond the last row, and rows that take the other way, add nothing here.
-            if first + l >= n_rows or not largest[l] <= LARGEST:
+            if first + i >= n_rows or not largest[i] <= LARGEST:
                 for j in range(n):
-                    da[j, l] = 0.0
+                    da[j, i] = 0.0
         for k in range(n_stack - 1):
             _activate(inputs[k], k > 0, active[k])
             _affine(active[k], stack[2 * k], stack[2 * k + 1], inputs[k + 1])
         if n_stack:
             _activate(inputs[n_stack - 1], n_stack > 1, active[n_stack - 1])
         for j in range(n):
-            for l in range(LANES):
-                g[j, l] = da[j, l]
+            for i in range(LANES):
+                g[j, i] = da[j, i]
         for k in range(n_stack - 1, -1, -1):
             _add_affine_gradient(g, active[k], dstack[2 * k], dstack[2 * k + 1])
             _stack_gradient(g, stack[2 * k], inputs[k], k > 0)
@@ -284,13 +284,13 @@ def views_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
         _attention_gradient(root, lanes, u, s, sums, N, P, Q, da, U, C, dz)
         _add_affine_gradient(dz, normed, dnorms[0], dnorms[1])
         for j in range(n):
-            for l in range(LANES):
-                dx[j, l] = da[j, l] if residual else np.float32(0.0)
+            for i in range(LANES):
+                dx[j, i] = da[j, i] if residual else np.float32(0.0)
         _normalize_gradient(lanes[4], normed, norms[0], dz, dx, lanes[6], lanes[7])
         _store(dx, first, dh)
-        for l in range(min(LANES, n_rows - first)):
-            if not largest[l] <= LARGEST:
-                r = first + l
+        for i in range(min(LANES, n_rows - first)):
+            if not largest[i] <= LARGEST:
+                r = first + i
                 rows, grads, outs = h[r : r + 1], grad[r : r + 1], dh[r : r + 1]
                 options = norms, stack, eps, residual
                 encoder_backward(rows, *options, grads, outs, row_norms, row_stack)
@@ -311,23 +311,23 @@ def _attention_gradient(root, lanes, u, s, sums, N, r, Q, g, U, C, dz):
     mean_y[:] = 0.0
     n = np.float32(len(g))
     for j in range(len(g)):
-        for l in range(LANES):
-            a = g[j, l] / N[j, l]
-            mean_g[l] += g[j, l]
-            dz[j, l] = (Q[j, l] * a - g[j, l] * (r[j, l] * r[j, l])) / np.float32(root)
-            C[j, l] = a * s[j, l]  # with the c of u c = y
-            U[j, l] = a - C[j, l] * (r[j, l] * inverse_c[l])
+        for i in range(LANES):
+            a = g[j, i] / N[j, i]
+            mean_g[i] += g[j, i]
+            dz[j, i] = (Q[j, i] * a - g[j, i] * (r[j, i] * r[j, i])) / np.float32(root)
+            C[j, i] = a * s[j, i]  # with the c of u c = y
+            U[j, i] = a - C[j, i] * (r[j, i] * inverse_c[i])
     for k in range(N_TERMS):  # Σ_i s_i^k/k! times either
         _power_sum(U, s, _ONE / np.float32(k + 1), sums[0, k])
         _power_sum(C, s, _ONE / np.float32(k + 1), sums[1, k])
     for j in range(len(g)):
-        for l in range(LANES):
-            first, second = sums[0, N_TERMS - 1, l], sums[1, N_TERMS - 1, l]
+        for i in range(LANES):
+            first, second = sums[0, N_TERMS - 1, i], sums[1, N_TERMS - 1, i]
             for k in range(N_TERMS - 2, -1, -1):
-                first = first * u[j, l] + sums[0, k, l]
-                second = second * u[j, l] + sums[1, k, l]
-            U[j, l] = first + u[j, l] * second
-            mean_y[l] += U[j, l]
+                first = first * u[j, i] + sums[0, k, i]
+                second = second * u[j, i] + sums[1, k, i]
+            U[j, i] = first + u[j, i] * second
+            mean_y[i] += U[j, i]
     for j in range(len(g)):
-        for l in range(LANES):
-            dz[j, l] += U[j, l] + (mean_g[l] - mean_y[l]) / n
+        for i in range(LANES):
+            dz[j, i] += U[j, i] + (mean_g[i] - mean_y[i]) / n
