@@ -262,9 +262,7 @@ def search_change(
     return found | {ALL_TOGETHER: max(found.values())}
 
 
-def _search_rows(
-    model: Network, feature: int, link: Link, values: Sequence[Tensor]
-) -> Tensor:
+def _search_rows(model: Network, feature: int, link: Link, values: Sequence[Tensor]) -> Tensor:
     """Find rows, embedded, whose prediction changes most between a feature's extreme embeddings.
 
     They start with embeddings about one level, from nearly equal ones to quite different ones:
@@ -290,7 +288,9 @@ def _search_rows(
     starts = []
     for level in main_CF.flatten()[draw(n_values * n_features, (n_rows,))]:
         noise_CF = random(1) ** 3 * (random(n_values, n_features) - 0.5)
-        starts.append((main_CF - level - noise_CF * (main_CF.max() - main_CF.min())).abs().argmin(0))
+        starts.append(
+            (main_CF - level - noise_CF * (main_CF.max() - main_CF.min())).abs().argmin(0)
+        )
     chosen_BF = torch.stack(starts)
     best_B, rows = change(embed(chosen_BF)), torch.arange(n_rows)
     for _ in range(_N_STEPS):

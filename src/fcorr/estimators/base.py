@@ -402,7 +402,8 @@ class BaseFCorr(BaseEstimator, ABC):
         loss, weights = self._loss(), torch.from_numpy(weight)
 
         def loss_of(outputs: Tensor, rows: Tensor) -> float:
-            losses = loss(outputs, target[rows].to(outputs.dtype))
+            wanted = target[rows]
+            losses = loss(outputs, wanted.double() if wanted.is_floating_point() else wanted)
             return float((weights[rows] * losses.double()).sum() / weights[rows].sum())
 
         with start_workers(2**62 if device.type == "cpu" else 0) as workers, shown as progress:
@@ -429,7 +430,9 @@ class BaseFCorr(BaseEstimator, ABC):
     def _fixed_settings(self) -> dict[str, Any]:
         """Return what the arguments decide about every member."""
         chosen = {
-            **{name: getattr(self, name) for name in ("head", "dropout", "epochs", "learning_rate")},
+            **{
+                name: getattr(self, name) for name in ("head", "dropout", "epochs", "learning_rate")
+            },
             **{name: self._options.get(name) for name in ("n_views", "n_knots")},
         }
         settings = {name: value for name, value in chosen.items() if value != "auto"}

@@ -69,7 +69,9 @@ def feature_values(model: Network, schema: Schema) -> list[Tensor]:
         for feature in column.features
     }
     for j, column in enumerate(schema.numeric):
-        found = [each.knots[j, each.used[j]] for m in model.members if (each := m.knots) is not None]
+        found = [
+            each.knots[j, each.used[j]] for m in model.members if (each := m.knots) is not None
+        ]
         if not found:
             ends = torch.tensor([column.low, column.high], dtype=torch.float64)
             found = [(ends - column.mean) / column.scale]
@@ -176,9 +178,7 @@ class Portfolio:
             raise ValueError("the portfolio of sensitive values is none of this schema")
         return cls(positions, values, shares.double())
 
-    def outputs(
-        self, model: Network, link: LinkName, x_cat: Tensor, x_num: Tensor
-    ) -> Tensor:
+    def outputs(self, model: Network, link: LinkName, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Average the predictions over the portfolio, and return them as outputs: ``(B, K)``.
 
         The average is taken on the scale of the predictions (probabilities, means), in float64

@@ -202,7 +202,8 @@ def _restore_columns(estimator: BaseFCorr, columns: list[str], *, named: bool) -
 def _restore_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Undo :meth:`BaseFCorr._plain_parameters`, as far as JSON has no words for it."""
     parameters["device"] = "cpu"
-    parameters["head"] = tuple(parameters["head"])
+    if isinstance(parameters["head"], list):
+        parameters["head"] = tuple(parameters["head"])
     if isinstance(parameters.get("class_weight"), list):
         parameters["class_weight"] = dict(parameters["class_weight"])
     if isinstance(parameters.get("threshold"), dict) and "cost" in parameters["threshold"]:

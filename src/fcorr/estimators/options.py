@@ -162,8 +162,9 @@ _RULES: dict[str, _Rule] = {
     "learning_rate": _or_auto(("a number above 0", lambda v: _is_number(v) and v > 0)),
     "monotone": (
         "a dict of columns and 'increasing' or 'decreasing', or None",
-        lambda v: v is None
-        or (isinstance(v, Mapping) and all(d in DIRECTIONS for d in v.values())),
+        lambda v: (
+            v is None or (isinstance(v, Mapping) and all(d in DIRECTIONS for d in v.values()))
+        ),
     ),
     "min_category_rows": _COUNT_OR_AUTO,
     "objective": _choice("mse", "poisson", "gamma", "tweedie"),

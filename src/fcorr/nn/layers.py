@@ -428,7 +428,7 @@ class ViewEmbedding(nn.Module):
         steps[:, :n_main] = 0
         # Differences of steps within a feature: the first step is where the function begins.
         first = self.numbers.first
-        inner = (first[1:] == first[:-1]) & (torch.arange(1, len(first)) - 1 != first[1:])
+        inner = (first[1:] == first[:-1]) & (torch.arange(len(first))[:-1] != first[1:])
         self.register_buffer("_inner", inner.float()[:, None], persistent=False)
         self.table = nn.Parameter(start)
         self.steps = nn.Parameter(steps)

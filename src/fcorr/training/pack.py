@@ -162,7 +162,7 @@ def train_pack(
 
         for pair, result in zip(pairs, workers.map(one, pairs), strict=True):
             trained[pair] = result
-            (r, b), found = pair, loss(result.outputs, bags[pair[1]].held_out)
+            (r, b), found = pair, loss(result.outputs.double(), bags[pair[1]].held_out)
             progress.advance(f"recipe {r + 1}, bag {b + 1}: out-of-bag loss {found:.4f}")
 
     def outputs_of(chosen: Sequence[int], over: Iterable[int]) -> Tensor:
@@ -204,9 +204,7 @@ def _n_chosen(bags: Sequence[Bag], n_members: int | None) -> int:
     return 2 if n_members is None else max(1, n_members // len(bags))
 
 
-def count_trainings(
-    recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: int | None
-) -> int:
+def count_trainings(recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: int | None) -> int:
     """Count how many networks :func:`train_pack` trains at most."""
     n_tried, n_chosen = _n_tried(recipes, bags), min(_n_chosen(bags, n_members), len(recipes))
     return len(recipes) * n_tried + n_chosen * (len(bags) - n_tried)

@@ -54,7 +54,9 @@ def embed_forward(codes, offsets, positions, starts, values, out):
             n_wrong += not right
             slot[j] = after[j] = entry if right else offsets[j]
             share[j] = 0.0
-        n_wrong += _find_slots(positions[b], starts, slot[n_codes:], after[n_codes:], share[n_codes:])
+        n_wrong += _find_slots(
+            positions[b], starts, slot[n_codes:], after[n_codes:], share[n_codes:]
+        )
         for j in range(n_codes + n_numbers):
             low, high, part = values[slot[j]], values[after[j]], share[j]
             for v in range(n_views):

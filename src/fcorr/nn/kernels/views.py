@@ -227,7 +227,10 @@ def views_forward(h, norms, stack, eps, residual, out):
         for i in range(min(LANES, n_rows - first)):
             if not lanes[2, i] <= LARGEST:
                 r = first + i
-                no_columns = np.empty((1, 0, n), dtype=np.float32), np.empty((1, 0), dtype=np.float32)
+                no_columns = (
+                    np.empty((1, 0, n), dtype=np.float32),
+                    np.empty((1, 0), dtype=np.float32),
+                )
                 rows, outs = h[r : r + 1], out[r : r + 1]
                 encoder_forward(rows, norms, stack, eps, residual, none, outs, *no_columns)
 
