@@ -170,7 +170,7 @@ def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:
     if values is not None and shares is not None:
         estimator.portfolio_ = Portfolio.restore(values, shares, schema)
     weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
-    estimator.recipes_, estimator.held_out_ = header["recipes"], None
+    estimator.recipes_ = header["recipes"]
     networks = []
     for i, network in enumerate(header["networks"]):
         own = {k.split(".", 1)[1]: v for k, v in weights.items() if k.split(".", 1)[0] == str(i)}

@@ -255,6 +255,12 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
             )
         return y
 
+    def _strata(self, outcomes: Outcomes) -> NDArray[np.int64]:
+        return (outcomes.numbers() > 0).astype(np.int64)
+
+    def _curvature(self, outcomes: Outcomes) -> float:
+        return 2.0 if self.objective_ == "mse" else 1.0
+
     def _encode_target(self, outcomes: Outcomes) -> Tensor:
         # The network learns in units of the deviation or the mean, whatever the currency.
         y = self._read_numbers(outcomes)
