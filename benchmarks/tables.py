@@ -212,14 +212,13 @@ def fit_lightgbm(X, y, weight, objective, seed, threads):
 def fit_ebm(X, y, weight, objective, seed, threads):
     from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
 
-    options = {"random_state": seed, "n_jobs": threads}
+    bags = 14 if len(X) <= 10 * MANY_ROWS else 2  # fourteen, the default, would take too long
+    options = {"random_state": seed, "n_jobs": threads, "outer_bags": bags}
     if objective == BINARY:
-        return positive(ExplainableBoostingClassifier(**options).fit(X, y)), {}
-    # Half a million policies: more bags than two would take too long.
-    options["outer_bags"] = 2 if len(X) > 10 * MANY_ROWS else 14
+        return positive(ExplainableBoostingClassifier(**options).fit(X, y)), {"outer_bags": bags}
     loss = {COUNTS: "poisson_deviance", AMOUNTS: f"tweedie_deviance:variance_power={POWER}"}
     ebm = ExplainableBoostingRegressor(objective=loss[objective], **options)
-    return ebm.fit(X, y, sample_weight=weight).predict, {"outer_bags": options["outer_bags"]}
+    return ebm.fit(X, y, sample_weight=weight).predict, {"outer_bags": bags}
 
 
 @as_peer
