@@ -175,6 +175,7 @@ class BaseFCorr(BaseEstimator, ABC):
 
     model_: Network
     recipes_: list[dict[str, Any]]
+    oob_loss_: float | None
     schema_: Schema
     n_features_in_: int
     balance_: NDArray[np.float64]
@@ -407,6 +408,7 @@ class BaseFCorr(BaseEstimator, ABC):
             with start_workers(n_numbers) as workers, shown as progress:
                 prepare_engine(progress.say)
                 self.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
+                self.oob_loss_ = None
                 return [train_one(recipe, None, self.seed_, workers, progress)], None
         recipes = list_recipes(fixed)
         bags = make_bags(torch.from_numpy(self._strata(outcomes)), n_members, self.seed_)
@@ -434,7 +436,7 @@ class BaseFCorr(BaseEstimator, ABC):
                 workers=workers,
                 progress=progress,
             )
-        self.recipes_ = result.tried
+        self.recipes_, self.oob_loss_ = result.tried, result.loss
         return result.members, result.held_out.numpy()
 
     def _n_members(self) -> int | None:
@@ -816,9 +818,12 @@ class BaseFCorr(BaseEstimator, ABC):
             outcome = f", exactly invariant to {names} (predict does not read it)"
         elif last.car is not None:
             outcome = f", CAR {last.car:.2e} at λ {history.car_weight:g}"
+        loss, n_members = f"loss {last.loss:.4f}", len(self.model_.members)
+        if self.oob_loss_ is not None:
+            loss = f"{n_members} members, out-of-bag loss {self.oob_loss_:.4f}"
         return (
             f"{type(self).__name__}: {schema.n_rows} rows, {len(schema.names)} features, "
-            f"{self.model_.n_parameters} parameters, loss {last.loss:.4f}{outcome}"
+            f"{self.model_.n_parameters} parameters, {loss}{outcome}"
         )
 
     # What is certain
@@ -918,6 +923,7 @@ class BaseFCorr(BaseEstimator, ABC):
             "estimator": type(self).__name__,
             "networks": [member.description for member in self.model_.members],
             "recipes": self.recipes_,
+            "oob_loss": self.oob_loss_,
             "parameters": self._plain_parameters(),
             "schema": self.schema_.to_dict(),
             "named": hasattr(self, "feature_names_in_"),

@@ -133,12 +133,17 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         Whether no flip of the sensitive columns can change a prediction.
     portfolio_ : Portfolio or None
         What predictions are averaged over with ``invariance="marginal"``.
+    recipes_ : list of dict
+        The recipes that were tried: their settings, out-of-bag loss, and whether they were chosen.
+    oob_loss_ : float or None
+        Loss of the chosen members' mean, every row by those that left it out; None of a single
+        network.
     history_ : History
-        Losses of every epoch, and the λ that was used.
+        Losses of every epoch of the first member, and the λ that was used.
     schema_ : Schema
         What the training table looked like.
-    model_, network_ : FCorrTransformer and dict
-        The trained network, and its sizes.
+    model_ : FCorrTransformer or Pack
+        The trained network, or the pack of them.
     feature_names_in_ : ndarray of str
         Column names of the training table, where it had names.
     n_features_in_ : int

@@ -114,7 +114,7 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
     history_ : History
         Losses of every epoch, and the λ that was used. With a log link the loss is half the unit
         deviance of y in units of its mean, up to a constant.
-    exact_, portfolio_, schema_, model_, network_, feature_names_in_, n_features_in_
+    exact_, portfolio_, schema_, model_, recipes_, oob_loss_, feature_names_in_, n_features_in_
         As in :class:`FCorrClassifier`.
 
     Examples
