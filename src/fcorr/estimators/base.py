@@ -386,7 +386,7 @@ class BaseFCorr(BaseEstimator, ABC):
                 rows, held_out = self._split(rows, generator)
             penalty_scale = curvature / len(rows)  # rows have a loss each, the penalty one for all
             objective = self._objective(model, exchanges, recipe, penalty_scale)
-            pace = self._pace(recipe, batch_size, waits=bag is not None)
+            pace = self._pace(recipe, batch_size, waits=bag is not None and bag.stops)
             history = train(
                 objective,
                 rows,
@@ -474,7 +474,9 @@ class BaseFCorr(BaseEstimator, ABC):
         }
         if options["main_effects"]:
             n_views = max(recipe.n_views, self._n_outputs())
-            network |= {"n_views": n_views, "additive": sorted(self._monotone_features())}
+            n_features = len(self.schema_.feature_names)
+            additive = range(n_features) if recipe.additive else sorted(self._monotone_features())
+            network |= {"n_views": n_views, "additive": list(additive)}
         else:
             network |= {"numeric_embedding": options["numeric_embedding"]}
         knots = choose_knots(encoded.numbers, recipe.n_knots)

@@ -225,7 +225,7 @@ def _restore_network(
     advanced = {k: v for k, v in network.items() if k not in ("head", "additive")}
     check_arguments(estimator.get_params() | {"head": network["head"], "advanced": advanced})
     additive = network.get("additive", [])
-    if set(additive) != set(estimator._monotone_features() if has_views else ()):
+    if not set(estimator._monotone_features() if has_views else ()) <= set(additive):
         raise ValueError(f"features {additive} are said to have a main effect only")
     # Loading the weights finds another size, but one gone wrong may ask for all memory before.
     n_features = len(schema.feature_names)

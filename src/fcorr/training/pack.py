@@ -26,6 +26,7 @@ from fcorr.training.threads import Workers
 _FEW_ROWS = 10_000  # up to which the first round tries every recipe on all bags, not on one
 _VERY_FEW_ROWS = 2_000  # up to which bags leave out less, and are more
 _N_FOLDS, _N_FOLDS_OF_FEW = 4, 8
+_MANY_HELD_OUT = 2_000  # rows that tell when to stop, and still are fit to judge by
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Recipe:
     credibility : float
         How many rows a category needs to be believed by half: with n rows it is pulled to the mean
         as if by ``n / (n + credibility)``.
+    additive : bool
+        Main effects only: attention and head see nothing.
     """
 
     head: tuple[int, ...] = (128, 128)
@@ -61,6 +64,7 @@ class Recipe:
     weight_decay: float = 0.1
     smoothness: float = 1.0
     credibility: float = 3.0
+    additive: bool = False
 
 
 SINGLE = Recipe()
@@ -94,6 +98,15 @@ class Bag:
 
     rows: Tensor
     held_out: Tensor
+
+    @property
+    def stops(self) -> bool:
+        """Whether it can stop a training too.
+
+        The best of many epochs on a few rows looks better than it is, most of all where the loss
+        jumps about; recipes that are judged by these rows would be chosen for that.
+        """
+        return len(self.held_out) >= _MANY_HELD_OUT
 
 
 @dataclass(frozen=True)
