@@ -202,7 +202,7 @@ X = pd.DataFrame(
 SCORE = (X.sex == "m") + (X.region == "a") + (X.age - 40) / 10 + np.log(X.income)
 SCORE = (SCORE + _rng.normal(size=600)).to_numpy()
 Y = (SCORE > 0.7).astype(int)
-SMALL = {"head": (8,), "epochs": 5, "random_state": 0}
+SMALL = {"n_members": 1, "head": (8,), "epochs": 5, "random_state": 0}
 
 
 @pytest.mark.parametrize("invariance", ["adapt", "marginal"])

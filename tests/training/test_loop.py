@@ -13,7 +13,13 @@ from sklearn.metrics import log_loss, mean_squared_error
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr.training.loop import EpochRecord, History, SlicedGradients
 
-SMALL = {"sensitive": "sex", "head": (4,), "epochs": 3, "random_state": 0}
+SMALL = {
+    "sensitive": "sex",
+    "n_members": 1,
+    "head": (4,),
+    "epochs": 3,
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +195,7 @@ def long_table():
 
 def fit_long(long_table, **options):
     settings = {"sensitive": "sex", "head": (8,), "epochs": 2, "batch_size": 4_096}
-    settings["random_state"] = 0
+    settings |= {"n_members": 1, "random_state": 0}
     return FCorrClassifier(**settings | options).fit(*long_table)
 
 

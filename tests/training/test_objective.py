@@ -121,7 +121,13 @@ def test_no_claim_and_a_tiny_premium_cost_nothing():
 
 # What a step minimises
 
-SMALL = {"sensitive": "sex", "head": (4,), "epochs": 2, "random_state": 0}
+SMALL = {
+    "sensitive": "sex",
+    "n_members": 1,
+    "head": (4,),
+    "epochs": 2,
+    "random_state": 0,
+}
 
 
 RACE = exchange_features([3, 3], 2, [0])
