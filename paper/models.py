@@ -143,6 +143,7 @@ def make_network(run: Run, sensitive: str | None, *, exposed: bool = False) -> A
     # The configurations, which records are found by, name these beside all other arguments.
     names = [name for name in arguments if name in Advanced.__annotations__]
     advanced = {name: arguments.pop(name) for name in names}
+    advanced["main_effects"] = False  # the paper's model: one number for each feature, no pack
     if run.kind == "printed":
         advanced["numeric_embedding"] = "paper"
     if exposed:

@@ -46,13 +46,13 @@ def check_models(folder: Path) -> tuple[Any, Any]:
     from fcorr.data import make_indirect_bias
 
     X = np.random.default_rng(0).normal(size=(200, 4))
-    scores = FCorrRegressor(epochs=2, random_state=0).fit(X, X[:, 0]).predict(X)
+    scores = FCorrRegressor(n_members=1, epochs=2, random_state=0).fit(X, X[:, 0]).predict(X)
     assert scores.shape == (200,)
     assert np.isfinite(scores).all()
 
     table, y = make_indirect_bias(300, random_state=0)
     pyarrow.csv.write_csv(table.append_column("y", pa.array(y)), folder / "data.csv")
-    model = FCorrClassifier(sensitive="X1", epochs=2, random_state=0).fit(table, y)
+    model = FCorrClassifier(n_members=1, sensitive="X1", epochs=2, random_state=0).fit(table, y)
     model.save(folder / "model.safetensors")
     probabilities = load(folder / "model.safetensors").predict_proba(table)
     np.testing.assert_array_equal(probabilities, model.predict_proba(table))

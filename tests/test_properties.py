@@ -78,11 +78,13 @@ def tasks(draw):
     }
     if draw(st.booleans()):
         y = np.arange(n_rows) % draw(st.integers(2, 3))
-        model = FCorrClassifier(**options)
+        model = FCorrClassifier(n_members=1, **options)
     else:
         y = rng.poisson(2.0, n_rows)
         y[0] = 1  # a portfolio without a claim has no rate
-        model = FCorrRegressor(objective=draw(st.sampled_from(["mse", "poisson"])), **options)
+        model = FCorrRegressor(
+            n_members=1, objective=draw(st.sampled_from(["mse", "poisson"])), **options
+        )
     weight = rng.exponential(size=n_rows) if draw(st.booleans()) else None
     return model, X, y, weight
 

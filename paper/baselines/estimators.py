@@ -279,7 +279,7 @@ class _Baseline(BaseFCorr):
         return cast(PlacedNumbers, model).locate(numbers)
 
     def _objective(
-        self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, n_rows: int
+        self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, penalty_scale: float
     ) -> BaselineObjective:
         placed = [replace(each, x_num=model.locate(each.x_num)) for each in exchanges]
         return BaselineObjective(

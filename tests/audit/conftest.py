@@ -54,7 +54,7 @@ def policies():
 @pytest.fixture
 def classifier():
     def make(**arguments):
-        return FCorrClassifier(**{"sensitive": "sex", **QUICK, **arguments})
+        return FCorrClassifier(n_members=1, **{"sensitive": "sex", **QUICK, **arguments})
 
     return make
 
@@ -62,6 +62,6 @@ def classifier():
 @pytest.fixture
 def regressor():
     def make(**arguments):
-        return FCorrRegressor(**{"sensitive": "sex", **QUICK, **arguments})
+        return FCorrRegressor(n_members=1, **{"sensitive": "sex", **QUICK, **arguments})
 
     return make

@@ -27,7 +27,7 @@ from fcorr.metrics import (
 
 @pytest.fixture(scope="module")
 def compared(people):
-    model = FCorrClassifier(sensitive="sex", epochs=2, head=(4,), random_state=3)
+    model = FCorrClassifier(n_members=1, sensitive="sex", epochs=2, head=(4,), random_state=3)
     return compare(model, *people, also=["car", "marginal"])
 
 

@@ -250,7 +250,7 @@ MODEL = {"sensitive": ["sex", "race"], "epochs": 1, "head": (4,)}
 @pytest.fixture(scope="module")
 def swept(people):
     return fcorr.sweep(
-        fcorr.FCorrClassifier(**MODEL),
+        fcorr.FCorrClassifier(n_members=1, **MODEL),
         *people[0],
         grid=[
             {"car": [0, 1e2], "invariance": [None], "dropout": [0.1, 0.2]},
@@ -297,7 +297,7 @@ def test_one_line_of_pandas_for_each_record(swept):
 def test_the_best_estimator_is_the_chosen_one(swept, people):
     assert swept.choose().name == "marginal, dropout = 0.1"  # by the sweep's own budget
     assert swept.choose(math.inf).performance == max(s.mean("AUROC") for s in swept.summaries())
-    X, model = people[1][0], fcorr.FCorrClassifier(**MODEL, invariance="marginal")
+    X, model = people[1][0], fcorr.FCorrClassifier(n_members=1, **MODEL, invariance="marginal")
     for seed in (None, 1):
         model.set_params(random_state=seed or 0).fit(*people[0])
         found = swept.best_estimator(seed=seed)
@@ -308,7 +308,7 @@ def test_the_best_estimator_is_the_chosen_one(swept, people):
 
 def test_models_that_are_not_exact_are_fitted_on_request_only(people):
     found = fcorr.sweep(
-        fcorr.FCorrClassifier(**MODEL),
+        fcorr.FCorrClassifier(n_members=1, **MODEL),
         *people[0],
         grid={"car": [0], "invariance": [None]},
         eval_set=people[1],

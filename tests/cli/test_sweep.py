@@ -85,7 +85,7 @@ def test_validation_rows_are_set_aside_the_same_way_every_time(sweep, columns):
     table = pa.table({name: v for name, v in columns.items() if name != "key"})
     train, held_out = (table.take(np.sort(rows)) for rows in (ORDER[40:], ORDER[:40]))
     model = fcorr.FCorrClassifier(
-        sensitive="sex", car=100, invariance=None, epochs=1, head=(4,), random_state=0
+        n_members=1, sensitive="sex", car=100, invariance=None, epochs=1, head=(4,), random_state=0
     ).fit(train.drop_columns("bought"), train["bought"])
     scores = model.predict_proba(held_out.drop_columns("bought"))[:, 1]
     expected = fcorr.metrics.roc_auc_score(held_out["bought"].to_numpy(), scores)

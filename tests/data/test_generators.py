@@ -18,9 +18,11 @@ from fcorr.data.generators import (
     make_bank_fraud,
     make_claims,
     make_indirect_bias,
+    make_many_levels,
     make_proxy_bias,
 )
 from fcorr.data.generators.bias import PROXY_SHIFT, TRUE_EFFECTS
+from fcorr.data.generators.levels import EMPLOYER_SD, EMPLOYER_SLOPE_SD, employer_effects
 
 # By its own name, which messages start with.
 make_proxy_classes = update_wrapper(
@@ -32,9 +34,14 @@ GENERATORS = [
     make_proxy_classes,
     make_bank_fraud,
     make_claims,
+    make_many_levels,
 ]
 
-RATES = [(make_bank_fraud, "fraud_rate"), (make_claims, "claim_rate")]
+RATES = [
+    (make_bank_fraud, "fraud_rate"),
+    (make_claims, "claim_rate"),
+    (make_many_levels, "default_rate"),
+]
 
 # Estimates may be this many standard errors off. About 1,500 are compared with fixed seeds: a right
 # generator would fail once in a hundred choices of the seeds, a wrong one is off by far more.
@@ -144,6 +151,7 @@ def test_same_seed_gives_the_same_data_in_every_frame(make):
         (make_proxy_classes, 10_000, 5, np.int64),
         (make_bank_fraud, 1_000_000, 31, np.int64),
         (make_claims, 235_636, 581, np.float64),
+        (make_many_levels, 50_000, 7, np.int64),
     ],
 )
 def test_shapes(make, n_rows, n_columns, dtype):
@@ -156,11 +164,14 @@ def test_shapes(make, n_rows, n_columns, dtype):
 
 @pytest.mark.parametrize(
     ("make", "rate"),
-    [(make_bank_fraud, 0.011), (make_bank_fraud, 0.3), (make_claims, 0.0079), (make_claims, 0.3)],
+    [
+        *[(make_bank_fraud, 0.011), (make_bank_fraud, 0.3), (make_claims, 0.0079)],
+        *[(make_claims, 0.3), (make_many_levels, 0.2), (make_many_levels, 0.3)],
+    ],
 )
 def test_rates(make, rate):
     n_rows = 200_000 if make is make_bank_fraud else 50_000
-    arguments = {} if rate < 0.1 else {dict(RATES)[make]: rate}  # the small ones are the defaults
+    arguments = {} if rate < 0.3 else {dict(RATES)[make]: rate}  # the small ones are the defaults
     X, y = make(n_rows, random_state=3, **arguments)
     assert abs((y > 0).mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / n_rows)
     assert (y >= 0).all()
@@ -192,6 +203,14 @@ REFUSED = [
         (make, {name: rate}, f"{name} must lie strictly between 0 and 1, got {rate!r}.{hint}")
         for make, name in RATES
         for rate, hint in (*BAD_RATES.items(), (float("nan"), ""), ("0.1", ""), (True, ""))
+    ),
+    *(
+        (
+            make_many_levels,
+            {"n_levels": n},
+            f"n_levels must be an integer of at least 2, got {n!r}.",
+        )
+        for n in (1, 2.5, True)
     ),
     (make_proxy_bias, {"task": "regresion"}, f"{TASKS_ARE} Did you mean 'regression'?"),
     *(
@@ -542,3 +561,54 @@ class TestClaims:
         assert np.mean(rates < 0.05) > 0.4
         assert np.mean(claims_numbers["INDEX.50"] == 0) == pytest.approx(0.69, abs=0.01)
         assert np.mean(claims_numbers["INDEX.49"] == 0) == 0
+
+
+# --------------------------------------------------------------------------- make_many_levels
+
+
+class TestManyLevels:
+    def test_employers_are_as_frequent_as_said(self):
+        X, _ = make_many_levels(100_000, random_state=0)
+        column = X["employer"].combine_chunks()
+        assert column.dictionary.to_pylist()[::4_999] == ["E0001", "E5000"]
+        counts = np.bincount(column.indices.to_numpy(), minlength=5_000)
+        shares = 1 / np.arange(11, 5_011)
+        expected = 100_000 * shares / shares.sum()
+        # In runs of employers with a thousand expected rows or more.
+        starts = np.flatnonzero(np.diff(expected.cumsum() // 1_000, prepend=-1))
+        found, planted = (np.add.reduceat(values, starts) for values in (counts, expected))
+        assert (np.abs(found - planted) < TOLERANCE * np.sqrt(planted)).all()
+
+    def test_effects_of_employers_are_normal_and_independent_of_their_frequency(self):
+        for of_employers in (slice(0, 300), slice(2_000, 5_000)):
+            effects = employer_effects(5_000)[:, of_employers]
+            for values, sd in zip(effects, (EMPLOYER_SD, EMPLOYER_SLOPE_SD), strict=True):
+                assert stats.kstest(values, stats.norm(scale=sd).cdf).statistic < 0.02
+            assert abs(np.corrcoef(effects)[0, 1]) < 0.05
+
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_effects_are_the_planted_ones(self, seed):
+        X, y = make_many_levels(200_000, random_state=seed)
+        income = (np.log(numbers(X, "income")) - 10.3) / 0.4
+        effect, slope = employer_effects(5_000)[:, X["employer"].combine_chunks().indices]
+        age = numbers(X, "age")
+        terms = {
+            "employer": (effect, 1.0),
+            "employer's slope": (slope * income, 1.0),
+            "slope alone": (slope, 0.0),
+            "income": (income, -0.6),
+            "debt": (np.log(numbers(X, "debt")), 0.5),
+            "young": (age < 25, 0.4),
+            "age": (age / 10, 0.0),
+            "male": (labels(X, "sex") == "male", 0.4),
+        }
+        by_value = {"channel": {"broker": 0.5, "online": 0.2, "phone": 0.0}}
+        by_value["purpose"] = {"car": -0.3, "renovation": -0.2, "debt": 0.6, "travel": 0.3}
+        for name, effects in by_value.items():
+            values = labels(X, name)
+            terms |= {f"{name} {value}": (values == value, e) for value, e in effects.items()}
+        check_effects(fit_logistic, terms, y.astype(float))
+        higher = (
+            income[labels(X, "sex") == "male"].mean() - income[labels(X, "sex") == "female"].mean()
+        )
+        assert higher == pytest.approx(0.5, abs=TOLERANCE * 2 / np.sqrt(len(y)))

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.skipif(
 
 def test_adult_with_defaults():
     adult = load_adult()
-    model = FCorrClassifier(sensitive="race", random_state=0).fit(adult.train.X, adult.train.y)
+    model = FCorrClassifier(n_members=1, sensitive="race", random_state=0).fit(
+        adult.train.X, adult.train.y
+    )
     flips = flip_scores(model.predict_proba, adult.test.X, "race")
     assert roc_auc_score(adult.test.y, flips.factual) >= 0.918
     assert flip_changes(flips)["max"] < 1e-4
@@ -30,7 +32,7 @@ def test_rows_held_out_of_the_training_file(seed):
     train = load_adult(frame="pandas").train
     order = np.random.default_rng(1).permutation(len(train.y))
     held_out, kept = np.split(order, [6_512])
-    model = FCorrClassifier(random_state=seed).fit(train.X.iloc[kept], train.y[kept])
+    model = FCorrClassifier(n_members=1, random_state=seed).fit(train.X.iloc[kept], train.y[kept])
     y, scores = train.y[held_out], model.predict_proba(train.X.iloc[held_out])[:, 1]
     assert accuracy_score(y, scores >= 0.5) > 0.862
     assert roc_auc_score(y, scores) > 0.915

@@ -144,7 +144,9 @@ def test_targets(cls, y, message):
 
 def test_unknown_class_in_the_eval_set():
     with pytest.raises(InvalidInputError, match=r"classes of the training table \(0, 1\), got .*2"):
-        FCorrClassifier(**SMALL).fit(X, Y[FCorrClassifier], eval_set=(X, np.full(200, 2)))
+        FCorrClassifier(n_members=1, **SMALL).fit(
+            X, Y[FCorrClassifier], eval_set=(X, np.full(200, 2))
+        )
 
 
 @both
@@ -307,13 +309,13 @@ def test_arguments(cls, name, value, rule):
 def test_advanced_arguments(name, value, rule):
     message = rf"^advanced\['{name}'\] must be {rule}, got {re.escape(repr(value))}\."
     with pytest.raises(InvalidInputError, match=message):
-        FCorrRegressor(**SMALL, advanced={name: value}).fit(X, Y[FCorrRegressor])
+        FCorrRegressor(n_members=1, **SMALL, advanced={name: value}).fit(X, Y[FCorrRegressor])
 
 
 def test_unknown_advanced_argument():
     message = r"advanced must hold some of 'car_form', .*got 'n_layer'\. Did you mean 'n_layers'\?"
     with pytest.raises(InvalidInputError, match=message):
-        FCorrRegressor(**SMALL, advanced={"n_layer": 2}).fit(X, Y[FCorrRegressor])
+        FCorrRegressor(n_members=1, **SMALL, advanced={"n_layer": 2}).fit(X, Y[FCorrRegressor])
 
 
 @both
@@ -421,7 +423,7 @@ def test_failed_fit_leaves_the_fitted_model(monkeypatch, cls, case):
 
 def test_there_is_nothing_to_save_before_the_fit(tmp_path):
     with pytest.raises(NotFittedError):
-        FCorrClassifier(**SMALL).save(tmp_path / "model")
+        FCorrClassifier(n_members=1, **SMALL).save(tmp_path / "model")
     assert os.listdir(tmp_path) == []
 
 
@@ -437,4 +439,6 @@ def test_a_network_that_learnt_nothing_is_reported(cls):
 
 
 def test_a_target_without_any_difference_asks_for_none():
-    FCorrRegressor(**(SMALL | {"learning_rate": 3.0, "epochs": 5})).fit(X, np.ones(200))
+    FCorrRegressor(n_members=1, **(SMALL | {"learning_rate": 3.0, "epochs": 5})).fit(
+        X, np.ones(200)
+    )

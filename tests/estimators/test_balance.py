@@ -102,7 +102,7 @@ REGRESSIONS = {
 @pytest.mark.parametrize("name", REGRESSIONS)
 def test_predicted_total_is_the_observed_total(name, weight, early_stopping):
     options, y = REGRESSIONS[name]
-    model = FCorrRegressor(**SMALL, **options, early_stopping=early_stopping)
+    model = FCorrRegressor(n_members=1, **SMALL, **options, early_stopping=early_stopping)
     model.fit(X, y, sample_weight=weight)
     assert total(model.predict(X), weight) == pytest.approx(total(y, weight), rel=1e-11)
     assert model.balance_ != 0
@@ -114,7 +114,7 @@ def test_predicted_total_is_the_observed_total(name, weight, early_stopping):
 @weights
 @pytest.mark.parametrize("y", [CLASSES, GRADES], ids=["two classes", "three classes"])
 def test_mean_probability_is_the_share(y, weight, class_weight):
-    model = FCorrClassifier(**SMALL, class_weight=class_weight)
+    model = FCorrClassifier(n_members=1, **SMALL, class_weight=class_weight)
     model.fit(X, y, sample_weight=weight)
     shares = [total(y == label, weight) for label in model.classes_]
     np.testing.assert_allclose(total(model.predict_proba(X), weight), shares, atol=1e-11)
@@ -129,7 +129,9 @@ def test_balance_does_not_depend_on_threads():
     try:
         for n in (1, 2):
             torch.set_num_threads(n)
-            model = FCorrClassifier(head=(4,), epochs=1, random_state=0, threshold="f1")
+            model = FCorrClassifier(
+                n_members=1, head=(4,), epochs=1, random_state=0, threshold="f1"
+            )
             found.append(model.fit(numbers, y))
     finally:
         torch.set_num_threads(n_threads)

@@ -66,7 +66,7 @@ def test_no_flip_changes_one_bit(invariance, options, tmp_path):
     sensitive = ["sex", "age"]
     X, score = make_table(missing=20)
     settings = SMALL | {"sensitive": sensitive, "invariance": invariance} | options
-    model = FCorrClassifier(**settings).fit(X, (score > 0.7).astype(int))
+    model = FCorrClassifier(n_members=1, **settings).fit(X, (score > 0.7).astype(int))
     assert model.exact_
     model.save(tmp_path / "model.safetensors")
     some = X[::10]
@@ -84,7 +84,9 @@ def test_no_flip_changes_one_bit(invariance, options, tmp_path):
     "car", [{"car": None}, {"car": 1.0, "advanced": {"car_form": "paper"}}], ids=str
 )
 def test_it_does_not_take_the_default_car(invariance, car):
-    model = FCorrClassifier(**SMALL, sensitive="sex", invariance=invariance, **car).fit(X, Y)
+    model = FCorrClassifier(
+        n_members=1, **SMALL, sensitive="sex", invariance=invariance, **car
+    ).fit(X, Y)
     scored = [model.predict_proba(flipped) for flipped in flips(X, ["sex"])]
     assert all(np.array_equal(each, scored[0]) for each in scored)
     assert model.history_.epochs[-1].car in (None, 0.0)
@@ -98,11 +100,11 @@ def test_it_does_not_take_the_default_car(invariance, car):
 def test_every_kind_of_prediction(case, invariance, tmp_path):
     settings = SMALL | {"sensitive": ["sex", "region"], "invariance": invariance}
     if case == "multi-class":
-        model = FCorrClassifier(**settings).fit(X, np.digitize(SCORE, [0, 1]))
+        model = FCorrClassifier(n_members=1, **settings).fit(X, np.digitize(SCORE, [0, 1]))
     else:
         y = np.round(np.exp(SCORE)) + (case == "gamma") if case != "mse" else SCORE
         exposure = {} if case == "mse" else {"exposure": "income"}
-        model = FCorrRegressor(objective=case, **exposure, **settings).fit(X, y)
+        model = FCorrRegressor(n_members=1, objective=case, **exposure, **settings).fit(X, y)
         predicted = model.predict(X.drop(columns=["sex", "region"]))
         assert predicted.sum() == pytest.approx(y.sum(), rel=1e-6)  # in balance
     model.save(tmp_path / "model.safetensors")
@@ -120,20 +122,24 @@ def test_the_sensitive_column_may_be_left_out(invariance, frame):
     is_array = isinstance(whole, np.ndarray)
     sensitive = 1 if is_array else "region"
     kinds = {2: "numeric", 3: "numeric"} if is_array else None
-    model = FCorrClassifier(**SMALL, sensitive=sensitive, invariance=invariance, kinds=kinds)
+    model = FCorrClassifier(
+        n_members=1, **SMALL, sensitive=sensitive, invariance=invariance, kinds=kinds
+    )
     model.fit(whole, Y)
     without = np.delete(whole, 1, axis=1) if is_array else whole[["sex", "age", "income"]]
     assert np.array_equal(model.predict_proba(without), model.predict_proba(whole))
 
 
 def test_other_columns_may_not():
-    model = FCorrClassifier(**SMALL, sensitive="sex").fit(X, Y)
+    model = FCorrClassifier(n_members=1, **SMALL, sensitive="sex").fit(X, Y)
     with pytest.raises(InvalidInputError, match="Column 'region' is missing"):
         model.predict(X[["age", "income"]])
 
 
 def test_without_adapting_a_trace_is_left_and_the_column_is_needed():
-    model = FCorrClassifier(**SMALL, sensitive="sex", car=1.0, invariance=None).fit(X, Y)
+    model = FCorrClassifier(n_members=1, **SMALL, sensitive="sex", car=1.0, invariance=None).fit(
+        X, Y
+    )
     assert not model.exact_
     changed = [model.predict_proba(X.assign(sex=sex)) for sex in "fm"]
     assert np.abs(np.subtract(*changed)).max() > 0
@@ -143,8 +149,8 @@ def test_without_adapting_a_trace_is_left_and_the_column_is_needed():
 
 @both_ways
 def test_without_a_sensitive_column_it_changes_nothing(invariance):
-    plain = FCorrClassifier(**SMALL, invariance=None).fit(X, Y)
-    exact = FCorrClassifier(**SMALL, invariance=invariance).fit(X, Y)
+    plain = FCorrClassifier(n_members=1, **SMALL, invariance=None).fit(X, Y)
+    exact = FCorrClassifier(n_members=1, **SMALL, invariance=invariance).fit(X, Y)
     assert not exact.exact_
     assert np.array_equal(plain.predict_proba(X), exact.predict_proba(X))
 
@@ -154,7 +160,7 @@ def test_a_thousand_categories():
     town = rng.permutation(np.arange(3_000) % 1_000).astype(str)
     table = pd.DataFrame(rng.normal(size=(3_000, 3)), columns=list("abc")).assign(town=town)
     y = table["a"] + rng.normal(size=3_000)
-    model = FCorrRegressor(**SMALL | {"epochs": 2}, sensitive="town").fit(table, y)
+    model = FCorrRegressor(n_members=1, **SMALL | {"epochs": 2}, sensitive="town").fit(table, y)
     assert model.schema_["town"].n_codes == 1_000
     expected = model.predict(table)
     for name in ("0", "999", "elsewhere"):
@@ -167,8 +173,8 @@ def test_a_thousand_categories():
 @pytest.fixture(scope="module")
 def aware_and_marginal():
     settings = SMALL | {"sensitive": ["sex", "region"], "dropout": 0.0}
-    aware = FCorrClassifier(**settings, invariance=None, car=None).fit(X, Y)
-    return aware, FCorrClassifier(**settings, invariance="marginal").fit(X, Y)
+    aware = FCorrClassifier(n_members=1, **settings, invariance=None, car=None).fit(X, Y)
+    return aware, FCorrClassifier(n_members=1, **settings, invariance="marginal").fit(X, Y)
 
 
 def test_the_marginal_form_is_the_average_over_the_portfolio(aware_and_marginal):
@@ -198,14 +204,21 @@ def test_shares_count_weight_and_exposure():
     rng = np.random.default_rng(1)
     weight, years = rng.uniform(1, 3, len(X)), rng.uniform(0.1, 1, len(X))
     model = FCorrRegressor(
-        **SMALL, sensitive="sex", objective="poisson", exposure="years", invariance="marginal"
+        n_members=1,
+        **SMALL,
+        sensitive="sex",
+        objective="poisson",
+        exposure="years",
+        invariance="marginal",
     ).fit(X.assign(years=years), Y, sample_weight=weight)
     expected = pd.Series(weight * years).groupby(X["sex"].to_numpy()).sum()
     np.testing.assert_allclose(model.portfolio_.shares, expected / expected.sum())
 
 
 def test_a_continuous_column_is_averaged_over_quantiles():
-    model = FCorrRegressor(**SMALL, sensitive="age", invariance="marginal").fit(X, SCORE)
+    model = FCorrRegressor(n_members=1, **SMALL, sensitive="age", invariance="marginal").fit(
+        X, SCORE
+    )
     numbers = encode(read_table(X), model.schema_).numbers[:, 0]
     assert [model.schema_.feature_names[i] for i in model.schema_.sensitive_positions] == ["age"]
     portfolio = model.portfolio_
@@ -221,7 +234,7 @@ def test_too_many_combinations_are_refused():
     table = pd.DataFrame(rng.normal(size=(5_000, 2)), columns=["b", "c"])
     table["a"] = np.arange(5_000).astype(str)
     options = {"sensitive": "a", "invariance": "marginal", "kinds": {"a": "categorical"}}
-    model = FCorrRegressor(**SMALL | {"epochs": 1}, **options)
+    model = FCorrRegressor(n_members=1, **SMALL | {"epochs": 1}, **options)
     with pytest.raises(InvalidInputError, match=r"at most 4096 combinations .* got 5000 in X"):
         model.fit(table, table["b"] + table["c"])
 
@@ -234,7 +247,7 @@ def test_many_numbers_are_exchanged_for_the_middles_of_groups():
 def test_missing_numbers_are_a_value_of_their_own_in_the_portfolio():
     X, score = make_table(missing=30)
     settings = SMALL | {"sensitive": "age", "advanced": {"missing_numeric": "category"}}
-    model = FCorrRegressor(**settings, invariance="marginal").fit(X, score)
+    model = FCorrRegressor(n_members=1, **settings, invariance="marginal").fit(X, score)
     is_missing = model.portfolio_.values[:, 0].isnan()
     assert model.portfolio_.shares[is_missing].item() == pytest.approx(30 / 600)
 
@@ -243,7 +256,7 @@ def test_missing_numbers_are_a_value_of_their_own_in_the_portfolio():
 
 
 def test_a_continuous_column_is_embedded_as_one_number():
-    model = FCorrClassifier(**SMALL, sensitive="age").fit(X, Y)
+    model = FCorrClassifier(n_members=1, **SMALL, sensitive="age").fit(X, Y)
     (position,) = model.schema_.sensitive_positions
     assert model.attention(X).names[0] == "age"
     with torch.no_grad():
@@ -258,7 +271,7 @@ def test_car_alone_closes_the_gap_of_a_continuous_column():
     changes = {}
     for car in (None, 1e6):
         settings = SMALL | {"epochs": 20, "dropout": 0.0, "sensitive": "age", "invariance": None}
-        model = FCorrRegressor(**settings, car=car).fit(X, y)
+        model = FCorrRegressor(n_members=1, **settings, car=car).fit(X, y)
         scored = [model.predict(X.assign(age=age)) for age in ages]
         changes[car] = np.ptp(scored, axis=0).max()
     assert changes[None] > 3
@@ -266,7 +279,9 @@ def test_car_alone_closes_the_gap_of_a_continuous_column():
 
 
 def test_bins_make_categories_of_numbers():
-    model = FCorrClassifier(**SMALL, sensitive="age", bins=[30, 50], invariance=None).fit(X, Y)
+    model = FCorrClassifier(
+        n_members=1, **SMALL, sensitive="age", bins=[30, 50], invariance=None
+    ).fit(X, Y)
     assert model.schema_.sensitive_positions == (0,)
     assert model.schema_["age"].labels == ("below 30", "30 to below 50", "50 and above")
     same_group = [model.predict_proba(X.assign(age=age)) for age in (31.0, 49.0)]
@@ -282,7 +297,7 @@ def test_bins_make_categories_of_numbers():
 def test_invariance_to_each_is_invariance_to_every_combination(combinations, car_form):
     settings = SMALL | {"epochs": 12, "sensitive": ["sex", "region"], "invariance": None}
     advanced = {"car_form": car_form, "car_combinations": combinations}
-    model = FCorrClassifier(**settings, car=1e4, advanced=advanced).fit(X, Y)
+    model = FCorrClassifier(n_members=1, **settings, car=1e4, advanced=advanced).fit(X, Y)
     alone = [
         np.ptp([model.predict_proba(X.assign(**{c: v}))[:, 1] for v in values], axis=0).max()
         for c, values in (("sex", "fm"), ("region", "abcd"))
@@ -299,7 +314,7 @@ def test_invariance_to_each_is_invariance_to_every_combination(combinations, car
 
 
 def test_a_file_whose_weights_are_not_exact_is_refused(tmp_path):
-    model = FCorrClassifier(**SMALL, sensitive="sex").fit(X, Y)
+    model = FCorrClassifier(n_members=1, **SMALL, sensitive="sex").fit(X, Y)
     with torch.no_grad():
         model.model_.categorical.cat_linear.weight[0] = 1e-3
     model.save(tmp_path / "model.safetensors")
@@ -309,7 +324,9 @@ def test_a_file_whose_weights_are_not_exact_is_refused(tmp_path):
 
 def test_a_portfolio_learns_only_what_occurs():
     table = read_table(X[X["sex"].eq("f") | X["region"].eq("a")])
-    model = FCorrClassifier(**SMALL, sensitive=["sex", "region"], invariance="marginal").fit(X, Y)
+    model = FCorrClassifier(
+        n_members=1, **SMALL, sensitive=["sex", "region"], invariance="marginal"
+    ).fit(X, Y)
     encoded = encode(table, model.schema_)
     portfolio = Portfolio.learn(encoded, (0, 1), np.ones(len(encoded)))
     assert portfolio.values.tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 0]]
@@ -345,7 +362,9 @@ def test_only_the_marginal_form_leaves_the_proxy_its_true_effect():
         "marginal": (X, {"sensitive": "S", "invariance": "marginal"}),
     }
     effects = {
-        name: effect_of_proxy(FCorrRegressor(**settings, **options).fit(table, y), held_out)
+        name: effect_of_proxy(
+            FCorrRegressor(n_members=1, **settings, **options).fit(table, y), held_out
+        )
         for name, (table, options) in models.items()
     }
     assert abs(effects["aware"]) < 0.05

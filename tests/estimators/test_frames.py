@@ -41,13 +41,15 @@ TARGETS = {"list": list, "numpy": np.array, "pandas": pd.Series, "polars": pl.Se
 
 @pytest.fixture(scope="module")
 def reference():
-    return FCorrClassifier(**SMALL, sensitive="sex").fit(pa.table(COLUMNS), np.array(Y))
+    return FCorrClassifier(n_members=1, **SMALL, sensitive="sex").fit(
+        pa.table(COLUMNS), np.array(Y)
+    )
 
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_fit_and_predict(reference, name):
     frame, expected = FRAMES[name](COLUMNS), reference.predict_proba(pa.table(COLUMNS))
-    model = FCorrClassifier(**SMALL, sensitive="sex").fit(frame, Y)
+    model = FCorrClassifier(n_members=1, **SMALL, sensitive="sex").fit(frame, Y)
     assert model.schema_ == reference.schema_
     assert model.feature_names_in_.tolist() == list(COLUMNS)
     np.testing.assert_array_equal(model.predict_proba(pa.table(COLUMNS)), expected)
@@ -61,6 +63,7 @@ def test_same_weights_from_every_library():
     for library in ("pandas", "polars", "pyarrow"):
         X, y = make_bank_fraud(3_000, random_state=0, frame=library)
         model = FCorrClassifier(
+            n_members=1,
             **SMALL,
             sensitive="customer_age",
             kinds={"income": "ordinal"},
@@ -77,7 +80,7 @@ def test_same_weights_from_every_library():
 
 def test_schema_keeps_the_name_of_the_target():
     X = pd.DataFrame(COLUMNS)
-    model = FCorrClassifier(**SMALL).fit(
+    model = FCorrClassifier(n_members=1, **SMALL).fit(
         X, pd.Series(Y, name="bought"), sample_weight=X.children + 1
     )
     assert (model.schema_.target, model.schema_.weight) == ("bought", "children")
@@ -88,16 +91,20 @@ def test_schema_keeps_the_name_of_the_target():
 def test_target_and_weight(name):
     weight = np.linspace(1, 2, 200)
     X = pa.table(COLUMNS)
-    expected = FCorrRegressor(**SMALL).fit(X, np.array(Y), sample_weight=weight).predict(X)
+    expected = (
+        FCorrRegressor(n_members=1, **SMALL).fit(X, np.array(Y), sample_weight=weight).predict(X)
+    )
     make = TARGETS[name]
-    model = FCorrRegressor(**SMALL).fit(X, make(Y), sample_weight=make(weight.tolist()))
+    model = FCorrRegressor(n_members=1, **SMALL).fit(
+        X, make(Y), sample_weight=make(weight.tolist())
+    )
     np.testing.assert_array_equal(model.predict(X), expected)
 
 
 def test_array_without_names():
     X = np.random.default_rng(0).normal(size=(200, 3))
     X[:, 1] = X[:, 1] > 0
-    model = FCorrClassifier(**SMALL, sensitive=1).fit(X, Y)
+    model = FCorrClassifier(n_members=1, **SMALL, sensitive=1).fit(X, Y)
     assert model.schema_.sensitive == ("x1",)
     assert model.n_features_in_ == 3
     assert not hasattr(model, "feature_names_in_")
@@ -106,7 +113,7 @@ def test_array_without_names():
 
 def test_nested_list_of_numbers_and_text():
     rows = [[row["sex"], row["children"], row["member"]] for row in pa.table(COLUMNS).to_pylist()]
-    model = FCorrClassifier(**SMALL, sensitive=[0]).fit(rows, Y)
+    model = FCorrClassifier(n_members=1, **SMALL, sensitive=[0]).fit(rows, Y)
     assert [c.name for c in model.schema_.numeric] == ["x1"]
     assert model.predict_proba(rows).shape == (200, 2)
 
@@ -116,7 +123,7 @@ def test_names_on_one_side_only_are_warned_of(fitted_with_names):
     array = np.random.default_rng(0).normal(size=(200, 3))
     frame = pd.DataFrame(array, columns=["a", "b", "c"])
     train, score = (frame, array) if fitted_with_names else (array, frame)
-    model = FCorrClassifier(**SMALL).fit(train, Y)
+    model = FCorrClassifier(n_members=1, **SMALL).fit(train, Y)
     with pytest.warns(UserWarning, match=r"feature names.*the columns are taken in their order"):
         probabilities = model.predict_proba(score)
     np.testing.assert_array_equal(probabilities, model.predict_proba(train))

@@ -31,7 +31,7 @@ WEIGHT = np.random.default_rng(1).choice([0.0, 1.0, 4.0], 3_000)
 
 
 def fit(y=Y, weight=None, **options):
-    return FCorrClassifier(**SMALL | options).fit(X, y, sample_weight=weight)
+    return FCorrClassifier(n_members=1, **SMALL | options).fit(X, y, sample_weight=weight)
 
 
 def scores(model, X=X):
@@ -61,7 +61,9 @@ def test_class_weight_is_a_sample_weight_of_the_loss():
 def test_validation_rows_have_the_same_class_weights():
     held_out, y, _ = draw(500, 5)
     y[:490] = 0  # other shares than in training
-    model = FCorrClassifier(**SMALL, class_weight="balanced").fit(X, Y, eval_set=(held_out, y))
+    model = FCorrClassifier(n_members=1, **SMALL, class_weight="balanced").fit(
+        X, Y, eval_set=(held_out, y)
+    )
     measured = model.history_.epochs[-1].validation_loss
     model.balance_[:] = 0
     p, weight = scores(model, held_out), model.class_weight_[y]
@@ -118,7 +120,9 @@ def test_everybody_and_nobody(rule, decision):
 def test_default_fit_is_calibrated_on_held_out_rows(class_weight):
     train_X, train_y, _ = draw(20_000, 10)
     test_X, test_y, truth = draw(20_000, 11)
-    model = FCorrClassifier(class_weight=class_weight, random_state=0).fit(train_X, train_y)
+    model = FCorrClassifier(n_members=1, class_weight=class_weight, random_state=0).fit(
+        train_X, train_y
+    )
     predicted = model.predict_proba(test_X)[:, 1]
     assert predicted.mean() == pytest.approx(test_y.mean(), rel=0.05)
     # With 6 % positives, chance alone leaves an error of some 0.004 in 20,000 rows.
@@ -163,7 +167,7 @@ def test_class_weights_alone_would_distort():
     ],
 )
 def test_bad_input(options, y, weight, message):
-    model = FCorrClassifier(**SMALL, **options)
+    model = FCorrClassifier(n_members=1, **SMALL, **options)
     with pytest.raises(InvalidInputError, match=message):
         model.fit(X, y, sample_weight=weight)
     with pytest.raises(NotFittedError):

@@ -31,7 +31,7 @@ def binary(direct_bias):
     """The same table with two classes, and a model that makes use of the sensitive column."""
     X, score = direct_bias
     y = (score > np.median(score)).astype(int)
-    return X, y, FCorrClassifier(sensitive="group", car=None, **CAR_ALONE).fit(X, y)
+    return X, y, FCorrClassifier(n_members=1, sensitive="group", car=None, **CAR_ALONE).fit(X, y)
 
 
 FORMS = [
@@ -48,7 +48,7 @@ def test_car_takes_the_direct_effect_away(binary, advanced):
     X, y, plain = binary
     # In 12 epochs the paper's forms come to an AUROC of 0.84 only.
     settings = CAR_ALONE | {"epochs": 20 if "car_form" in advanced else 12}
-    fair = FCorrClassifier(sensitive="group", advanced=advanced, **settings).fit(X, y)
+    fair = FCorrClassifier(n_members=1, sensitive="group", advanced=advanced, **settings).fit(X, y)
     assert average_individual_fairness(flip_scores(plain.predict_proba, X, "group")) > 0.5
     flips = flip_scores(fair.predict_proba, X, "group")
     assert average_individual_fairness(flips) < 1e-3
@@ -58,14 +58,14 @@ def test_car_takes_the_direct_effect_away(binary, advanced):
 
 def test_early_stopping_does_not_stop_before_car_has_worked(binary):
     X, y, _ = binary
-    fair = FCorrClassifier(sensitive="group", early_stopping=2, **CAR_ALONE).fit(X, y)
+    fair = FCorrClassifier(n_members=1, sensitive="group", early_stopping=2, **CAR_ALONE).fit(X, y)
     assert flip_changes(flip_scores(fair.predict_proba, X, "group"))["max"] < 1e-2
 
 
 def test_regression(direct_bias):
     X, y = direct_bias
-    plain = FCorrRegressor(sensitive="group", car=None, **CAR_ALONE).fit(X, y)
-    fair = FCorrRegressor(sensitive="group", **CAR_ALONE).fit(X, y)
+    plain = FCorrRegressor(n_members=1, sensitive="group", car=None, **CAR_ALONE).fit(X, y)
+    fair = FCorrRegressor(n_members=1, sensitive="group", **CAR_ALONE).fit(X, y)
     assert plain.score(X, y) > 0.75
     assert flip_changes(flip_scores(plain.predict, X, "group"))["max"] > 1
     assert flip_changes(flip_scores(fair.predict, X, "group"))["max"] < 1e-2
@@ -74,7 +74,7 @@ def test_regression(direct_bias):
 def test_multi_class(direct_bias):
     X, score = direct_bias
     y = np.digitize(score, np.quantile(score, [1 / 3, 2 / 3]))
-    fair = FCorrClassifier(sensitive="group", **CAR_ALONE).fit(X, y)
+    fair = FCorrClassifier(n_members=1, sensitive="group", **CAR_ALONE).fit(X, y)
     flips = [fair.predict_proba(X.assign(group=g)) for g in ("a", "b", "c")]
     assert np.ptp(flips, axis=0).max() < 1e-3
     assert fair.score(X, y) > 0.6
@@ -85,6 +85,7 @@ def test_several_sensitive_columns():
     X, y = make_bank_fraud(4_000, fraud_rate=0.2, random_state=0, frame="pandas")
     sensitive = ["customer_age", "employment_status"]
     fair = FCorrClassifier(
+        n_members=1,
         sensitive=sensitive,
         invariance=None,
         epochs=15,
@@ -98,7 +99,7 @@ def test_several_sensitive_columns():
 
 
 def test_weight_by_the_papers_rule_is_a_power_of_ten(direct_bias):
-    model = FCorrRegressor(sensitive="group", car="paper", epochs=1, random_state=0)
+    model = FCorrRegressor(n_members=1, sensitive="group", car="paper", epochs=1, random_state=0)
     model.fit(*direct_bias)
     exponent = np.log10(model.history_.car_weight)
     assert exponent == round(exponent)
@@ -107,7 +108,7 @@ def test_weight_by_the_papers_rule_is_a_power_of_ten(direct_bias):
 def test_attention_is_the_mean_of_the_rows_matrices():
     X, y = make_indirect_bias(300, random_state=0, frame="pandas")
     X = X[["X3", "X1", "X2"]]
-    model = FCorrClassifier(sensitive="X1", epochs=1, random_state=0).fit(X, y)
+    model = FCorrClassifier(n_members=1, sensitive="X1", epochs=1, random_state=0).fit(X, y)
     matrix = model.attention(X)
     assert matrix.names == ("X1", "X3", "X2")
     with torch.no_grad():
@@ -124,7 +125,7 @@ def test_sample_weight_decides():
     X = rng.normal(size=(400, 3))
     y = np.r_[np.zeros(200), np.ones(200)]
     weight = np.r_[np.full(200, 9.0), np.ones(200)]
-    model = FCorrRegressor(epochs=10, random_state=0, dropout=0.0)
+    model = FCorrRegressor(n_members=1, epochs=10, random_state=0, dropout=0.0)
     assert model.fit(X, y, sample_weight=weight).predict(X).mean() == pytest.approx(0.1, abs=0.08)
     assert model.fit(X, y).predict(X).mean() == pytest.approx(0.5, abs=0.08)
 
@@ -132,6 +133,8 @@ def test_sample_weight_decides():
 @pytest.mark.filterwarnings("ignore:Columns that take one value")
 def test_the_claims_table_fits():
     X, y = make_claims(600, claim_rate=0.3, random_state=0)
-    model = FCorrRegressor(sensitive="credit_score", epochs=1, head=(8,), random_state=0).fit(X, y)
+    model = FCorrRegressor(
+        n_members=1, sensitive="credit_score", epochs=1, head=(8,), random_state=0
+    ).fit(X, y)
     assert model.n_features_in_ == 581
     assert np.isfinite(model.predict(X)).all()

@@ -24,7 +24,9 @@ Y = X.grade.map(GRADES.index) + X.a
 
 
 def test_ordinal_column_is_one_number_with_a_knot_at_each_category():
-    model = FCorrRegressor(**SMALL, kinds={"grade": GRADES}, min_category_rows=2).fit(X, Y)
+    model = FCorrRegressor(n_members=1, **SMALL, kinds={"grade": GRADES}, min_category_rows=2).fit(
+        X, Y
+    )
     assert model.schema_.feature_names == ("shop", "grade", "a", "b")
     position = model.schema_["grade"].position
     knots = model.model_.numeric.knots[0]
@@ -34,7 +36,7 @@ def test_ordinal_column_is_one_number_with_a_knot_at_each_category():
 
 
 def test_outside_the_order_predicts_like_missing():
-    model = FCorrRegressor(**SMALL | {"epochs": 1}, kinds={"grade": GRADES}).fit(X, Y)
+    model = FCorrRegressor(n_members=1, **SMALL | {"epochs": 1}, kinds={"grade": GRADES}).fit(X, Y)
     with pytest.warns(UnseenCategoryWarning, match=rf"{_N} row\(s\) of 'grade'.*as missing"):
         predicted = model.predict(X.assign(grade="Z"))
     with pytest.warns(UserWarning, match="none at all in 'grade'"):
@@ -43,7 +45,7 @@ def test_outside_the_order_predicts_like_missing():
 
 
 def test_unseen_category_predicts_like_a_rare_one():
-    model = FCorrRegressor(**SMALL | {"epochs": 1}, min_category_rows=2).fit(X, Y)
+    model = FCorrRegressor(n_members=1, **SMALL | {"epochs": 1}, min_category_rows=2).fit(X, Y)
     rare = X.shop[X.shop != "big"].iloc[0]
     predicted = model.predict(X.assign(shop="new"))
     np.testing.assert_array_equal(predicted, model.predict(X.assign(shop=rare)))
@@ -54,7 +56,7 @@ def test_dates_are_features():
     dates = pd.date_range("2020-01-01", periods=_N, freq="D")
     dated = X[["a", "b"]].assign(day=dates)
     y = (dates.month == 6).astype(float) + 0.2 * X.a
-    model = FCorrRegressor(**SMALL).fit(dated, y)
+    model = FCorrRegressor(n_members=1, **SMALL).fit(dated, y)
     names = ("a", "b", "day.year", "day.month", "day.day_of_week", "day.days")
     assert model.schema_.feature_names == names
     assert model.n_features_in_ == 3
@@ -68,4 +70,4 @@ def test_dates_are_features():
 
 def test_few_features_are_counted_after_dates_are_taken_apart():
     dates = pd.date_range("2020-01-01", periods=_N, freq="D")
-    FCorrRegressor(**SMALL | {"epochs": 1}).fit(pd.DataFrame({"day": dates}), Y)
+    FCorrRegressor(n_members=1, **SMALL | {"epochs": 1}).fit(pd.DataFrame({"day": dates}), Y)

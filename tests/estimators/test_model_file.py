@@ -40,7 +40,7 @@ AMOUNT = 100 + 10 * _rng.normal(size=200)
 
 
 def fit(**options):
-    return FCorrClassifier(**SMALL | {"sensitive": "sex"} | options).fit(X, BINARY)
+    return FCorrClassifier(n_members=1, **SMALL | {"sensitive": "sex"} | options).fit(X, BINARY)
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ def test_round_trip(tmp_path, name):
 def test_array_without_names(tmp_path):
     array = np.column_stack([X[["zip", "age", "income"]], AMOUNT])
     options = {"kinds": {0: "categorical"}, "objective": "poisson", "exposure": 2}
-    model = FCorrRegressor(**SMALL, sensitive=0, **options).fit(array, BINARY)
+    model = FCorrRegressor(n_members=1, **SMALL, sensitive=0, **options).fit(array, BINARY)
     model.save(tmp_path / "model.fcorr")
     again = fcorr.load(tmp_path / "model.fcorr")
     assert again.n_features_in_ == 4
@@ -536,7 +536,7 @@ def test_portfolios_that_are_none_of_the_schema(tmp_path, values, shares):
 
 def test_target_of_a_regression(tmp_path):
     path = tmp_path / "model.fcorr"
-    model = FCorrRegressor(**SMALL, objective="poisson").fit(X, BINARY)
+    model = FCorrRegressor(n_members=1, **SMALL, objective="poisson").fit(X, BINARY)
     for change, reason in (
         ({"scale": 0.0}, "the target's scale is 0.0"),
         ({"scale": -1.0}, "the target's scale is -1.0"),

@@ -35,7 +35,7 @@ AMOUNTS = {
 
 def fit(X=X, y=CLAIMS, **options):
     options = SMALL | {"objective": "poisson", "exposure": "years"} | options
-    return FCorrRegressor(**options).fit(X, y)
+    return FCorrRegressor(n_members=1, **options).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_exposure_is_an_offset_and_no_feature(model):
 def test_base_is_the_log_of_the_weighted_rate():
     weight = np.arange(N) % 3
     options = SMALL | {"objective": "poisson", "exposure": "years"}
-    model = FCorrRegressor(**options).fit(X, CLAIMS, sample_weight=weight)
+    model = FCorrRegressor(n_members=1, **options).fit(X, CLAIMS, sample_weight=weight)
     rate = np.sum(weight * CLAIMS) / np.sum(weight * YEARS)
     assert model.base_ == pytest.approx(np.log(rate), rel=1e-12)
     mean = np.log(np.average(AMOUNTS["gamma"]))
@@ -149,7 +149,7 @@ def test_eval_set_uses_its_own_exposure():
     y = CLAIMS[:500]
     options = SMALL | {"objective": "poisson", "exposure": "years"}
     weight = np.arange(500.0)
-    model = FCorrRegressor(**options).fit(X, CLAIMS, eval_set=(held_out, y, weight))
+    model = FCorrRegressor(n_members=1, **options).fit(X, CLAIMS, eval_set=(held_out, y, weight))
     measured = model.history_.epochs[-1].validation_loss
     model.balance_[:] = 0
     mean = model.predict(held_out)
@@ -157,7 +157,7 @@ def test_eval_set_uses_its_own_exposure():
     losses = (mean - y * np.log(mean / unit)) / unit
     assert measured == pytest.approx(np.average(losses, weights=weight), rel=1e-4)
     with pytest.raises(InvalidInputError, match=r"'years' \(exposure\) is missing"):
-        FCorrRegressor(**options).fit(X, CLAIMS, eval_set=(FEATURES, CLAIMS))
+        FCorrRegressor(n_members=1, **options).fit(X, CLAIMS, eval_set=(FEATURES, CLAIMS))
 
 
 def test_schema_diff_knows_the_exposure(model):

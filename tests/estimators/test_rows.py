@@ -73,7 +73,9 @@ def test_twins_have_the_same_prediction(table, name, invariance, engine, head, t
 
 
 def test_predictions_do_not_depend_on_threads(table):
-    model = FCorrClassifier(sensitive="sex", invariance="marginal", epochs=1, random_state=0)
+    model = FCorrClassifier(
+        n_members=1, sensitive="sex", invariance="marginal", epochs=1, random_state=0
+    )
     model.fit(table, make_target("two classes", table))
     many = pd.concat([table] * 60, ignore_index=True)  # enough for each thread to take a part
     n_threads, found = torch.get_num_threads(), []

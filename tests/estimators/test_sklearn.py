@@ -33,7 +33,7 @@ def reasons(estimator):
 
 
 @parametrize_with_checks(
-    [FCorrClassifier(epochs=10), FCorrRegressor(epochs=10)],
+    [FCorrClassifier(n_members=1, epochs=10), FCorrRegressor(n_members=1, epochs=10)],
     expected_failed_checks=reasons,
 )
 @pytest.mark.filterwarnings("ignore")
@@ -43,13 +43,13 @@ def test_scikit_learn_checks(estimator, check):
 
 def test_blobs_in_four_dimensions_are_learnt():
     X, y = make_blobs(n_samples=300, n_features=4, centers=3, random_state=0)
-    assert FCorrClassifier(random_state=0).fit(X, y).score(X, y) > 0.97
+    assert FCorrClassifier(n_members=1, random_state=0).fit(X, y).score(X, y) > 0.97
 
 
 def test_two_features_are_warned_of():
     X, y = make_blobs(n_samples=60, n_features=2, centers=2, random_state=0)
     with pytest.warns(UserWarning, match=r"X has 2 feature\(s\).*Use at least 3"):
-        FCorrClassifier(epochs=1, random_state=0).fit(X, y)
+        FCorrClassifier(n_members=1, epochs=1, random_state=0).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,9 @@ def table():
 
 
 def test_clone_keeps_every_argument():
-    original = FCorrClassifier(sensitive=["a"], car="paper", head=(8, 4), random_state=3)
+    original = FCorrClassifier(
+        n_members=1, sensitive=["a"], car="paper", head=(8, 4), random_state=3
+    )
     assert clone(original).get_params() == original.get_params()
 
 
@@ -69,7 +71,7 @@ def test_pipeline_with_set_output(table):
         scale = make_column_transformer(
             (StandardScaler(), ["amount"]), remainder="passthrough", verbose_feature_names_out=False
         )
-        model = FCorrClassifier(sensitive="X1", epochs=2, random_state=0)
+        model = FCorrClassifier(n_members=1, sensitive="X1", epochs=2, random_state=0)
         pipeline = make_pipeline(scale, model).set_output(transform=library)
         pipeline.fit(X, y)
         assert set(pipeline[-1].feature_names_in_) == set(X.columns)
@@ -78,7 +80,9 @@ def test_pipeline_with_set_output(table):
 
 def test_grid_search_over_the_weight_of_car(table):
     search = GridSearchCV(
-        FCorrClassifier(sensitive="X1", epochs=2, random_state=0), {"car": [None, 10.0]}, cv=2
+        FCorrClassifier(n_members=1, sensitive="X1", epochs=2, random_state=0),
+        {"car": [None, 10.0]},
+        cv=2,
     )
     search.fit(*table)
     assert search.best_params_["car"] in (None, 10.0)
@@ -88,7 +92,9 @@ def test_grid_search_over_the_weight_of_car(table):
 def test_multi_class_probabilities():
     X, y = make_blobs(n_samples=200, n_features=5, centers=4, random_state=1)
     labels = np.array(["a", "b", "c", "d"])[y]
-    model = FCorrClassifier(epochs=5, random_state=0).fit(pd.DataFrame(X).add_prefix("f"), labels)
+    model = FCorrClassifier(n_members=1, epochs=5, random_state=0).fit(
+        pd.DataFrame(X).add_prefix("f"), labels
+    )
     probabilities = model.predict_proba(pd.DataFrame(X).add_prefix("f"))
     assert probabilities.shape == (200, 4)
     np.testing.assert_allclose(probabilities.sum(1), 1)

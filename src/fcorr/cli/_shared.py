@@ -117,7 +117,23 @@ def _estimator_options(
             "thousandth of the rows."
         ),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the data; by default 20.")] = None,
+    n_members: Annotated[
+        int | None,
+        typer.Option(
+            "--members", help="Most networks in the pack; 1 for a single one. By default 8 to 16."
+        ),
+    ] = None,
+    monotone: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=increasing|decreasing",
+            help="Let predictions never fall, or never rise, with a column of numbers; repeatable.",
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(help="Most passes over the data; by default what the members try."),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -147,12 +163,13 @@ _OPTIONS = {
     "eval_set": "--validation",
     "random_state": "--seed",
     "n_jobs": "--jobs",
+    "n_members": "--members",
     "delimiter": "--delimiter",
     "decimal": "--decimal",
     "dates": "--dates",
 }
 _BY_NAME = (
-    *("sensitive", "car", "invariance", "bins", "epochs", "early_stopping", "min_category_rows"),
+    *("sensitive", "car", "invariance", "bins", "epochs", "monotone", "min_category_rows"),
     *("objective", "exposure", "class_weight", "threshold", "budget", "seeds"),
 )
 
@@ -165,6 +182,9 @@ def collect_arguments(*, settings: list[str] | None, **options: Any) -> dict[str
         "threshold": _parse_threshold,
         "kinds": _parse_kinds,
         "bins": _parse_bins,
+        "monotone": lambda texts: split_pairs(
+            texts, "--monotone", "COLUMN=increasing or COLUMN=decreasing, once for a column"
+        ),
     }
     arguments = {
         name: parsers[name](value) if name in parsers else value

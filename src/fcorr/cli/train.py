@@ -39,11 +39,13 @@ def train(
     ] = "adapt",
     validation: Annotated[
         Path | None,
-        typer.Option(help="File to measure after every epoch.", exists=True, dir_okay=False),
+        typer.Option(
+            help="File with other rows: to --compare on; with --members 1, to measure after every "
+            "epoch.",
+            exists=True,
+            dir_okay=False,
+        ),
     ] = None,
-    early_stopping: Annotated[
-        bool, typer.Option("--early-stopping", help="Stop when validation stops improving.")
-    ] = False,
     seed: Annotated[
         int | None, typer.Option(help="Seed; the same seed gives the same model.", min=0)
     ] = None,
@@ -70,7 +72,6 @@ def train(
         sensitive=sensitive or None,
         car=car,
         invariance=invariance,
-        early_stopping=early_stopping or None,
         random_state=seed,
         verbose=not quiet,
     )
@@ -85,7 +86,7 @@ def train(
         shared.lines_of(data, dialect, counted),
         shared.lines_of(validation or data, dialect, eval_set=True),
     ):
-        model.fit(*rows, eval_set)
+        model.fit(*rows, eval_set if model.n_members == 1 else None)
     seconds = time.perf_counter() - start
     model.save(output)
     shared.echo(f"{model.summary()}, {seconds:.1f} s")

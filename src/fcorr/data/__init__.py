@@ -16,6 +16,7 @@ from fcorr.data.generators import (
     make_bank_fraud,
     make_claims,
     make_indirect_bias,
+    make_many_levels,
     make_proxy_bias,
 )
 from fcorr.data.infer import infer_schema
@@ -57,6 +58,7 @@ __all__ = [
     "make_bank_fraud",
     "make_claims",
     "make_indirect_bias",
+    "make_many_levels",
     "make_proxy_bias",
     "read_table",
 ]

@@ -45,7 +45,7 @@ from fcorr.data.encode import (
     use_ratings,
 )
 from fcorr.data.infer import Bins, MinCategoryRows, infer_schema, rate_columns, warn_of_copies
-from fcorr.data.schema import Kinds, Schema
+from fcorr.data.schema import Kinds, NumericColumn, OrdinalColumn, Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
 from fcorr.estimators.invariance import (
     Invariance,
@@ -56,6 +56,7 @@ from fcorr.estimators.invariance import (
 )
 from fcorr.estimators.options import (
     DEFAULTS,
+    DIRECTIONS,
     Advanced,
     check_arguments,
     check_device,
@@ -174,6 +175,7 @@ class BaseFCorr(BaseEstimator, ABC):
 
     model_: Network
     recipes_: list[dict[str, Any]]
+    oob_loss_: float | None
     schema_: Schema
     n_features_in_: int
     balance_: NDArray[np.float64]
@@ -249,7 +251,8 @@ class BaseFCorr(BaseEstimator, ABC):
             Weight of each row: in the loss, and in every total and threshold that is learnt. A row
             of weight 0 is as if it were not there, whatever it holds, also in ``eval_set``.
         eval_set : tuple (X, y) or (X, y, sample_weight), optional
-            Rows to measure after every epoch; with ``early_stopping`` they decide when to stop.
+            For a single network (``n_members=1``): rows to measure after every epoch; with
+            ``early_stopping`` they decide when to stop.
 
         Returns
         -------
@@ -303,7 +306,7 @@ class BaseFCorr(BaseEstimator, ABC):
         # The network, or a pack of them
         encoded = self._encode(table)
         training = use_ratings(encoded, self.schema_, held_out_ratings)
-        members = self._train(training, outcomes, eval_set, device)
+        members, held_out = self._train(training, outcomes, eval_set, device)
         # Engine and device are those of the training: predictions are computed in one way.
         networks = [member.model.to("cpu") for member in members]
         self.model_ = networks[0] if len(networks) == 1 else Pack(networks)
@@ -324,14 +327,17 @@ class BaseFCorr(BaseEstimator, ABC):
         outputs = self._raw_outputs(encoded)
         _warn_of_equal_outputs(outputs, outcomes)
         self.balance_ = self._balance(outputs, outcomes)
-        self._learn_decision(outputs + self.balance_, outcomes)
+        # Rows that a network learnt from look better than others will: where there are bags, a
+        # threshold is chosen by the members that left a row out.
+        decided = outputs if held_out is None or self.portfolio_ is not None else held_out
+        self._learn_decision(decided + self.balance_, outcomes)
         self.significance_ = self._significance(encoded)
 
     @property
     def _options(self) -> Advanced:
         return DEFAULTS | (self.advanced or {})
 
-    # Extension points for another network in the place of FCorrTransformer: _describe_network,
+    # Extension points for another network in the place of FCorrTransformer:
     # _make_network, _prepare_numbers, _objective, _pace, _map, _score, _significance,
     # _mean_attention.
 
@@ -345,13 +351,23 @@ class BaseFCorr(BaseEstimator, ABC):
         outcomes: Outcomes,
         eval_set: EvalSet | None,
         device: torch.device,
-    ) -> list[Trained]:
-        """Train one network on all rows, or a pack of them: the members that predictions need."""
+    ) -> tuple[list[Trained], NDArray[np.float64] | None]:
+        """Train one network on all rows, or a pack of them: the members that predictions need.
+
+        Of a pack also the outputs of every row by members that left it out.
+        """
         n_members, fixed = self._n_members(), self._fixed_settings()
         validation = self._read_eval_set(eval_set)
+        if validation is not None and n_members != 1:
+            raise InvalidInputError(
+                "eval_set is for a single network: members of a pack are judged by rows of X that "
+                "they leave out. Leave it out, or use n_members=1.",
+                argument="eval_set",
+            )
         target, weight = self._encode_target(outcomes), self._loss_weight(outcomes)
         exchanges = self._exchanges(encoded, device)
         batch_size = choose_batch_size(self.batch_size, len(encoded))
+        curvature = self._curvature(outcomes)
 
         def train_one(
             recipe: Recipe, bag: Bag | None, seed: int, workers: Workers, progress: Progress
@@ -368,7 +384,8 @@ class BaseFCorr(BaseEstimator, ABC):
                 rows, held_out = rows.take(bag.rows), rows.take(bag.held_out)
             elif self._options["early_stopping"] and held_out is None:
                 rows, held_out = self._split(rows, generator)
-            objective = self._objective(model, exchanges, recipe, len(rows))
+            penalty_scale = curvature / len(rows)  # rows have a loss each, the penalty one for all
+            objective = self._objective(model, exchanges, recipe, penalty_scale)
             pace = self._pace(recipe, batch_size, waits=bag is not None)
             history = train(
                 objective,
@@ -391,10 +408,10 @@ class BaseFCorr(BaseEstimator, ABC):
             with start_workers(n_numbers) as workers, shown as progress:
                 prepare_engine(progress.say)
                 self.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
-                self.held_out_ = None
-                return [train_one(recipe, None, self.seed_, workers, progress)]
+                self.oob_loss_ = None
+                return [train_one(recipe, None, self.seed_, workers, progress)], None
         recipes = list_recipes(fixed)
-        bags = make_bags(self._strata(outcomes), n_members, self.seed_)
+        bags = make_bags(torch.from_numpy(self._strata(outcomes)), n_members, self.seed_)
         shown = show_progress(
             "training", count_trainings(recipes, bags, n_members), shown=bool(self.verbose),
             unit="member",
@@ -404,7 +421,8 @@ class BaseFCorr(BaseEstimator, ABC):
         def loss_of(outputs: Tensor, rows: Tensor) -> float:
             wanted = target[rows]
             losses = loss(outputs, wanted.double() if wanted.is_floating_point() else wanted)
-            return float((weights[rows] * losses.double()).sum() / weights[rows].sum())
+            total = max(float(weights[rows].sum()), float(np.finfo(float).tiny))
+            return float((weights[rows] * losses.double()).sum()) / total
 
         with start_workers(2**62 if device.type == "cpu" else 0) as workers, shown as progress:
             prepare_engine(progress.say)
@@ -418,8 +436,8 @@ class BaseFCorr(BaseEstimator, ABC):
                 workers=workers,
                 progress=progress,
             )
-        self.recipes_, self.held_out_ = result.tried, result.held_out.numpy()
-        return result.members
+        self.recipes_, self.oob_loss_ = result.tried, result.loss
+        return result.members, result.held_out.numpy()
 
     def _n_members(self) -> int | None:
         """Return how many members a pack shall have at most; None leaves it to the pack."""
@@ -440,11 +458,9 @@ class BaseFCorr(BaseEstimator, ABC):
             settings["head"] = tuple(int(size) for size in settings["head"])
         return settings
 
-    def _strata(self, outcomes: Outcomes) -> Tensor:
-        """Return what bags shall have alike: classes, or whether there was a claim at all."""
-        _, codes = outcomes.classes
-        few = len(np.unique(codes)) <= 20
-        return torch.from_numpy(codes if few else (outcomes.numbers() > 0).astype(np.int64))
+    @abstractmethod
+    def _strata(self, outcomes: Outcomes) -> NDArray[np.int64]:
+        """Return what of every bag shall have its share: classes, rows with a claim."""
 
     def _make_network(
         self, encoded: EncodedTable, recipe: Recipe, generator: torch.Generator | None
@@ -556,16 +572,12 @@ class BaseFCorr(BaseEstimator, ABC):
         )
 
     def _objective(
-        self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, n_rows: int
+        self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, penalty_scale: float
     ) -> Objective:
         """Return what training minimises."""
-        penalty = None
-        if model.views is not None:
-            # Rows have a loss each, and the penalty the unit of their sum.
-            scale = self._curvature() / n_rows
 
-            def penalty() -> Tensor:
-                return scale * model.views.penalty(recipe.smoothness, recipe.credibility)
+        def penalty() -> Tensor:
+            return penalty_scale * model.views.penalty(recipe.smoothness, recipe.credibility)
 
         return Objective(
             model,
@@ -573,7 +585,7 @@ class BaseFCorr(BaseEstimator, ABC):
             exchanges=exchanges,
             car=self.car if self._has_car else None,
             car_form=self._options["car_form"],
-            penalty=penalty,
+            penalty=None if model.views is None else penalty,
             signs=self._monotone_features(),
         )
 
@@ -611,11 +623,37 @@ class BaseFCorr(BaseEstimator, ABC):
 
     def _monotone_features(self) -> dict[int, int]:
         """Return the positions of the features that are monotone, and the sign of each."""
-        return {}
+        names = dict(enumerate(self._column_names))  # columns without names go by position
+        found = {}
+        for key, direction in (self.monotone or {}).items():
+            name = names.get(key, key) if not isinstance(key, str) else key
+            if name not in self.schema_.names:
+                raise InvalidInputError(
+                    f"monotone must name columns of X, got {key!r}."
+                    f"{near_match(str(key), self.schema_.names)}",
+                    argument="monotone",
+                )
+            column = self.schema_[name]
+            if not isinstance(column, NumericColumn | OrdinalColumn):
+                raise InvalidInputError(
+                    f"monotone must name numbers or ordered categories, got {name!r}, which is "
+                    f"{column.kind}. Give the order of its categories with kinds=, or drop it from "
+                    "monotone.",
+                    argument="monotone",
+                )
+            position = self.schema_.feature_names.index(column.features[0].name)
+            found[position] = DIRECTIONS[direction]
+        if found and not self._options["main_effects"]:
+            raise InvalidInputError(
+                "monotone is about main effects, got advanced={'main_effects': False}. Leave one "
+                "of the two out.",
+                argument="monotone",
+            )
+        return found
 
-    def _curvature(self) -> float:
-        """Return the second derivative of a row's loss by its output, about, for the mean."""
-        return 1.0
+    @abstractmethod
+    def _curvature(self, outcomes: Outcomes) -> float:
+        """Return the second derivative of a row's loss by its output, about, at the mean."""
 
     # Tables of a fitted model: columns by name where there are names, else by their order
 
@@ -780,9 +818,12 @@ class BaseFCorr(BaseEstimator, ABC):
             outcome = f", exactly invariant to {names} (predict does not read it)"
         elif last.car is not None:
             outcome = f", CAR {last.car:.2e} at λ {history.car_weight:g}"
+        loss, n_members = f"loss {last.loss:.4f}", len(self.model_.members)
+        if self.oob_loss_ is not None:
+            loss = f"{n_members} members, out-of-bag loss {self.oob_loss_:.4f}"
         return (
             f"{type(self).__name__}: {schema.n_rows} rows, {len(schema.names)} features, "
-            f"{self.model_.n_parameters} parameters, loss {last.loss:.4f}{outcome}"
+            f"{self.model_.n_parameters} parameters, {loss}{outcome}"
         )
 
     # What is certain
@@ -882,6 +923,7 @@ class BaseFCorr(BaseEstimator, ABC):
             "estimator": type(self).__name__,
             "networks": [member.description for member in self.model_.members],
             "recipes": self.recipes_,
+            "oob_loss": self.oob_loss_,
             "parameters": self._plain_parameters(),
             "schema": self.schema_.to_dict(),
             "named": hasattr(self, "feature_names_in_"),

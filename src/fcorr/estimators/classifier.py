@@ -43,7 +43,8 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         Probabilities stay those of the data: the balance below takes the distortion away.
     threshold : float, "f1", {"fpr": rate} or {"cost": (c_fp, c_fn)}, default=0.5
         Probability of the second class from which on ``predict`` chooses it; for two classes only.
-        A rule chooses it on the training rows, weighted by ``sample_weight``: ``"f1"`` by the best
+        A rule chooses it on the training rows, each as members predict it that left it out,
+        weighted by ``sample_weight``: ``"f1"`` by the best
         F1; ``{"fpr": 0.05}`` the lowest with a false-positive rate of at most 0.05;
         ``{"cost": (1, 20)}`` by the least cost, where a false positive costs 1 and a false
         negative 20. See :func:`fcorr.metrics.choose_threshold`.
@@ -132,12 +133,17 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         Whether no flip of the sensitive columns can change a prediction.
     portfolio_ : Portfolio or None
         What predictions are averaged over with ``invariance="marginal"``.
+    recipes_ : list of dict
+        The recipes that were tried: their settings, out-of-bag loss, and whether they were chosen.
+    oob_loss_ : float or None
+        Loss of the chosen members' mean, every row by those that left it out; None of a single
+        network.
     history_ : History
-        Losses of every epoch, and the λ that was used.
+        Losses of every epoch of the first member, and the λ that was used.
     schema_ : Schema
         What the training table looked like.
-    model_, network_ : FCorrTransformer and dict
-        The trained network, and its sizes.
+    model_ : FCorrTransformer or Pack
+        The trained network, or the pack of them.
     feature_names_in_ : ndarray of str
         Column names of the training table, where it had names.
     n_features_in_ : int
@@ -277,6 +283,13 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
                 "Correct or drop these rows."
             )
         return np.array([code_of[label] for label in labels.tolist()], dtype=np.int64)[places]
+
+    def _strata(self, outcomes: Outcomes) -> NDArray[np.int64]:
+        return self._codes(outcomes)
+
+    def _curvature(self, outcomes: Outcomes) -> float:
+        shares = self._class_shares(outcomes)
+        return float(np.mean(shares * (1 - shares)))
 
     def _encode_target(self, outcomes: Outcomes) -> Tensor:
         codes = torch.from_numpy(self._codes(outcomes))

@@ -29,6 +29,7 @@ from fcorr.estimators.regressor import FCorrRegressor
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Pack
 from fcorr.training.loop import EpochRecord, History
+from fcorr.training.pack import Recipe
 
 FORMAT = 1
 """Number of the file's layout; a reader refuses a larger one."""
@@ -170,7 +171,9 @@ def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:
     if values is not None and shares is not None:
         estimator.portfolio_ = Portfolio.restore(values, shares, schema)
     weights = {name.removeprefix("model."): tensor for name, tensor in tensors.items()}
-    estimator.recipes_, estimator.held_out_ = header["recipes"], None
+    estimator.recipes_, estimator.oob_loss_ = header["recipes"], header["oob_loss"]
+    for recipe in estimator.recipes_:  # a recipe that is none cannot be made
+        Recipe(**{k: v for k, v in recipe.items() if k not in ("loss", "chosen")})
     networks = []
     for i, network in enumerate(header["networks"]):
         own = {k.split(".", 1)[1]: v for k, v in weights.items() if k.split(".", 1)[0] == str(i)}

@@ -133,6 +133,7 @@ def _choice(*options: str | None) -> _Rule:
 _BOOLEAN: _Rule = ("True or False", _is_boolean)
 _SHARE: _Rule = ("a number in [0, 1)", lambda v: _is_number(v) and 0 <= v < 1)
 _COUNT: _Rule = ("an integer of at least 1", lambda v: is_integer(v, 1))
+_MOST_VIEWS = 64
 DIRECTIONS = {"increasing": 1, "decreasing": -1}
 
 
@@ -194,7 +195,10 @@ _ADVANCED_RULES: dict[str, _Rule] = {
     "residual": _BOOLEAN,
     "numeric_embedding": _choice("spline", "paper"),
     "main_effects": _BOOLEAN,
-    "n_views": _COUNT_OR_AUTO,
+    "n_views": (
+        f"an integer from 1 to {_MOST_VIEWS}, or 'auto'",
+        lambda v: v == "auto" or (is_integer(v, 1) and v <= _MOST_VIEWS),
+    ),
     "n_knots": ("an integer of at least 2, or 'auto'", lambda v: v == "auto" or is_integer(v, 2)),
     "beta2": _or_auto(_SHARE),
     "early_stopping": (

@@ -114,7 +114,7 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
     history_ : History
         Losses of every epoch, and the λ that was used. With a log link the loss is half the unit
         deviance of y in units of its mean, up to a constant.
-    exact_, portfolio_, schema_, model_, network_, feature_names_in_, n_features_in_
+    exact_, portfolio_, schema_, model_, recipes_, oob_loss_, feature_names_in_, n_features_in_
         As in :class:`FCorrClassifier`.
 
     Examples
@@ -254,6 +254,12 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
                 f"{y[row]:g} in row {row}{more}. {_REMEDIES[self.objective_]}"
             )
         return y
+
+    def _strata(self, outcomes: Outcomes) -> NDArray[np.int64]:
+        return (outcomes.numbers() > 0).astype(np.int64)
+
+    def _curvature(self, outcomes: Outcomes) -> float:
+        return 2.0 if self.objective_ == "mse" else 1.0
 
     def _encode_target(self, outcomes: Outcomes) -> Tensor:
         # The network learns in units of the deviation or the mean, whatever the currency.

@@ -26,6 +26,13 @@ def check_rate(rate: object, *, name: str) -> float:
     raise InvalidInputError(f"{name} must lie strictly between 0 and 1, got {rate!r}.{hint}")
 
 
+def check_count(count: object, *, name: str, at_least: int = 1) -> int:
+    """Return a whole number as an ``int``, or say what it must be."""
+    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < at_least:
+        raise InvalidInputError(f"{name} must be an integer of at least {at_least}, got {count!r}.")
+    return int(count)
+
+
 def check_number(number: object, *, name: str) -> float:
     """Return a finite number as a ``float``, or say what it must be."""
     if not isinstance(number, bool) and isinstance(number, numbers.Real) and math.isfinite(number):
@@ -37,10 +44,9 @@ def begin(
     n_rows: object, random_state: RandomState, frame: str, *, caller: str
 ) -> tuple[int, np.random.Generator]:
     """Check what all generators are told, and return the number of rows and where to draw from."""
-    if isinstance(n_rows, bool) or not isinstance(n_rows, numbers.Integral) or n_rows < 1:
-        raise InvalidInputError(f"n_rows must be an integer of at least 1, got {n_rows!r}.")
+    n_rows = check_count(n_rows, name="n_rows")
     check_frame(frame, caller=caller)
-    return int(n_rows), np.random.default_rng(draw_seed(random_state))
+    return n_rows, np.random.default_rng(draw_seed(random_state))
 
 
 def check_frame(frame: str, *, caller: str) -> None:
@@ -95,7 +101,8 @@ def draw_categories(
         codes = np.zeros(len(given), dtype=np.int8)
         for bound in np.moveaxis(bounds, -1, 0):
             codes += uniform >= bound[given]
-    return pa.DictionaryArray.from_arrays(codes.astype(np.int8, copy=False), categories)
+    dtype = np.int8 if len(categories) <= 128 else np.int32
+    return pa.DictionaryArray.from_arrays(codes.astype(dtype, copy=False), categories)
 
 
 def draw_flag(
@@ -107,9 +114,9 @@ def draw_flag(
     return pa.DictionaryArray.from_arrays(drawn.view(np.int8), ["0", "1"])
 
 
-def codes_of(column: pa.DictionaryArray) -> NDArray[np.int8]:
+def codes_of(column: pa.DictionaryArray) -> NDArray[Any]:
     """Return the position of each row's category."""
-    codes: NDArray[np.int8] = column.indices.to_numpy()
+    codes: NDArray[Any] = column.indices.to_numpy()
     return codes
 
 

@@ -1,0 +1,214 @@
+"""The comparison on tables: every method gets the rows and columns that the docstring says."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks import tables
+from fcorr.data import make_many_levels
+
+ROOT = Path(__file__).parents[2]
+NEEDS = {"LightGBM": "lightgbm", "EBM": "interpret", "GLM": "sklearn", "CatBoost": "catboost"}
+
+
+def small_table(seed: int, objective: str = tables.BINARY) -> tables.Table:
+    """Draw missing values, a constant, a level that only test rows have; years for counts."""
+    rng = np.random.default_rng(seed)
+    n = 800
+    X = pd.DataFrame({"x": rng.normal(size=n), "kind": rng.choice(["a", "b", "c"], n)})
+    X["sex"] = rng.choice(["f", "m"], n)
+    X.loc[::50, "kind"] = None
+    X.loc[799, "kind"] = "new"
+    X["gaps"] = np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n))
+    X["same"] = 1
+    log_mean = X["x"] + (X["kind"] == "a")
+    y = (rng.random(n) < 1 / (1 + np.exp(-log_mean))).astype(int)
+    if objective == tables.COUNTS:
+        X[tables.YEARS] = rng.uniform(0.2, 1, n)
+        y = rng.poisson(X[tables.YEARS] * np.exp(log_mean))
+    elif objective == tables.AMOUNTS:
+        y = y * rng.gamma(2.0, 50.0, n) * np.exp(log_mean)
+    y = np.asarray(y)
+    return tables.Table(X[:600], y[:600], X[600:], y[600:], objective, "sex")
+
+
+@pytest.mark.filterwarnings("ignore:Missing values detected")  # EBM: its plots do not show them
+@pytest.mark.parametrize("objective", tables.LOSSES)
+@pytest.mark.parametrize(
+    "method", [pytest.param(m, marks=pytest.mark.slow) if m == "EBM" else m for m in NEEDS]
+)
+def test_peers_learn_without_the_sensitive_column(method, objective):
+    pytest.importorskip(NEEDS[method], reason="needs the extra 'bench'")
+    table = small_table(0, objective)
+    predict, _ = tables.METHODS[method](table, 0, 1)
+    expected = predict(table.X_test)
+    flipped = table.X_test.assign(sex=table.X_test["sex"].map({"f": "m", "m": "f"}))
+    np.testing.assert_array_equal(predict(flipped), expected)
+    at_risk = tables.years(table.X_test)
+    constant = at_risk * table.y.sum() / tables.years(table.X).sum()
+    losses = [tables.loss_of(objective, table.y_test, e) for e in (expected, constant)]
+    assert losses[0] < 0.97 * losses[1]
+    assert expected.sum() == pytest.approx(table.y_test.sum(), rel=0.4)  # not logarithms
+    if objective == tables.COUNTS:  # twice the years, twice the claims
+        doubled = table.X_test.assign(**{tables.YEARS: 2 * at_risk})
+        np.testing.assert_allclose(predict(doubled), 2 * expected)
+
+
+@pytest.mark.parametrize("objective", tables.LOSSES)
+def test_fcorr_is_told_the_sensitive_column_the_objective_and_the_exposure(objective, monkeypatch):
+    told = []
+
+    class Fake:
+        def __init__(self, **options):
+            told.append(options)
+
+        def fit(self, X, y):
+            told.append(list(X))
+            return self
+
+        predict = predict_proba = None
+
+    monkeypatch.setattr("fcorr.FCorrClassifier", Fake)
+    monkeypatch.setattr("fcorr.FCorrRegressor", Fake)
+    table = small_table(0, objective)
+    tables.fit_fcorr(table, 3, 1)
+    more = {} if objective == tables.BINARY else {"objective": objective, "exposure": None}
+    if objective == tables.COUNTS:
+        more["exposure"] = "years"
+    assert told == [{"sensitive": "sex", "random_state": 3} | more, list(table.X)]
+
+
+def test_a_fifth_of_the_rows_is_for_testing_and_three_fifths_grow_trees():
+    X, y = make_many_levels(1_000, random_state=0, frame="pandas")
+    first, again, other = (tables.split(X, y, "sex", seed) for seed in (0, 0, 1))
+    assert len(first.X) == 800
+    assert set(first.X.index) | set(first.X_test.index) == set(range(1_000))
+    assert first.y_test.mean() == pytest.approx(y.mean(), abs=0.003)
+    assert list(again.X_test.index) == list(first.X_test.index) != list(other.X_test.index)
+    fitted, stopping = tables.early_stopping_rows(first.y, 0)
+    assert (len(fitted), len(stopping)) == (600, 200)
+    assert not set(fitted) & set(stopping)
+
+
+def test_the_glm_takes_the_penalty_with_the_lowest_loss(monkeypatch):
+    fitted = []
+    fit_linear = tables.fit_linear
+
+    def keep(A, y, weight, objective, penalty):
+        fitted.append((len(y), penalty))
+        return fit_linear(A, y, weight, objective, penalty)
+
+    monkeypatch.setattr(tables, "fit_linear", keep)
+    _, found = tables.fit_glm(small_table(0), 0, 1)
+    assert [n for n, _ in fitted] == [480] * (len(fitted) - 1) + [600]
+    tried = list(dict.fromkeys(penalty for _, penalty in fitted))
+    # Strong penalties first, up to the first that is worse than the one before.
+    assert tried == tables.PENALTIES[: len(tried)]
+    assert found["penalty"] == tried[-2] == fitted[-1][1]
+
+
+# ------------------------------------------------------------------------------ the command
+
+
+def constant_method(level):
+    """Predict one probability for all."""
+    return lambda table, seed, threads: (lambda X: np.full(len(X), level), {"level": level})
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "HERE", tmp_path / "benchmarks")
+    (tmp_path / "benchmarks" / "results").mkdir(parents=True)
+    monkeypatch.setattr(tables, "TABLES", {"one": small_table, "two": small_table})
+    methods = {name: constant_method(0.5) for name in tables.METHODS}
+    monkeypatch.setattr(tables, "METHODS", methods)
+    return tmp_path
+
+
+def records(place):
+    lines = (place / "benchmarks" / "results" / "tables.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def key(record):
+    return record["table"], record["method"], record["seed"]
+
+
+def test_it_goes_on_where_it_was_interrupted_and_does_again_what_is_asked(place, monkeypatch):
+    tables.main(["--tables", "one", "--methods", "GLM", "EBM", "--seeds", "0", "1"])
+    before = records(place)
+    assert [key(r) for r in before] == [
+        *[("one", "GLM", 0), ("one", "EBM", 0), ("one", "GLM", 1), ("one", "EBM", 1)]
+    ]
+    monkeypatch.setitem(tables.METHODS, "GLM", constant_method(0.6))
+    tables.main(["--methods", "GLM", "--seeds", "1", "2"])
+    after = records(place)
+    assert after[:4] == before
+    assert [key(r) for r in after[4:]] == [("one", "GLM", 2), ("two", "GLM", 1), ("two", "GLM", 2)]
+    tables.main(["--tables", "one", "--methods", "GLM", "--seeds", "1", "--fresh"])
+    fresh = records(place)
+    assert len(fresh) == len(after)
+    assert {key(r): r["level"] for r in fresh}["one", "GLM", 1] == 0.6
+    assert {key(r): r["level"] for r in fresh}["one", "GLM", 0] == 0.5
+
+
+def test_a_table_of_ones_own_leaves_our_records_alone(place, capsys):
+    frame = small_table(0).X.assign(answer=np.where(small_table(0).y == 1, "yes", "no"))
+    path = place / "loans.csv"
+    frame.to_csv(path, index=False)
+    arguments = ["--csv", str(path), "--methods", "GLM", "--seeds", "0"]
+    tables.main([*arguments, "--target", "answer", "--sensitive", "sex"])
+    (record,) = map(json.loads, (place / "loans.tables.jsonl").read_text().splitlines())
+    assert (record["table"], record["n_train"], record["n_test"]) == ("loans", 480, 120)
+    assert record["loss"] == pytest.approx(np.log(2))
+    assert "loans, log loss" in (place / "loans.tables.md").read_text()
+    assert not (place / "benchmarks" / "results" / "tables.jsonl").exists()
+    with pytest.raises(SystemExit, match="no column 'anser'; it has x, kind, sex"):
+        tables.main([*arguments, "--target", "anser", "--fresh"])
+    with pytest.raises(SystemExit, match="'kind' must have two values and none missing, got 3"):
+        tables.main([*arguments, "--target", "kind", "--fresh"])
+    with pytest.raises(SystemExit):
+        tables.main(arguments)
+    assert "--csv needs --target" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------ the document
+
+
+def record(method, loss, seed=0, threads=1, **more):
+    found = {"table": "german", "method": method, "seed": seed, "measure": "log loss"}
+    return found | {"loss": loss, "auroc": 0.75, "fit_seconds": 2.0, "threads": threads} | more
+
+
+def cells(path):
+    return [line.strip("| ").split(" | ") for line in path.read_text().splitlines() if line]
+
+
+def test_ratios_are_over_the_seeds_that_both_have(tmp_path):
+    some = [record("fcorr", 0.5), record("fcorr", 0.7, seed=1), record("LightGBM", 0.4)]
+    some += [record("GLM", 0.5, seed=s) for s in (0, 1, 2)] + [record("CatBoost", 1.0, seed=5)]
+    tables.write_tables(some, tmp_path / "tables.md")
+    lines = cells(tmp_path / "tables.md")
+    means = ["0.6000 (2)", "0.4000 (1)", "–", "0.5000 (3)", "1.0000 (1)"]
+    # 0.5 / 0.4 at seed 0 is more than 0.6 / 0.5 at seeds 0 and 1; CatBoost shares no seed.
+    assert lines[2] == ["german, log loss", *means, "1.2500", "–"]
+    assert lines[5][0] == "german, AUROC"
+    assert lines[8] == ["german", "2.0; 1", "2.0; 1", "–", "2.0; 1", "2.0; 1"]
+
+
+def test_the_document_is_made_from_the_committed_records(tmp_path):
+    found = tables.read(ROOT / "benchmarks" / "results" / "tables.jsonl")
+    assert len({key(r) for r in found}) == len(found) > 0
+    tables.write_tables(found, tmp_path / "tables.md")
+    made = (tmp_path / "tables.md").read_text()
+    assert made == (ROOT / "docs" / "tables" / "tables.md").read_text()
+
+
+def test_every_table_of_ours_without_files_can_be_drawn(monkeypatch):
+    monkeypatch.setattr(tables, "make_many_levels", partial(make_many_levels, 500))
+    drawn = tables.many_levels(0)
+    assert (len(drawn.X), drawn.sensitive, drawn.objective) == (400, "sex", tables.BINARY)
