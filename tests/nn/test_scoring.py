@@ -98,7 +98,8 @@ def check_that_rows_are_by_themselves(model, n_rows=67):
     codes, numbers = make_rows(model, n_rows)
     scores = model.score(codes, numbers)
     assert torch.isfinite(scores).all()
-    assert len(scores.unique(dim=0)) > 1
+    if model.members[0].views is not None:  # main effects tell rows apart
+        assert len(scores.unique(dim=0)) > 1
     for engine in ("plain", "compiled"):
         with use_engine(engine):
             order = torch.randperm(n_rows, generator=seeded(5))
@@ -134,13 +135,18 @@ def test_a_rows_bits_are_its_own_on_both_sides_of_the_switch(n_features, n_views
 
 def test_a_rows_bits_are_its_own_beside_rows_that_take_the_other_way():
     model = make_network(40, (9,), n_views=3)
+    norm = model.first_layer.attention_norm
+
+    def largest_exponents():
+        z = norm(model.embed(*make_rows(model, 67)))
+        return (z - z.mean(2, keepdim=True)).abs().amax(2) * z.abs().amax(2) / 40**0.5
+
     with torch.no_grad():
-        model.first_layer.attention_norm.weight.mul_(1.6)
-        seen = model.mix(model.embed(*make_rows(model, 67)))
-        z = model.first_layer.attention_norm(seen)
-        spread = (z - z.mean(2, keepdim=True)).abs().amax(2) * z.abs().amax(2) / 40**0.5
-    assert (spread > views.LARGEST).any()
-    assert (spread < views.LARGEST).any()
+        grow = (views.LARGEST / largest_exponents().median()).sqrt()
+        for parameter in norm.parameters():
+            parameter.mul_(grow)
+        above = largest_exponents() > views.LARGEST
+    assert 0.2 < above.float().mean() < 0.8
     check_that_rows_are_by_themselves(model)
 
 
