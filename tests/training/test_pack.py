@@ -48,6 +48,13 @@ def test_every_row_is_held_out_once(n_rows, n_members):
     assert all(len(bag.rows) for bag in bags)
 
 
+@pytest.mark.parametrize(("n_rows", "n_members"), [(1, None), (5, 1)])
+def test_a_single_fold_is_learnt_from_and_judged_by(n_rows, n_members):
+    (bag,) = make_bags(torch.zeros(n_rows, dtype=torch.long), n_members, seed=0)
+    assert torch.equal(bag.rows, torch.arange(n_rows))
+    assert torch.equal(bag.held_out, torch.arange(n_rows))
+
+
 def test_strata_are_spread_evenly():
     generator = torch.Generator().manual_seed(0)
     strata = (torch.rand(1_003, generator=generator) < 0.03).long() * 5 + 1

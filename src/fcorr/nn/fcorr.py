@@ -140,9 +140,9 @@ class FCorrTransformer(nn.Module):
 
         f(x) = b + Σ_j e_j(x_j) + head(attention(views))
 
-    so that ``e_j``, the *main effect* of feature j, has the unit of the output. The head starts near
-    0: what is additive is learnt where it can be read. With several outputs each has a view of main
-    effects.
+    so that ``e_j``, the *main effect* of feature j, has the unit of the output. The head starts
+    near 0: what is additive is learnt where it can be read. With several outputs each has a view of
+    main effects.
 
     **Shape**: codes ``(B, n_categorical)``, numbers ``(B, n_numeric)`` → ``(B, n_outputs)``.
 

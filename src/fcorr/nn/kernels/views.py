@@ -309,10 +309,10 @@ def _attention_gradient(root, lanes, u, s, sums, N, r, Q, g, U, C, dz):
     """Compute the gradient by z, given that by the attention's output, ``g``.
 
     With ``r = P/N`` and ``a = g/N``: as a query, z_i moves its own output by (Q/N − r²)/√p; as a
-    key, y_j moves all of them, by ``Σ_i a_i e^{t_i y_j} (1 + t_i (y_j − r_i))``, which is the sum of
-    ``U_j = Σ_i a_i (1 − t_i r_i) e^{t_i y_j}`` and ``y_j C_j``, ``C_j = Σ_i a_i t_i e^{t_i y_j}``.
+    key, y_j moves all of them, by ``Σ_i a_i e^{t_i y_j} (1 + t_i (y_j − r_i))``, the sum of ``U_j =
+    Σ_i a_i (1 − t_i r_i) e^{t_i y_j}`` and ``y_j C_j``, where ``C_j = Σ_i a_i t_i e^{t_i y_j}``.
     """
-    c, inverse_c, mean_g, mean_y = lanes[1], lanes[3], lanes[6], lanes[7]
+    inverse_c, mean_g, mean_y = lanes[3], lanes[6], lanes[7]
     mean_g[:] = 0.0
     mean_y[:] = 0.0
     n = np.float32(len(g))
