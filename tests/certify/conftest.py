@@ -17,18 +17,23 @@ def make_model(cards=(3, 2, 4), n_numeric=3, *, seed=0, **options):
         for norm in (m for m in model.modules() if isinstance(m, torch.nn.LayerNorm)):
             norm.weight.add_(0.3 * torch.randn(norm.weight.shape, generator=generator))
             norm.bias.add_(0.3 * torch.randn(norm.bias.shape, generator=generator))
-        if model.missing is not None:
-            model.missing.normal_(generator=generator)
+        if (missing := missing_of(model)) is not None:
+            missing.normal_(generator=generator)
     return model
+
+
+def missing_of(model):
+    """The embeddings of missing numbers, of one number or of views."""
+    return model.missing if model.views is None else model.views.missing
 
 
 def random_inputs(model, n_rows, seed=0):
     """Rows of any categories and numbers, some missing where the model takes that."""
     generator = torch.Generator().manual_seed(seed)
     codes = [torch.randint(0, c, (n_rows,), generator=generator) for c in model.cat_cardinalities]
-    n_numeric = model.head_norm.normalized_shape[0] - len(codes)
+    n_numeric = model.n_features - len(codes)
     x_num = 6 * torch.rand(n_rows, n_numeric, generator=generator) - 3
-    if model.missing is not None:
+    if missing_of(model) is not None:
         x_num[torch.rand(x_num.shape, generator=generator) < 0.1] = torch.nan
     return torch.stack(codes, 1), x_num
 
@@ -36,7 +41,7 @@ def random_inputs(model, n_rows, seed=0):
 def values_of(model, numbers=9):
     """All categories, and some numbers of each numeric feature."""
     values = [torch.arange(c).float() for c in model.cat_cardinalities]
-    n_numeric = model.head_norm.normalized_shape[0] - len(values)
+    n_numeric = model.n_features - len(values)
     return values + [torch.linspace(-2, 2, numbers)] * n_numeric
 
 

@@ -36,8 +36,8 @@ def test_all_together_are_the_combinations_of_each(lab):
     assert len(rows.unique(dim=0)) == 108
     for name in ("a", "b", "age"):
         (feature,) = flips[name].features
-        assert set(flips[name].embed(model)[:, 0].tolist()) == set(
-            joint.embed(model)[:, joint.features.index(feature)].tolist()
+        assert set(flips[name].embed(model)[:, 0, 0].tolist()) == set(
+            joint.embed(model)[:, 0, joint.features.index(feature)].tolist()
         )
 
 
@@ -51,9 +51,9 @@ def test_many_numbers_are_thinned_and_many_combinations_drawn(lab, numbers, alon
         flips = list_flips(model, [3, 4, 5], ["x", "y", "z"], values)
         again = list_flips(model, [3, 4, 5], ["x", "y", "z"], values)
         x_num = values[4][:, None].expand(-1, 3)
-        everywhere = model.embed(torch.zeros(numbers, 3).long(), x_num)[:, 4]
-        tried = flips["y"].embed(model)[:, 0]
-        together = flips[ALL_TOGETHER].embed(model)[:, 1]
+        everywhere = model.embed(torch.zeros(numbers, 3).long(), x_num)[:, 0, 4]
+        tried = flips["y"].embed(model)[:, 0, 0]
+        together = flips[ALL_TOGETHER].embed(model)[:, 0, 1]
     assert len(tried) == alone
     assert len(together.unique()) == 32
     for each in (tried, together):
@@ -202,7 +202,7 @@ X = pd.DataFrame(
 SCORE = (X.sex == "m") + (X.region == "a") + (X.age - 40) / 10 + np.log(X.income)
 SCORE = (SCORE + _rng.normal(size=600)).to_numpy()
 Y = (SCORE > 0.7).astype(int)
-SMALL = {"head": (8,), "epochs": 5, "random_state": 0}
+SMALL = {"n_members": 1, "head": (8,), "epochs": 5, "random_state": 0}
 
 
 @pytest.mark.parametrize("invariance", ["adapt", "marginal"])
@@ -216,10 +216,12 @@ def test_exact_estimators_are_certified(invariance, tmp_path):
         assert certificate.population.epsilon == 0.0
 
 
-def test_an_estimator_whose_weights_were_changed_is_not_exact():
-    model = FCorrClassifier(**SMALL, sensitive="sex").fit(X, Y)
+@pytest.mark.parametrize("n_members", [1, 2])
+def test_an_estimator_whose_weights_were_changed_is_not_exact(n_members):
+    model = FCorrClassifier(**SMALL | {"n_members": n_members}, sensitive="sex").fit(X, Y)
+    assert len(model.model_.members) == n_members
     with torch.no_grad():
-        model.model_.categorical.cat_linear.weight[0] += 1
+        model.model_.members[-1].views.table[0] += 1
     assert model.exact_  # it was, when the fit was over
     certificate = model.certificate(X)
     assert not certificate.exact
@@ -267,7 +269,8 @@ def test_the_population_statement_holds_between_two_knots():
     table = pd.DataFrame({"age": age, "income": income, "job": job, "z": z})
     y = ((np.abs(age - 50) < 12) + 0.3 * rng.normal(size=600) + 0.2 * z > 0.5).astype(int)
     settings = {"head": (32, 32), "epochs": 60, "batch_size": 32, "dropout": 0.0, "random_state": 0}
-    settings |= {"sensitive": "age", "invariance": None, "car": None, "advanced": {"n_knots": 2}}
+    settings |= {"sensitive": "age", "invariance": None, "car": None}
+    settings["advanced"] = {"n_knots": 2, "main_effects": False, "beta2": 0.95}
     model = FCorrClassifier(**settings).fit(table, y)
     ages = np.linspace(age.min(), age.max(), 401)
     scored = np.array([model.predict_proba(table.assign(age=each))[:, 1] for each in ages])
@@ -300,7 +303,7 @@ def test_a_certificate_says_which_values_it_covers():
     assert (min(ages), max(ages)) == pytest.approx((X.age.min(), X.age.max()), abs=1e-4)
     assert mean == pytest.approx(X.age.mean(), abs=1e-4)
     assert 128 < len(ages) <= 255
-    knots = model.model_.numeric.knots[0] * model.schema_["age"].scale + model.schema_["age"].mean
+    knots = model.model_.knots.knots[0] * model.schema_["age"].scale + model.schema_["age"].mean
     gaps = np.abs(np.subtract.outer(knots[knots.isfinite()].numpy(), ages))
     assert gaps.min(1).max() < 1e-4  # every knot is among them
     # A place in an order and a part of a date cannot lie between two whole numbers.
@@ -330,10 +333,10 @@ def test_weights_that_round_to_one_number_are_not_called_exact(tmp_path):
     model = FCorrClassifier(**settings).fit(X, Y)
     network = model.model_
     with torch.no_grad():  # as a very large λ may leave them: tiny, and not 0
-        network.categorical.varying(0).fill_(1e-12)
-        network.categorical.constant(0).fill_(0.3)
-        network.numeric.varying(0).fill_(1e-12)
-        network.numeric.constant(0).fill_(0.3)
+        sex, (steps, *_) = network.views.parameters_of(0)[0], network.views.parameters_of(2)
+        sex.fill_(0.3)
+        steps.fill_(1e-12)
+        steps[0] = 0.3
     model.save(tmp_path / "model.safetensors")
     for each in (model, load(tmp_path / "model.safetensors")):
         assert not each.exact_
@@ -367,7 +370,7 @@ def test_certificates_of_every_kind_of_prediction(case):
         model = FCorrRegressor(**settings, **exposed).fit(X, np.round(np.exp(SCORE)))
         score = model.predict_rate
     else:
-        advanced = {"paper embedding": {"numeric_embedding": "paper"}}
+        advanced = {"paper embedding": {"numeric_embedding": "paper", "main_effects": False}}
         advanced["missing numbers"] = {"missing_numeric": "category"}
         model = FCorrRegressor(**settings, advanced=advanced.get(case)).fit(table, SCORE)
         score = model.predict

@@ -98,7 +98,7 @@ def test_cda_equals_the_equation_written_out():
         flipped[0, sigma] = i
         columns = []
         for x in (codes[n : n + 1], flipped):
-            z = model.layers[0].attention_norm(model.embed(x, numbers[n : n + 1]))[0]
+            z = model.layers[0].attention_norm(model.embed(x, numbers[n : n + 1]))[0, 0]
             columns.append(torch.softmax(torch.outer(z, z) / math.sqrt(6), dim=1)[:, sigma])
         expected[n] += (columns[0] - columns[1]).square().sum() / CARDINALITIES[sigma]
     torch.testing.assert_close(car_cda_of_rows(model, codes, numbers, [sigma]), expected)
@@ -144,7 +144,7 @@ def test_augmentation_and_cda_agree_where_they_must():
         model.categorical.elementwise.bias[:3] = 0
         model.categorical.cat_linear.weight[:3] = gap * torch.tensor([-1.0, 0.0, 2.0])
     table = model.categorical.categories(sigma).detach()
-    e = model.embed(codes, numbers).detach()
+    e = model.embed(codes, numbers).detach()[:, 0]
     z, p = norm(e).detach(), e.shape[1]
     deviation = (e.var(1, correction=0, keepdim=True) + norm.eps).sqrt()
     change = (table - e[:, sigma, None]) / deviation * norm.weight[sigma]  # of key σ, per flip
@@ -253,7 +253,7 @@ def values_of(model, feature):
 
 def paper_form_by_matrix(model, codes, numbers, sensitive, combinations=False, only_own=False):
     """Equation 3 with its p × (p + C) matrix; ``only_own``: with the default form's gradient."""
-    norm, e = model.first_layer.attention_norm, model.embed(codes, numbers)
+    norm, e = model.first_layer.attention_norm, model.embed(codes, numbers)[:, 0]
     around, weight, bias = e, norm.weight, norm.bias
     if only_own:
         around, weight, bias = e.detach(), norm.weight.detach(), norm.bias.detach()
@@ -339,9 +339,9 @@ def test_a_collapsed_feature_is_one_number(feature, numeric_embedding, learn_mis
     numbers = 3 * numbers.float()
     if learn_missing:
         numbers[::7] = torch.nan
-    before = model.embed(codes, numbers)
+    before = model.embed(codes, numbers)[:, 0]
     model.collapse(feature, -0.0 if feature == 1 else 0.3)
-    after = model.embed(codes, numbers)
+    after = model.embed(codes, numbers)[:, 0]
     others = [i for i in range(len(CARDINALITIES) + N_NUMERIC) if i != feature]
     assert torch.equal(after[:, others], before[:, others])
     bits = after[:, feature].contiguous().view(torch.int32)
@@ -350,9 +350,9 @@ def test_a_collapsed_feature_is_one_number(feature, numeric_embedding, learn_mis
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.01 * torch.randn(parameter.shape, generator=seeded(7)))
-        assert model.embed(codes, numbers)[:, feature].unique().numel() > 1
+        assert model.embed(codes, numbers)[:, 0, feature].unique().numel() > 1
         model.hold_collapsed(feature)
-        assert model.embed(codes, numbers)[:, feature].unique().numel() == 1
+        assert model.embed(codes, numbers)[:, 0, feature].unique().numel() == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"n_layers": 3}, {"residual": True}])
@@ -414,14 +414,15 @@ def test_extras_behave_like_copies_of_the_sensitive_feature(options):
     let_categories_embed_alike(model, sigma)
     outputs, _ = augmented_forward(model, model.embed(codes, numbers), exchanges_of(model, [sigma]))
 
-    h = model.embed(codes, numbers)
+    e = model.embed(codes, numbers)
+    h = e[:, 0]
     for layer in model.layers:
         z = layer.attention_norm(h)
         keys = torch.cat([z, z[:, [sigma, sigma]]], dim=1)
         a = torch.softmax(z.unsqueeze(2) * keys.unsqueeze(1) / math.sqrt(6), dim=2)
         a = (a @ keys.unsqueeze(2)).squeeze(2) + (h if layer.residual else 0)
         h = a + layer.transform(layer.stack_norm(a))
-    torch.testing.assert_close(outputs, model.decode(h))
+    torch.testing.assert_close(outputs, model.decode(h.unsqueeze(1), e))
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ def test_missing_numbers_have_an_embedding_of_their_own():
         model.missing.copy_(torch.tensor([5.0, 7.0]))
     numbers = torch.tensor([[torch.nan, 0.3], [0.3, torch.nan]])
     embedded = model.embed(torch.zeros(2, 1, dtype=torch.long), numbers)
-    assert embedded[0, 1] == 5
-    assert embedded[1, 2] == 7
+    assert embedded[0, 0, 1] == 5
+    assert embedded[1, 0, 2] == 7
     assert embedded.isfinite().all()
     model(torch.zeros(2, 1, dtype=torch.long), numbers).sum().backward()
     assert all(p.grad.isfinite().all() for p in model.parameters())

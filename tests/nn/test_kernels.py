@@ -174,7 +174,7 @@ def test_codes_and_positions_out_of_range_are_refused():
         refused[5, 0] = wrong
         with use_engine("compiled"), pytest.raises(IndexError, match="Codes must run from 0"):
             model(refused, numbers)
-    for wrong in (-0.5, 64.0):
+    for wrong in (-0.5, 64.0, 1e30, -1e30, math.inf, -math.inf):
         with use_engine("compiled"), pytest.raises(IndexError, match="located numbers"):
             model.embed_located(codes, torch.full_like(numbers, wrong))
 

@@ -1,6 +1,7 @@
 """Scores of rows: against torch in float64, and each row's bits by itself."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from scipy.special import ndtr
 
 from fcorr.nn import FCorrTransformer
 from fcorr.nn.engine import run_head, run_kernel, use_engine
-from fcorr.nn.kernels import arithmetic
+from fcorr.nn.fcorr import Pack
+from fcorr.nn.kernels import arithmetic, views
 from fcorr.nn.layers import FeedForward
 
 SIZES = [1, 2, 3, 7, 10, 15, 16, 17, 31, 64, 100, 128, 255, 300]
@@ -38,7 +40,7 @@ def make_network(n_features, head, seed=0, **options):
 
 def make_rows(model, n_rows, seed=0):
     generator, n_categorical = seeded(seed), len(model.cat_cardinalities)
-    n_numeric = model.head_norm.normalized_shape[0] - n_categorical
+    n_numeric = model.n_features - n_categorical
     codes = torch.randint(0, 3, (n_rows, n_categorical), generator=generator)
     numbers = torch.randn(n_rows, n_numeric, generator=generator)
     numbers[torch.rand(numbers.shape, generator=generator) < 0.1] = torch.nan
@@ -67,10 +69,18 @@ def test_head_against_torch_in_double_precision(hidden, n_features):
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=0, atol=2e-6)
 
 
+KINDS = {
+    "spline": {"numeric_embedding": "spline"},
+    "paper": {"numeric_embedding": "paper"},
+    "views": {"n_views": 3},
+    "additive": {"n_views": 4, "n_outputs": 2, "additive": [0], "residual": True},
+}
+
+
 @pytest.mark.parametrize("n_layers", [1, 2])
-@pytest.mark.parametrize("numeric_embedding", ["spline", "paper"])
-def test_scores_are_the_outputs(numeric_embedding, n_layers):
-    model = make_network(9, (8, 20), numeric_embedding=numeric_embedding, n_layers=n_layers)
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_the_outputs(kind, n_layers):
+    model = make_network(9, (8, 20), n_layers=n_layers, **KINDS[kind])
     codes, numbers = make_rows(model, 50)
     scores = model.score(codes, numbers)
     with torch.no_grad(), use_engine("plain"):
@@ -83,23 +93,68 @@ PAIRS = [(p, SIZES[(5 * i + 3) % len(SIZES)]) for i, p in enumerate(SIZES)]
 PAIRS += [(int(p), int(q)) for p, q in np.random.default_rng(0).integers(1, 301, (26, 2))]
 
 
-@pytest.mark.parametrize(("n_features", "width"), PAIRS)
-@pytest.mark.parametrize("numeric_embedding", ["spline", "paper"])
-def test_a_rows_bits_are_its_own(n_features, width, numeric_embedding):
-    depth = 1 + width % 2
-    model = make_network(n_features, (width,) * depth, numeric_embedding=numeric_embedding)
-    codes, numbers = make_rows(model, 67)
+def check_that_rows_are_by_themselves(model, n_rows=67):
+    """Shuffled, alone, repeated, and by one to three threads at once: the same bits."""
+    codes, numbers = make_rows(model, n_rows)
     scores = model.score(codes, numbers)
     assert torch.isfinite(scores).all()
+    if model.members[0].views is not None:  # main effects tell rows apart
+        assert len(scores.unique(dim=0)) > 1
     for engine in ("plain", "compiled"):
         with use_engine(engine):
-            order = torch.randperm(67, generator=seeded(5))
+            order = torch.randperm(n_rows, generator=seeded(5))
             assert torch.equal(model.score(codes[order], numbers[order]), scores[order])
-            for row in range(0, 67, 6):
+            for row in range(0, n_rows, 6):
                 alone = model.score(codes[row : row + 1], numbers[row : row + 1])
                 assert torch.equal(alone, scores[row : row + 1])
             twins = [part.repeat_interleave(3, 0) for part in (codes, numbers)]
             assert torch.equal(model.score(*twins), scores.repeat_interleave(3, 0))
+    for n_threads in (1, 2, 3):
+        size = -(-n_rows // n_threads)
+        parts = zip(codes.split(size), numbers.split(size), strict=True)
+        with ThreadPoolExecutor(n_threads) as threads:
+            together = torch.cat([*threads.map(lambda part: model.score(*part), parts)])
+        assert torch.equal(together, scores)
+
+
+@pytest.mark.parametrize(("n_features", "width"), PAIRS)
+@pytest.mark.parametrize("kind", ["spline", "paper", "views"])
+def test_a_rows_bits_are_its_own(n_features, width, kind):
+    depth = 1 + width % 2
+    check_that_rows_are_by_themselves(make_network(n_features, (width,) * depth, **KINDS[kind]))
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 5, 64, 127, 128, 129, 130])
+@pytest.mark.parametrize("n_views", [1, 2, 8])
+def test_a_rows_bits_are_its_own_on_both_sides_of_the_switch(n_features, n_views):
+    """Up to 128 features the views of several rows share a block of 64 lanes."""
+    model = make_network(n_features, (9,), n_views=n_views, n_layers=2)
+    assert model.first_layer.side_by_side == (n_features <= 128)
+    check_that_rows_are_by_themselves(model, 131)
+
+
+def test_a_rows_bits_are_its_own_beside_rows_that_take_the_other_way():
+    model = make_network(40, (9,), n_views=3)
+    norm = model.first_layer.attention_norm
+
+    def largest_exponents():
+        z = norm(model.embed(*make_rows(model, 67)))
+        return (z - z.mean(2, keepdim=True)).abs().amax(2) * z.abs().amax(2) / 40**0.5
+
+    with torch.no_grad():
+        grow = (views.LARGEST / largest_exponents().median()).sqrt()
+        for parameter in norm.parameters():
+            parameter.mul_(grow)
+        above = largest_exponents() > views.LARGEST
+    assert 0.2 < above.float().mean() < 0.8
+    check_that_rows_are_by_themselves(model)
+
+
+@pytest.mark.parametrize(("n_features", "width"), [(1, 300), (13, 64), (128, 17), (200, 1)])
+def test_a_rows_bits_are_its_own_in_a_pack(n_features, width):
+    options = [{"n_views": 4}, {"n_views": 8, "residual": True}, {"n_views": 1, "n_layers": 2}]
+    members = [make_network(n_features, (width,), i, **each) for i, each in enumerate(options)]
+    check_that_rows_are_by_themselves(Pack(members).eval())
 
 
 # ------------------------------------------------------------------------------ portfolios

@@ -13,7 +13,13 @@ from sklearn.metrics import log_loss, mean_squared_error
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr.training.loop import EpochRecord, History, SlicedGradients
 
-SMALL = {"sensitive": "sex", "head": (4,), "epochs": 3, "random_state": 0}
+SMALL = {
+    "sensitive": "sex",
+    "n_members": 1,
+    "head": (4,),
+    "epochs": 3,
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +79,8 @@ def test_eval_set_alone_does_not_change_the_model(table, held_out):
 
 @pytest.mark.parametrize("patience", [1, 3])
 def test_early_stopping_restores_the_best_epoch(table, held_out, patience):
-    options = SMALL | {"epochs": 40, "early_stopping": patience, "car": None, "invariance": None}
+    options = SMALL | {"epochs": 40, "car": None, "invariance": None}
+    options["advanced"] = {"early_stopping": patience}
     model = FCorrClassifier(**options).fit(*table, eval_set=held_out)
     losses = [record.validation_loss for record in model.history_.epochs]
     best = int(np.argmin(losses))
@@ -86,15 +93,17 @@ def test_early_stopping_restores_the_best_epoch(table, held_out, patience):
 
 
 def test_early_stopping_waits_five_epochs_by_default(table, held_out):
-    options = SMALL | {"epochs": 40, "early_stopping": True, "invariance": None}
+    options = SMALL | {"epochs": 40, "advanced": {"early_stopping": True}, "invariance": None}
     model = FCorrClassifier(**options).fit(*table, eval_set=held_out)
     assert len(model.history_.epochs) == model.history_.best_epoch + 5
 
 
 def test_early_stopping_sets_rows_aside(table):
-    model = FCorrClassifier(**SMALL, early_stopping=True).fit(*table)
+    options = {"early_stopping": True}
+    model = FCorrClassifier(**SMALL, advanced=options).fit(*table)
     assert all(record.validation_loss is not None for record in model.history_.epochs)
-    halved = FCorrClassifier(**SMALL, early_stopping=True, validation_fraction=0.5).fit(*table)
+    options["validation_fraction"] = 0.5
+    halved = FCorrClassifier(**SMALL, advanced=options).fit(*table)
     assert halved.history_ != model.history_
 
 
@@ -102,7 +111,14 @@ def test_early_stopping_sets_rows_aside(table):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"early_stopping": True}, {"advanced": {"car_form": "paper"}}]
+    "options",
+    [
+        {},
+        {"n_members": 8},
+        {"invariance": None},
+        {"advanced": {"early_stopping": True}},
+        {"advanced": {"car_form": "paper"}, "invariance": None},
+    ],
 )
 def test_same_seed_same_weights(table, options):
     """Whatever the state of the global generators."""
@@ -111,7 +127,7 @@ def test_same_seed_same_weights(table, options):
         torch.manual_seed(seed)
         np.random.seed(seed)  # noqa: NPY002
         random.seed(seed)
-        models.append(FCorrClassifier(**SMALL, **options).fit(*table))
+        models.append(FCorrClassifier(**SMALL | options).fit(*table))
     assert equal(weights(models[0]), weights(models[1]))
     assert models[0].history_ == models[1].history_
 
@@ -139,8 +155,8 @@ def test_generator_is_drawn_from_once(table):
 @pytest.mark.parametrize("random_state", [0, None])
 def test_global_generators_are_left_alone(table, random_state, car):
     before = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
-    options = SMALL | {"random_state": random_state, "dropout": 0.5, "early_stopping": True}
-    options["car"] = car
+    options = SMALL | {"random_state": random_state, "dropout": 0.5, "car": car}
+    options |= {"invariance": None, "advanced": {"early_stopping": True}}
     FCorrClassifier(**options).fit(*table).predict(table[0])
     assert torch.equal(torch.get_rng_state(), before[0])
     np.testing.assert_array_equal(np.random.get_state()[1], before[1][1])  # noqa: NPY002
@@ -189,7 +205,7 @@ def long_table():
 
 def fit_long(long_table, **options):
     settings = {"sensitive": "sex", "head": (8,), "epochs": 2, "batch_size": 4_096}
-    settings["random_state"] = 0
+    settings |= {"n_members": 1, "random_state": 0}
     return FCorrClassifier(**settings | options).fit(*long_table)
 
 
@@ -214,7 +230,8 @@ def test_threads_do_not_change_the_weights(long_table, monkeypatch):
 )
 def test_slices_add_up_to_the_whole_batch(long_table, monkeypatch, limit, value, slices):
     """Without dropout other slices give the same, also those that the memory asks for."""
-    sliced = fit_long(long_table, dropout=0.0)
+    papers = {"dropout": 0.0, "advanced": {"main_effects": False}}  # features are not dropped
+    sliced = fit_long(long_table, **papers)
     monkeypatch.setattr(f"fcorr.training.loop.{limit}", value)
     found = set()
     compute = SlicedGradients.compute
@@ -224,7 +241,7 @@ def test_slices_add_up_to_the_whole_batch(long_table, monkeypatch, limit, value,
         return compute(self, chosen)
 
     monkeypatch.setattr(SlicedGradients, "compute", counted)
-    other = fit_long(long_table, dropout=0.0)
+    other = fit_long(long_table, **papers)
     assert found == {slices}  # 4,096 rows of 10 features
     scores = [model.predict_proba(long_table[0])[:, 1] for model in (sliced, other)]
     np.testing.assert_allclose(*scores, rtol=0, atol=1e-3)  # steps on steps of rounding
@@ -241,7 +258,10 @@ def test_a_score_does_not_depend_on_the_rows_beside_it(long_table, n_rows):
 def test_engines_train_the_same_model(table, car_form):
     fits = {
         engine: FCorrClassifier(
-            **SMALL, car=10.0, advanced={"car_form": car_form, "engine": engine}
+            **SMALL,
+            car=10.0,
+            invariance=None,
+            advanced={"car_form": car_form, "engine": engine},
         ).fit(*table)
         for engine in ("plain", "compiled")
     }
@@ -282,7 +302,7 @@ def test_silent_by_default(table, capfd):
 
 
 def test_a_line_for_every_epoch(table, capsys):
-    FCorrClassifier(**SMALL, verbose=True).fit(*table, eval_set=table)
+    FCorrClassifier(**SMALL, invariance=None, verbose=True).fit(*table, eval_set=table)
     out, err = capsys.readouterr()
     assert out == ""
     # There may be a line before them, on compiling.
@@ -315,7 +335,7 @@ def open_terminal(monkeypatch):
 
 def test_bar_on_a_terminal(table, open_terminal):
     terminal = open_terminal()
-    FCorrClassifier(**SMALL, verbose=1).fit(*table)
+    FCorrClassifier(**SMALL, invariance=None, verbose=1).fit(*table)
     shown = terminal.getvalue()
     assert "training" in shown
     assert "3/3" in shown

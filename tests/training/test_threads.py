@@ -78,10 +78,10 @@ def test_an_error_reaches_the_caller(two_threads):
 
 @pytest.mark.parametrize("batch_size", [32, 200])
 def test_fit_leaves_the_setting_alone(two_threads, table, batch_size):
-    FCorrClassifier(head=(4,), epochs=1, batch_size=batch_size).fit(*table)
+    FCorrClassifier(n_members=1, head=(4,), epochs=1, batch_size=batch_size).fit(*table)
     assert torch.get_num_threads() == 2
     with pytest.raises(ValueError, match="finite loss"):
-        FCorrClassifier(head=(4,), learning_rate=1e30, epochs=2).fit(*table)
+        FCorrClassifier(n_members=1, head=(4,), learning_rate=1e30, epochs=2).fit(*table)
     assert torch.get_num_threads() == 2
 
 
@@ -137,7 +137,7 @@ def test_fits_that_overlap(two_threads, table, monkeypatch):
     def fit(engine):
         set_own(engines[engine])
         options = {"random_state": 0, "epochs": 2, "advanced": {"engine": engine}}
-        model = FCorrClassifier(head=(4,), **options).fit(*table)
+        model = FCorrClassifier(n_members=1, head=(4,), **options).fit(*table)
         return model.predict_proba(table[0]), model.history_.engine, torch.get_num_threads()
 
     alone = [in_new_thread(fit, engine) for engine in engines]

@@ -667,7 +667,7 @@ class BaseFCorr(BaseEstimator, ABC):
         return tuple(f"x{i}" for i in range(self.n_features_in_))
 
     def _read_known_table(self, X: Any, *, read_sensitive: bool | None = None) -> Table:
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "schema_")  # which fit has before the model, when it reads eval_set
         if read_sensitive is None:
             read_sensitive = not self.exact_
         fitted_with_names = hasattr(self, "feature_names_in_")

@@ -75,6 +75,10 @@ class Exchange:
         x_num = self.x_num.to(model.dtype)
         return model.embed(self.x_cat, x_num)[:, :, list(self.features)]
 
+    def seen(self, model: FCorrTransformer) -> Tensor:
+        """Embed them as attention sees them: features that have a main effect only are 0 to it."""
+        return self.embed(model) * model.mixed[list(self.features)]
+
     def apply(self, x_cat: Tensor, x_num: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Make each exchange in turn in all rows: C pairs of codes and numbers."""
         n_categorical = x_cat.shape[1]
@@ -191,9 +195,9 @@ def car_flips(model: FCorrTransformer, e_BHF: Tensor, exchanges: Sequence[Exchan
     from those before: by Σ d_σ/p, and by (Σ (2 d_σ (e_σ − mean) + d_σ²) − (Σ d_σ)²/p)/p. Several
     views have a loss each, which are added up.
     """
-    embedded = [exchange.embed(model) for exchange in exchanges]
+    embedded = [exchange.seen(model) for exchange in exchanges]
     losses = torch.zeros_like(e_BHF[:, 0, 0])
-    for view, e_BF in enumerate(e_BHF.unbind(1)):
+    for view, e_BF in enumerate(model.mix(e_BHF, exchanged_features(exchanges)).unbind(1)):
         for exchange, values_CHS in zip(exchanges, embedded, strict=True):
             values_CS = values_CHS[:, view]
             losses = losses + _flip_losses(model, e_BF, exchange.features, values_CS)
@@ -281,10 +285,11 @@ def car_sensitive(
     Returns outputs, ``(B, n_outputs)``, and CAR of each row, added up over views, ``(B,)``.
     """
     layer, norm = model.first_layer, model.first_layer.attention_norm
-    seen_BHF, own = model.mix(e_BHF), exchanged_features(exchanges)
+    own = exchanged_features(exchanges)
+    seen_BHF = model.mix(e_BHF, own)
     fixed_BHF = seen_BHF.detach()
     # Of each sensitive feature, the values of each view: (C, H).
-    values = [each for exchange in exchanges for each in exchange.embed(model).unbind(2)]
+    values = [each for exchange in exchanges for each in exchange.seen(model).unbind(2)]
     losses = torch.zeros_like(e_BHF[:, 0, 0])
     if runs_compiled(e_BHF):
         h_BHF, columns_BHSF, attended_BHS = layer.forward_with_columns(seen_BHF, own)
@@ -320,9 +325,9 @@ def augmented_forward(
     head. Predictions therefore differ a little from the model's own, which has no extras. Returns
     outputs, ``(B, n_outputs)``, and CAR of the first layer, added up over views, ``(B,)``.
     """
-    embedded = [exchange.embed(model) for exchange in exchanges]
+    embedded = [exchange.seen(model) for exchange in exchanges]
     encoded, losses = [], torch.zeros_like(e_BHF[:, 0, 0])
-    for view, h_BF in enumerate(model.mix(e_BHF).unbind(1)):
+    for view, h_BF in enumerate(model.mix(e_BHF, exchanged_features(exchanges)).unbind(1)):
         extras = {
             sigma: values_C.expand(len(h_BF), -1)
             for exchange, values_CHS in zip(exchanges, embedded, strict=True)

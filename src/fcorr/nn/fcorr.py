@@ -140,9 +140,9 @@ class FCorrTransformer(nn.Module):
 
         f(x) = b + Σ_j e_j(x_j) + head(attention(views))
 
-    so that ``e_j``, the *main effect* of feature j, has the unit of the output. The head starts near
-    0: what is additive is learnt where it can be read. With several outputs each has a view of main
-    effects.
+    so that ``e_j``, the *main effect* of feature j, has the unit of the output. The head starts
+    near 0: what is additive is learnt where it can be read. With several outputs each has a view of
+    main effects.
 
     **Shape**: codes ``(B, n_categorical)``, numbers ``(B, n_numeric)`` → ``(B, n_outputs)``.
 
@@ -215,6 +215,8 @@ class FCorrTransformer(nn.Module):
             raise ValueError(f"n_layers must be at least 1, got {n_layers}.")
         if n_views is not None and n_views < n_outputs:
             raise ValueError(f"n_views must be at least n_outputs, {n_outputs}, got {n_views}.")
+        if n_views is None and len(additive):
+            raise ValueError(f"additive features need main effects: set n_views, got {additive!r}.")
         self.description: dict[str, Any] = {}
         self.cat_cardinalities = tuple(int(c) for c in cat_cardinalities)
         self.n_features = n_features = len(self.cat_cardinalities) + n_numeric
@@ -368,13 +370,14 @@ class FCorrTransformer(nn.Module):
             return self.categorical, feature
         return self.numeric, feature - n_categorical
 
-    def mix(self, e_BHF: Tensor) -> Tensor:
-        """Return what of the embedded features attention and head see."""
+    def mix(self, e_BHF: Tensor, spared: Sequence[int] = ()) -> Tensor:
+        """Return what of the embedded features attention and head see; some are never dropped."""
         if self.views is None:
             return e_BHF
         kept_BF = self.mixed
         if self.training and self.drop_features.rate:
             kept_BF = self.drop_features(kept_BF.expand(len(e_BHF), -1))
+            kept_BF[:, list(spared)] = self.mixed[list(spared)]
         return e_BHF * kept_BF.unsqueeze(-2)
 
     def encode(self, h_BHF: Tensor, first: int = 0, stop: int | None = None) -> Tensor:

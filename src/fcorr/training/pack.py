@@ -133,7 +133,10 @@ class PackResult:
 
 
 def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
-    """Put the rows into folds, the rows of each stratum evenly; a bag is all folds but one."""
+    """Put the rows into folds, the rows of each stratum evenly; a bag is all folds but one.
+
+    A single fold, as of a table with one row, is learnt from and judged by: there is no other.
+    """
     n_rows, generator = len(strata), torch.Generator().manual_seed(seed)
     n_folds = _N_FOLDS_OF_FEW if n_rows <= _VERY_FEW_ROWS else _N_FOLDS
     if n_members is not None:
@@ -144,6 +147,8 @@ def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
     fold = torch.empty(n_rows, dtype=torch.long)
     fold[order] = torch.arange(n_rows) % n_folds
     everything = torch.arange(n_rows)
+    if n_folds == 1:
+        return [Bag(everything, everything)]
     return [Bag(everything[fold != k], everything[fold == k]) for k in range(n_folds)]
 
 

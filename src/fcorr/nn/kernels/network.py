@@ -43,68 +43,55 @@ def embed_forward(codes, offsets, positions, starts, values, out):
     left out.
     """
     n_codes, n_numbers, n_views = codes.shape[1], positions.shape[1], values.shape[1]
-    slot = np.empty(n_codes + n_numbers, dtype=np.int64)
-    after = np.empty(n_codes + n_numbers, dtype=np.int64)
-    share = np.empty(n_codes + n_numbers, dtype=np.float32)
     n_wrong = 0
     for b in range(len(out)):
         for j in range(n_codes):
-            entry = offsets[j] + codes[b, j]
-            right = (entry >= offsets[j]) & (entry < offsets[j + 1])
-            n_wrong += not right
-            slot[j] = after[j] = entry if right else offsets[j]
-            share[j] = 0.0
-        n_wrong += _find_slots(
-            positions[b], starts, slot[n_codes:], after[n_codes:], share[n_codes:]
-        )
-        for j in range(n_codes + n_numbers):
-            low, high, part = values[slot[j]], values[after[j]], share[j]
+            slot = offsets[j] + codes[b, j]
+            if slot < offsets[j] or slot >= offsets[j + 1]:
+                n_wrong += 1
+                continue
             for v in range(n_views):
-                out[b, v, j] = low[v] + part * (high[v] - low[v])
+                out[b, v, j] = values[slot, v]
+        for j in range(n_numbers):
+            slot, after, share = _find_slots(positions[b, j], starts, j)
+            if slot < 0:
+                n_wrong += 1
+                continue
+            for v in range(n_views):
+                low, high = values[slot, v], values[after, v]
+                out[b, v, n_codes + j] = low + share * (high - low)
     return n_wrong == 0
 
 
 @compiled
-def _find_slots(positions, starts, slot, after, share):
-    """Find the slots to the left and right of numbers; return how many lie outside of theirs."""
-    n_wrong = 0
-    for j in range(len(positions)):
-        position = positions[j]
-        if position != position:
-            slot[j] = after[j] = starts[-1] + j
-            share[j] = 0.0
-            continue
-        knot = np.int64(position)
-        right = (position >= 0) & (starts[j] + knot < starts[j + 1])
-        n_wrong += not right
-        knot = knot if right else np.int64(0)
-        slot[j] = starts[j] + knot
-        # At the last knot the share is 0, and what comes after it has no part.
-        after[j] = min(slot[j] + 1, starts[j + 1] - 1)
-        share[j] = position - np.float32(knot)
-    return n_wrong
+def _find_slots(position, starts, j):
+    """Find the slots to the left and right of a number, -1 if it lies outside of its feature's."""
+    first, last = starts[j], starts[j + 1] - 1
+    if position != position:
+        return starts[-1] + j, starts[-1] + j, np.float32(0.0)
+    if not 0 <= position <= last - first:
+        return np.int64(-1), np.int64(-1), np.float32(0.0)
+    knot = np.int64(position)
+    # At the last knot the share is 0, and what comes after it has no part.
+    return first + knot, min(first + knot + 1, last), position - np.float32(knot)
 
 
 @compiled
 def embed_backward(codes, offsets, positions, starts, grad, dvalues):
     """Add up the gradient by slot, in the order of the rows: always the same."""
     n_codes, n_numbers, n_views = codes.shape[1], positions.shape[1], dvalues.shape[1]
-    slot = np.empty(n_numbers, dtype=np.int64)
-    after = np.empty(n_numbers, dtype=np.int64)
-    share = np.empty(n_numbers, dtype=np.float32)
     dvalues[:] = 0.0
     for b in range(len(grad)):
         for j in range(n_codes):
-            entry = dvalues[offsets[j] + codes[b, j]]
+            slot = offsets[j] + codes[b, j]
             for v in range(n_views):
-                entry[v] += grad[b, v, j]
-        _find_slots(positions[b], starts, slot, after, share)
+                dvalues[slot, v] += grad[b, v, j]
         for j in range(n_numbers):
-            low, high, part = dvalues[slot[j]], dvalues[after[j]], share[j]
+            slot, after, share = _find_slots(positions[b, j], starts, j)
             for v in range(n_views):
                 g = grad[b, v, n_codes + j]
-                low[v] += g * (1 - part)
-                high[v] += g * part
+                dvalues[slot, v] += g * (1 - share)
+                dvalues[after, v] += g * share
 
 
 @compiled

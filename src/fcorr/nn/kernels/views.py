@@ -149,9 +149,10 @@ def _attend(z, root, lanes, u, s, moments, N, P, Q, squares):
     """Compute N, P = Σ y e^{t y} and, for the gradient, Q = Σ y² e^{t y}.
 
     ``u`` are the keys over their largest, ``s`` the queries times it. Of the ``lanes``, mean gets
-    the mean of z, c the largest key, and largest the largest |t y|.
+    the mean of z, c the largest key, and largest the largest |t y|. Where that is too large for the
+    series ``s`` is 0: nothing overflows, also what is then multiplied by a gradient of 0.
     """
-    mean, c, largest, total = lanes[0], lanes[1], lanes[2], lanes[3]
+    mean, c, largest, total, factor = lanes[0], lanes[1], lanes[2], lanes[3], lanes[5]
     _mean(z, mean)
     c[:] = np.float32(1e-30)
     largest[:] = 0.0
@@ -160,12 +161,14 @@ def _attend(z, root, lanes, u, s, moments, N, P, Q, squares):
             c[i] = max(c[i], abs(z[j, i] - mean[i]))
             largest[i] = max(largest[i], abs(z[j, i]))
     for i in range(LANES):
-        largest[i] *= c[i] / np.float32(root)
+        factor[i] = c[i] / np.float32(root)
+        largest[i] *= factor[i]
+        factor[i] = factor[i] if largest[i] <= LARGEST else np.float32(0.0)
         total[i] = _ONE / c[i]
     for j in range(len(z)):
         for i in range(LANES):
             u[j, i] = (z[j, i] - mean[i]) * total[i]
-            s[j, i] = z[j, i] * (c[i] / np.float32(root))
+            s[j, i] = z[j, i] * factor[i]
     for j in range(len(z)):
         for i in range(LANES):
             N[j, i] = _ONE
@@ -306,10 +309,10 @@ def _attention_gradient(root, lanes, u, s, sums, N, r, Q, g, U, C, dz):
     """Compute the gradient by z, given that by the attention's output, ``g``.
 
     With ``r = P/N`` and ``a = g/N``: as a query, z_i moves its own output by (Q/N − r²)/√p; as a
-    key, y_j moves all of them, by ``Σ_i a_i e^{t_i y_j} (1 + t_i (y_j − r_i))``, which is the sum of
-    ``U_j = Σ_i a_i (1 − t_i r_i) e^{t_i y_j}`` and ``y_j C_j``, ``C_j = Σ_i a_i t_i e^{t_i y_j}``.
+    key, y_j moves all of them, by ``Σ_i a_i e^{t_i y_j} (1 + t_i (y_j − r_i))``, the sum of ``U_j =
+    Σ_i a_i (1 − t_i r_i) e^{t_i y_j}`` and ``y_j C_j``, where ``C_j = Σ_i a_i t_i e^{t_i y_j}``.
     """
-    c, inverse_c, mean_g, mean_y = lanes[1], lanes[3], lanes[6], lanes[7]
+    inverse_c, mean_g, mean_y = lanes[3], lanes[6], lanes[7]
     mean_g[:] = 0.0
     mean_y[:] = 0.0
     n = np.float32(len(g))

@@ -1,0 +1,610 @@
+"""Views: the kernels side by side, embeddings, models, CAR and packs, each by another way."""
+
+import math
+
+import pytest
+import torch
+from torch.autograd import gradcheck
+from torch.nn.functional import gelu
+
+from fcorr.nn import FCorrTransformer, car_cda, car_sensitive
+from fcorr.nn.attention import attention_weights
+from fcorr.nn.car import augmented_forward, car_flips, exchange_features
+from fcorr.nn.engine import CompiledViewsLayer, use_engine
+from fcorr.nn.fcorr import FCorrEncoderLayer, Pack
+from fcorr.nn.kernels import views
+from fcorr.nn.layers import ViewEmbedding
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def perturb(module, scale=0.3, seed=9):
+    generator = seeded(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
+    return module
+
+
+# ------------------------------------------------------------------------------- the kernels
+
+
+def output_and_gradients(layer, h, weight):
+    h = h.clone().requires_grad_()
+    output = layer(h)
+    return output, *torch.autograd.grad((weight * output).sum(), [h, *layer.parameters()])
+
+
+def compare_with_double(layer, h, atol=4e-6):
+    weight = torch.randn(h.shape, generator=seeded(2))
+    with use_engine("compiled"):
+        compiled = output_and_gradients(layer, h, weight)
+    exact = output_and_gradients(layer.double(), h.double(), weight.double())
+    for value, expected in zip(compiled, exact, strict=True):
+        scale = max(1.0, expected.abs().max().item())
+        torch.testing.assert_close(value.double(), expected, rtol=0, atol=atol * scale)
+
+
+def largest_exponents(layer, h):
+    """The largest |t y| of each row, which decides on the way it takes."""
+    z = layer.attention_norm(h)
+    y = z - z.mean(-1, keepdim=True)
+    return (z.abs().amax(-1) * y.abs().amax(-1) / math.sqrt(h.shape[-1])).detach()
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("n_elementwise", [0, 1, 2, 3])
+@pytest.mark.parametrize("n_features", [1, 2, 7, 31, 64, 128])
+def test_layer_side_by_side(n_features, n_elementwise, residual):
+    """Output and every gradient equal plain torch's in float64; 70 rows are no multiple of 64."""
+    options = {"n_elementwise": n_elementwise, "residual": residual, "generator": seeded()}
+    layer = perturb(FCorrEncoderLayer(n_features, views=True, **options))
+    assert layer.side_by_side
+    # Of two features nearly alike LayerNorm divides by 0.003: it makes 300 roundings of one.
+    atol = 6e-5 if n_features < 3 else 4e-6
+    compare_with_double(layer, torch.randn(70, n_features, generator=seeded(1)), atol)
+
+
+@pytest.mark.parametrize("n_features", [129, 130])
+def test_more_features_take_the_other_kernel(n_features):
+    layer = perturb(FCorrEncoderLayer(n_features, n_elementwise=1, views=True, generator=seeded()))
+    assert not layer.side_by_side
+    compare_with_double(layer, torch.randn(5, n_features, generator=seeded(1)))
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 63, 64, 65, 128, 131])
+def test_any_number_of_rows(n_rows):
+    layer = perturb(FCorrEncoderLayer(9, n_elementwise=2, views=True, generator=seeded()))
+    compare_with_double(layer, torch.randn(n_rows, 9, generator=seeded(1)))
+
+
+@pytest.mark.parametrize("factor", [2.0, 10.0, 100.0])
+@pytest.mark.parametrize("n_elementwise", [0, 2])
+def test_rows_too_large_for_the_series(n_elementwise, factor):
+    """Some rows take the other way; what the series makes of them reaches no gradient."""
+    layer = perturb(FCorrEncoderLayer(30, n_elementwise=n_elementwise, views=True), 0.1)
+    with torch.no_grad():
+        layer.attention_norm.weight.mul_(factor)
+    h = torch.randn(70, 30, generator=seeded(1))
+    h[::3, 4] = 40.0  # one feature stands out: the row's largest |t y| is near √p times factor²
+    if factor == 2.0:
+        above = largest_exponents(layer, h) > views.LARGEST
+        assert above.any()
+        assert not above.all()
+    compare_with_double(layer, h, atol=4e-6 * factor)
+
+
+def test_rows_about_the_limit_agree():
+    """On both sides of where rows change their way."""
+    layer = FCorrEncoderLayer(40, n_elementwise=0, views=True)
+    h = torch.randn(64, 40, generator=seeded(1))
+    with torch.no_grad():
+        layer.attention_norm.weight.mul_(
+            (views.LARGEST / largest_exponents(layer, h).median()) ** 0.5
+        )
+    exponents = largest_exponents(layer, h)
+    assert (exponents > views.LARGEST).any()
+    assert (exponents < views.LARGEST).any()
+    compare_with_double(layer, h)
+
+
+def test_equal_entries_have_no_spread():
+    """All keys are 0 about their mean, and the largest of them is no number to divide by."""
+    layer = FCorrEncoderLayer(5, n_elementwise=1, views=True, generator=seeded())
+    compare_with_double(layer, torch.full((3, 5), 0.7))
+
+
+def test_gradient_of_the_layer_side_by_side():
+    h = torch.randn(3, 6, generator=seeded(1), requires_grad=True)
+    layer = perturb(FCorrEncoderLayer(6, n_elementwise=2, views=True, generator=seeded()))
+    weight = torch.randn(3, 6, generator=seeded(3))
+
+    def loss(h):
+        options = 1e-5, True, *layer._parameters_in_order
+        return (weight * CompiledViewsLayer.apply(h, *options)).double().sum()
+
+    (found,) = torch.autograd.grad(loss(h), h)
+    steps = 1e-2 * torch.eye(18).view(18, 3, 6)
+    with torch.no_grad():
+        slopes = [(loss(h + step) - loss(h - step)) / 2e-2 for step in steps]
+    torch.testing.assert_close(found.flatten(), torch.stack(slopes).float(), rtol=0, atol=2e-3)
+
+
+# ------------------------------------------------------------------------------ the embedding
+
+CARDINALITIES = [3, 1, 4]
+KNOTS = [torch.tensor([-1.0, 0.0, 2.0]), torch.tensor([0.5]), torch.linspace(-2, 2, 20)]
+
+
+def make_embedding(n_views=3, **options):
+    options.setdefault("learn_missing", True)
+    embedding = ViewEmbedding(CARDINALITIES, KNOTS, n_views, generator=seeded(), **options)
+    return perturb(embedding)
+
+
+def make_rows(n_rows=50, *, missing=True, seed=1):
+    generator = seeded(seed)
+    codes = [torch.randint(c, (n_rows,), generator=generator) for c in CARDINALITIES]
+    numbers = 1.5 * torch.randn(n_rows, len(KNOTS), generator=generator)
+    if missing:
+        numbers[torch.rand(numbers.shape, generator=generator) < 0.2] = torch.nan
+    return torch.stack(codes, 1), numbers
+
+
+def run(embedding, codes, numbers):
+    return embedding(codes, embedding.numbers.locate(numbers))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("missing", [False, True])
+def test_every_view_has_mean_zero_over_its_rows(missing, weighted, each_engine):
+    embedding, (codes, numbers) = make_embedding(learn_missing=missing), make_rows(missing=missing)
+    weight = torch.rand(50, generator=seeded(2)) if weighted else None
+    embedding.center_on(codes, embedding.numbers.locate(numbers), weight)
+    embedded = run(embedding, codes, numbers).detach().double()
+    shares = torch.ones(50) if weight is None else weight
+    means = (embedded * (shares / shares.sum()).double()[:, None, None]).sum(0)
+    assert means.abs().max() < 1e-6
+    others = run(embedding, *make_rows(seed=5, missing=missing)).mean(0)
+    assert others.abs().max() > 1e-3  # of other rows it is not 0
+
+
+def test_a_view_by_hand(each_engine):
+    """Categories are looked up, numbers interpolated, and a missing one has its own value."""
+    embedding, (codes, numbers) = make_embedding(), make_rows()
+    embedding.center_on(codes, embedding.numbers.locate(numbers))
+    embedded = run(embedding, codes, numbers).detach()
+    assert embedded.shape == (50, 3, 6)
+    table = embedding.table.detach().split(CARDINALITIES)
+    steps = embedding.steps.detach().split([len(k) for k in KNOTS])
+    by_hand = torch.empty(50, 3, 6, dtype=torch.float64)
+    for row in range(50):
+        for j, categories in enumerate(table):
+            by_hand[row, :, j] = categories[codes[row, j]]
+        for j, (knots, feature_steps) in enumerate(zip(KNOTS, steps, strict=True)):
+            x = numbers[row, j]
+            value = feature_steps[0].double()
+            for k in range(1, len(knots)):
+                way = ((x - knots[k - 1]) / (knots[k] - knots[k - 1])).clamp(0, 1)
+                value = value + way * feature_steps[k]
+            by_hand[row, :, 3 + j] = embedding.missing.detach()[j] if x.isnan() else value
+    by_hand -= by_hand.mean(0)
+    torch.testing.assert_close(embedded.double(), by_hand, rtol=0, atol=2e-6)
+
+
+def test_numbers_that_cannot_be_missing_are_nan_where_they_are(each_engine):
+    embedding, (codes, numbers) = make_embedding(learn_missing=False), make_rows()
+    embedded = run(embedding, codes, numbers)
+    assert torch.equal(embedded[:, 0, 3:].isnan(), numbers.isnan())
+    assert embedded[:, :, :3].isfinite().all()
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_gradient_of_the_embedding(missing):
+    embedding, (codes, numbers) = make_embedding(learn_missing=missing), make_rows(missing=missing)
+    embedding = embedding.double()
+    located = embedding.numbers.locate(numbers.double())
+    embedding.center_on(codes, located)
+    names = [name for name, _ in embedding.named_parameters()]
+    values = [p.detach().clone().requires_grad_() for p in embedding.parameters()]
+
+    def forward(*parameters):
+        weights = dict(zip(names, parameters, strict=True))
+        return torch.func.functional_call(embedding, weights, (codes[:6], located[:6]))
+
+    assert gradcheck(forward, values)
+
+
+@pytest.mark.parametrize("n_views", [1, 2, 4, 8, 11])
+@pytest.mark.parametrize("n_rows", [1, 50])
+def test_the_compiled_embedding_is_the_plain_one(n_views, n_rows):
+    found = {}
+    for dtype, engine in ((torch.float32, "compiled"), (torch.float64, "plain")):
+        embedding, (codes, numbers) = make_embedding(n_views).to(dtype), make_rows(n_rows)
+        weight = torch.randn(n_rows, n_views, 6, generator=seeded(3)).to(dtype)
+        with use_engine(engine):
+            embedded = run(embedding, codes, numbers.to(dtype))
+            parameters = list(embedding.parameters())
+            gradients = torch.autograd.grad((weight * embedded).sum(), parameters)
+        found[engine] = [embedded.detach(), *gradients]
+    for value, expected in zip(found["compiled"], found["plain"], strict=True):
+        torch.testing.assert_close(value.double(), expected, rtol=0, atol=1e-5)
+
+
+def test_penalty_by_hand():
+    embedding = make_embedding()
+    rough = 0.0
+    for steps in embedding.steps.detach().double().split([len(k) for k in KNOTS]):
+        values = steps.cumsum(0)
+        for k in range(1, len(values) - 1):
+            rough += float((values[k - 1] - 2 * values[k] + values[k + 1]).square().sum())
+    table = float(embedding.table.detach().double().square().sum())
+    found = float(embedding.penalty(3.0, 0.7).detach())
+    assert found == pytest.approx(0.5 * (3.0 * rough + 0.7 * table), rel=1e-5)
+    codes_only = ViewEmbedding([3], [], 2, generator=seeded())
+    expected = 0.35 * float(codes_only.table.detach().square().sum())
+    assert float(codes_only.penalty(3.0, 0.7).detach()) == pytest.approx(expected)
+
+
+def test_main_effects_begin_at_zero_and_the_other_views_do_not():
+    embedding = ViewEmbedding(CARDINALITIES, KNOTS, 5, n_main=2, generator=seeded())
+    values = embedding.values().detach()
+    assert (values[:, :2] == 0).all()
+    assert values[:, 2:].abs().max() > 0.1
+
+
+# --------------------------------------------------------------------------------- the model
+
+
+def make_model(n_views=3, seed=0, **options):
+    options = {"head": (5,), "knots": KNOTS, "learn_missing": True} | options
+    model = FCorrTransformer(CARDINALITIES, 3, n_views=n_views, generator=seeded(seed), **options)
+    return perturb(model, seed=seed + 9).eval()
+
+
+@pytest.mark.parametrize("options", [{}, {"n_layers": 3}, {"residual": True}, {"n_outputs": 3}])
+def test_output_by_hand(options):
+    """f = b + Σ e + head(attention of each view): layer by layer in float64."""
+    model, (codes, numbers) = make_model(**options).double(), make_rows()
+    numbers = numbers.double()
+    e = model.embed(codes, numbers)
+
+    def norm(x, layer):
+        centred = x - x.mean(-1, keepdim=True)
+        spread = (centred.square().mean(-1, keepdim=True) + layer.eps).sqrt()
+        return centred / spread * layer.weight + layer.bias
+
+    encoded = []
+    for h in e.unbind(1):
+        for layer in model.layers:
+            z = norm(h, layer.attention_norm)
+            scores = z.unsqueeze(2) * z.unsqueeze(1) / math.sqrt(6)
+            a = (torch.softmax(scores, 2) @ z.unsqueeze(2)).squeeze(2)
+            a = a + h if layer.residual else a
+            h = a + layer.transform(norm(a, layer.stack_norm))
+        encoded.append(h)
+    hidden = gelu(model.head.hidden[0](norm(torch.cat(encoded, 1), model.head_norm)))
+    outputs = hidden @ model.head.output.weight.T + model.head.output.bias
+    main = torch.stack([e[:, o].sum(1) for o in range(model.n_outputs)], 1)
+    torch.testing.assert_close(model(codes, numbers), outputs + main)
+
+
+@pytest.mark.parametrize("options", [{}, {"n_layers": 2, "residual": True}, {"n_outputs": 2}])
+def test_whole_model(options):
+    """The compiled model, its gradients included, is the plain one."""
+    found = {}
+    for dtype, engine in ((torch.float32, "compiled"), (torch.float64, "plain")):
+        model, (codes, numbers) = make_model(**options).to(dtype), make_rows(70)
+        with use_engine(engine):
+            outputs = model(codes, numbers.to(dtype))
+            parameters = list(model.parameters())
+            gradients = torch.autograd.grad(outputs.square().sum(), parameters)
+        found[engine] = [outputs.detach(), *gradients]
+    for value, expected in zip(found["compiled"], found["plain"], strict=True):
+        scale = max(1.0, expected.abs().max().item())
+        torch.testing.assert_close(value.double(), expected, rtol=0, atol=1e-5 * scale)
+
+
+def test_gradient_of_a_model_with_views():
+    model, (codes, numbers) = make_model(2).double(), make_rows(4)
+    names = [name for name, _ in model.named_parameters()]
+    values = [p.detach().clone().requires_grad_() for p in model.parameters()]
+
+    def forward(*parameters):
+        weights = dict(zip(names, parameters, strict=True))
+        return torch.func.functional_call(model, weights, (codes, numbers.double()))
+
+    assert gradcheck(forward, values, atol=1e-4)
+
+
+def test_a_new_model_is_nearly_additive():
+    """Main effects and the output's bias begin at 0, and the head is small."""
+    model = FCorrTransformer([3, 2], 4, (16,), n_views=4, generator=seeded()).eval()
+    codes = torch.randint(0, 2, (100, 2), generator=seeded(1))
+    outputs = model(codes, torch.randn(100, 4, generator=seeded(2))).detach()
+    assert 0 < outputs.abs().max() < 0.3
+
+
+@pytest.mark.parametrize("options", [{}, {"n_layers": 2}])
+def test_additive_features_have_a_main_effect_only(options, each_engine):
+    model, (codes, numbers) = make_model(additive=[2, 5], **options), make_rows()
+    other_codes, other_numbers = codes.clone(), numbers.clone()
+    other_codes[:, 2] = (codes[:, 2] + 1) % 4
+    other_numbers[:, 2] = numbers[:, 2].nan_to_num() + 0.4
+    with torch.no_grad():
+        e, other = model.embed(codes, numbers), model.embed(other_codes, other_numbers)
+        assert torch.equal(model.encode(model.mix(e)), model.encode(model.mix(other)))
+        change = model(other_codes, other_numbers) - model(codes, numbers)
+        effects = (other - e)[:, 0, [2, 5]].sum(1, keepdim=True)
+    assert effects.abs().min() > 1e-4
+    torch.testing.assert_close(change, effects, rtol=0, atol=3e-6)
+
+
+def test_feature_dropout(each_engine):
+    model = make_model(feature_dropout=0.25, additive=[1])
+    e = torch.tensor([1.0, 2.0, 4.0])[:, None].repeat(4_000, 1, 6)
+    assert torch.equal(model.mix(e)[:, :, [0, 2, 3, 4, 5]], e[:, :, [0, 2, 3, 4, 5]])
+    model.train()
+    torch.manual_seed(0)
+    ratio = model.mix(e) / e
+    assert (ratio[:, :1] == ratio).all()  # a feature is dropped in all its views
+    assert torch.allclose(ratio.unique(), torch.tensor([0.0, 1 / 0.75]))
+    means = ratio[:, 0].mean(0)
+    assert means[1] == 0  # what has a main effect only comes back in no row
+    others = means[[0, 2, 3, 4, 5]]
+    assert (others - 1).abs().max() < 0.05
+    assert not torch.equal(model.mix(e) / e, ratio)  # drawn anew
+    spared = model.mix(e, [1, 3]) / e
+    assert (spared[:, :, 3] == 1).all()
+    assert (spared[:, :, 1] == 0).all()
+    assert (spared[:, 0, 2] == 0).any()
+
+
+def test_main_effects_are_never_dropped():
+    model, (codes, numbers) = make_model(feature_dropout=1.0), make_rows()
+    model.train()
+    with torch.no_grad():
+        outputs, e = model(codes, numbers), model.embed(codes, numbers)
+    rest = outputs - e[:, :1].sum(2)
+    torch.testing.assert_close(rest, rest[:1].expand_as(rest), rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_views": 2, "n_outputs": 3}, "n_views must be at least n_outputs, 3, got 2"),
+        ({"additive": [1]}, r"additive features need main effects: set n_views, got \[1\]"),
+    ],
+)
+def test_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        FCorrTransformer([3, 2], 1, (4,), **options)
+
+
+# Collapsed and monotone features
+
+
+@pytest.mark.parametrize("feature", range(6))
+def test_a_collapsed_feature_is_zero_in_every_view(feature, each_engine):
+    model, (codes, numbers) = make_model(), make_rows()
+    model.views.center_on(codes, model.locate(numbers))
+    before = model.embed(codes, numbers)
+    model.collapse(feature, 0.3)
+    after = model.embed(codes, numbers)
+    others = [j for j in range(6) if j != feature]
+    assert torch.equal(after[:, :, others], before[:, :, others])
+    zeros = torch.zeros(50, 3, dtype=torch.int32)  # not one of them minus zero
+    assert torch.equal(after[:, :, feature].contiguous().view(torch.int32), zeros)
+    perturb(model, 0.01)
+    model.hold_collapsed(feature)
+    assert (model.embed(codes, numbers)[:, :, feature] == 0).all()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_monotone_shape_functions(sign):
+    model = make_model()
+    model.views.center_on(*(make_rows()[0], model.locate(make_rows()[1])))
+    before = model.views.steps.detach().clone()
+    model.hold_monotone(5, sign)
+    after = model.views.steps.detach()
+    assert torch.equal(after[:5], before[:5])  # other features, and where the function begins
+    kept = sign * before[5:] > 0
+    assert torch.equal(after[5:][kept], before[5:][kept])
+    assert (after[5:][~kept] == 0).all()
+    assert kept.any()
+    assert not kept.all()
+    numbers = torch.zeros(200, 3)
+    numbers[:, 2] = torch.linspace(-3, 3, 200)
+    embedded = model.embed(torch.zeros(200, 3, dtype=torch.long), numbers)[:, :, 5].detach()
+    assert (sign * embedded.diff(dim=0) >= -1e-6).all()
+    assert (sign * (embedded[-1] - embedded[0]) > 0.1).all()
+    again = after.clone()
+    model.hold_monotone(5, sign)
+    assert torch.equal(model.views.steps, again)
+
+
+def test_only_views_can_be_monotone():
+    with pytest.raises(RuntimeError, match="Only main effects can be monotone"):
+        FCorrTransformer([3], 2, (4,)).hold_monotone(1, 1)
+
+
+# --------------------------------------------------------------------------------------- CAR
+
+GRIDS = {5: torch.linspace(-1.5, 1.5, 4)}
+EXCHANGES = exchange_features(CARDINALITIES, 3, [2, 5], grids=GRIDS)
+
+
+def cda_by_matrices(model, codes, numbers):
+    """Equation 2 of each view: what attention sees with each exchange, and its whole matrix."""
+
+    def matrices(codes, numbers):
+        seen = model.mix(model.embed(codes, numbers))
+        norm = model.first_layer.attention_norm
+        return [attention_weights(norm(e)) for e in seen.unbind(1)]
+
+    before, losses = matrices(codes, numbers), 0
+    for exchange in EXCHANGES:
+        (sigma,) = exchange.features
+        for flipped in exchange.apply(codes, numbers):
+            for a, b in zip(before, matrices(*flipped), strict=True):
+                change = a[:, :, sigma] - b[:, :, sigma]
+                losses = losses + change.square().sum(1) / len(exchange)
+    return losses
+
+
+def augmented_by_matrices(model, codes, numbers, only_own=False):
+    """Equation 3 of each view, with its p × (p + C) matrix."""
+    norm, losses = model.first_layer.attention_norm, 0
+    weight, bias = norm.weight, norm.bias
+    if only_own:
+        weight, bias = weight.detach(), bias.detach()
+    seen = model.mix(model.embed(codes, numbers))
+    own = torch.zeros(6, dtype=torch.bool)
+    own[[2, 5]] = True
+    values = [
+        model.mix(model.embed(exchange.x_cat, exchange.x_num.to(seen.dtype)))[:, :, sigma]
+        for exchange in EXCHANGES
+        for sigma in exchange.features
+    ]
+    for view, e in enumerate(seen.unbind(1)):
+        around = e.detach() if only_own else e
+        e = torch.where(own, e, around)
+        variance, mean = torch.var_mean(around, 1, correction=0, keepdim=True)
+        deviation = (variance + norm.eps).sqrt()
+        z = (e - mean) / deviation * weight + bias
+        extras = [
+            (each[:, view] - mean) / deviation * weight[sigma] + bias[sigma]
+            for sigma, each in zip((2, 5), values, strict=True)
+        ]
+        keys = torch.cat([z, *extras], 1)
+        scores = z.unsqueeze(2) * keys.unsqueeze(1) / math.sqrt(6)
+        attention = torch.softmax(scores, 2)
+        parts = attention[:, :, 6:].split([extra.shape[1] for extra in extras], dim=2)
+        for sigma, part in zip((2, 5), parts, strict=True):
+            change = attention[:, :, sigma, None] - part
+            losses = losses + change.square().sum((1, 2)) / part.shape[2]
+    return losses
+
+
+FORMS = {
+    "cda": (
+        lambda model, e: (model.outputs(e), car_flips(model, e, EXCHANGES)),
+        cda_by_matrices,
+    ),
+    "paper": (lambda model, e: augmented_forward(model, e, EXCHANGES), augmented_by_matrices),
+    "sensitive": (
+        lambda model, e: car_sensitive(model, e, EXCHANGES),
+        lambda *args: augmented_by_matrices(*args, only_own=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("additive", [(), (1, 4), (5,)], ids=str)
+@pytest.mark.parametrize("n_views", [1, 3])
+@pytest.mark.parametrize("form", FORMS)
+def test_car_is_the_sum_over_views(form, n_views, additive, each_engine):
+    """Values and all gradients; what attention does not see has no part in it."""
+    by_columns, by_matrices = FORMS[form]
+    model, (codes, numbers) = make_model(n_views, additive=additive).double(), make_rows(20)
+    parameters = list(model.parameters())
+    weight = torch.randn(20, generator=seeded(6)).double()
+    expected = by_matrices(model, codes, numbers.double())
+    assert (expected > 1e-9).all()
+    largest_loss = expected.max().item()
+    options = {"allow_unused": True, "materialize_grads": True}
+    exact = torch.autograd.grad((weight * expected).sum(), parameters, **options)
+    largest = max(each.abs().max() for each in exact)
+    for dtype, rtol in ((torch.float64, 1e-7), (torch.float32, 1e-3)):
+        model = model.to(dtype)
+        losses = by_columns(model, model.embed(codes, numbers.to(dtype)))[1]
+        torch.testing.assert_close(losses.double(), expected, rtol=rtol, atol=rtol * largest_loss)
+        parameters = list(model.parameters())
+        found = torch.autograd.grad((weight.to(dtype) * losses).sum(), parameters, **options)
+        for value, wanted in zip(found, exact, strict=True):
+            torch.testing.assert_close(value.double(), wanted, rtol=rtol, atol=rtol * largest)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_car_of_collapsed_features_is_exactly_zero(form, each_engine):
+    model, (codes, numbers) = make_model(), make_rows()
+    with torch.no_grad():
+        assert (FORMS[form][0](model, model.embed(codes, numbers))[1] > 0).all()
+        for sigma in (2, 5):
+            model.collapse(sigma)
+        assert (FORMS[form][0](model, model.embed(codes, numbers))[1] == 0).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_feature_dropout_leaves_the_exchange_alone(form):
+    """CAR compares what attention sees before and after: never a value with a dropped one.
+
+    With one category left the exchange changes nothing, whatever is dropped beside it.
+    """
+    model, (codes, numbers) = make_model(feature_dropout=0.5), make_rows()
+    with torch.no_grad():
+        model.views.table[4:8] = model.views.table[4]
+        model.views.shares[:] = 0  # the values are then not 0
+        for part in model.views.parameters_of(5):
+            part.zero_()
+        model.views.steps[4] = 0.4
+        model.views.missing[2] = 0.4
+        model.train()
+        torch.manual_seed(0)
+        losses = FORMS[form][0](model, model.embed(codes, numbers))[1]
+    assert losses.abs().max() < 1e-10
+
+
+def test_of_one_view_it_is_the_definition(each_engine):
+    model, (codes, numbers) = make_model(1, additive=[1]), make_rows()
+    with torch.no_grad():
+        found = car_flips(model, model.embed(codes, numbers), EXCHANGES)
+        expected = car_cda(model, codes, numbers, EXCHANGES)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-7)
+
+
+# ------------------------------------------------------------------------------------- packs
+
+
+def make_pack(**options):
+    other = [torch.tensor([-1.0, 1.0]), torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.0])]
+    return Pack(
+        [
+            make_model(3, seed=0, **options),
+            make_model(5, seed=1, knots=other, head=(7, 4), **options),
+            make_model(4, seed=2, n_layers=2, **options),
+        ]
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"n_outputs": 3}])
+def test_a_pack_is_the_mean_of_its_members(options):
+    pack, (codes, numbers) = make_pack(**options), make_rows()
+    with torch.no_grad():
+        scores = [member.score(codes, numbers).double() for member in pack.members]
+        expected = sum(scores) / 3
+        e = pack.embed(codes, numbers)
+        assert e.shape == (50, 12, 6)
+        assert torch.equal(pack.score_embedded(e), pack.score(codes, numbers))
+        torch.testing.assert_close(pack.score(codes, numbers).double(), expected)
+        torch.testing.assert_close(pack(codes, numbers).double(), expected, rtol=0, atol=5e-6)
+        pack = pack.double()
+        torch.testing.assert_close(pack(codes, numbers.double()), expected, rtol=0, atol=5e-6)
+
+
+def test_a_pack_seen_from_outside():
+    pack = make_pack()
+    assert pack.main_views == [0, 3, 8]
+    assert pack.n_parameters == sum(p.numel() for p in pack.parameters())
+    assert (pack.n_features, pack.n_outputs, pack.dtype) == (6, 1, torch.float32)
+    assert pack.cat_cardinalities == (3, 1, 4)
+    codes, numbers = make_rows()
+    e = pack.embed(codes, numbers)
+    for first, member in zip(pack.main_views, pack.members, strict=True):
+        assert torch.equal(e[:, first], member.embed(codes, numbers)[:, 0])
+
+
+def test_a_pack_of_one_is_its_member():
+    model, (codes, numbers) = make_model(), make_rows()
+    assert torch.equal(Pack([model]).score(codes, numbers), model.score(codes, numbers))

@@ -1,0 +1,213 @@
+"""Packs: bags, the choice among recipes, and the order in which members are trained."""
+
+import itertools
+from dataclasses import asdict
+
+import pytest
+import torch
+
+from fcorr._core import Progress
+from fcorr.training import pack
+from fcorr.training.loop import History
+from fcorr.training.pack import (
+    RECIPES,
+    Recipe,
+    Trained,
+    count_trainings,
+    list_recipes,
+    make_bags,
+    select_greedily,
+    train_pack,
+)
+from fcorr.training.threads import start_workers
+
+# ------------------------------------------------------------------------------------ the bags
+
+
+def folds_of(bags, n_rows):
+    """Return the fold of each row; every row is held out once, and learnt from by the others."""
+    fold = torch.full((n_rows,), -1)
+    for k, bag in enumerate(bags):
+        assert (fold[bag.held_out] == -1).all()
+        fold[bag.held_out] = k
+        both = torch.cat([bag.rows, bag.held_out])
+        assert torch.equal(both.sort().values, torch.arange(n_rows))
+    assert (fold >= 0).all()
+    return fold
+
+
+@pytest.mark.parametrize("n_members", [None, 2, 3, 8, 100])
+@pytest.mark.parametrize("n_rows", [2, 3, 7, 100, 2_000, 2_001])
+def test_every_row_is_held_out_once(n_rows, n_members):
+    strata = torch.arange(n_rows) % 3
+    bags = make_bags(strata, n_members, seed=0)
+    n_folds = 8 if n_rows <= 2_000 else 4
+    assert len(bags) == min(n_folds, n_rows, n_members or n_folds)
+    sizes = folds_of(bags, n_rows).bincount()
+    assert sizes.max() - sizes.min() <= 1
+    assert all(len(bag.rows) for bag in bags)
+
+
+@pytest.mark.parametrize(("n_rows", "n_members"), [(1, None), (5, 1)])
+def test_a_single_fold_is_learnt_from_and_judged_by(n_rows, n_members):
+    (bag,) = make_bags(torch.zeros(n_rows, dtype=torch.long), n_members, seed=0)
+    assert torch.equal(bag.rows, torch.arange(n_rows))
+    assert torch.equal(bag.held_out, torch.arange(n_rows))
+
+
+def test_strata_are_spread_evenly():
+    generator = torch.Generator().manual_seed(0)
+    strata = (torch.rand(1_003, generator=generator) < 0.03).long() * 5 + 1
+    fold = folds_of(make_bags(strata, None, seed=0), 1_003)
+    for stratum in (1, 6):
+        counts = fold[strata == stratum].bincount(minlength=8)
+        assert counts.max() - counts.min() <= 1
+
+
+def test_bags_are_drawn_by_the_seed_alone():
+    strata = torch.zeros(50, dtype=torch.long)
+    state = torch.get_rng_state()
+    first, again, other = (folds_of(make_bags(strata, None, seed), 50) for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+# ---------------------------------------------------------------------------------- the choice
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("n_most", [1, 2, 3, 5])
+def test_greedy_choice_by_brute_force(seed, n_most):
+    """Of all sequences, the one whose every step is the best; it ends where none is better."""
+    values = torch.randn(4, generator=torch.Generator().manual_seed(seed)).tolist()
+
+    def loss(some):
+        return abs(sum(values[i] for i in some) / len(some) - 0.1)
+
+    chosen = select_greedily(loss, 4, n_most)
+    assert 1 <= len(chosen) <= min(n_most, 4)
+    assert len(set(chosen)) == len(chosen)
+    for k in range(len(chosen)):
+        rest = [i for i in range(4) if i not in chosen[:k]]
+        assert loss(chosen[: k + 1]) == min(loss([*chosen[:k], i]) for i in rest)
+    losses = [loss(chosen[: k + 1]) for k in range(len(chosen))]
+    assert all(a > b for a, b in itertools.pairwise(losses))
+    if len(chosen) < min(n_most, 4):
+        rest = [i for i in range(4) if i not in chosen]
+        assert all(loss([*chosen, i]) >= losses[-1] for i in rest)
+
+
+def test_equal_candidates_are_taken_in_order_and_add_nothing():
+    assert select_greedily(lambda some: 1.0, 3, 2) == [0]
+
+
+def test_losses_that_are_no_numbers_choose_the_first():
+    assert select_greedily(lambda some: float("nan"), 3, 2) == [0]
+
+
+# ------------------------------------------------------------------------------------- recipes
+
+
+def test_recipes_with_what_the_user_decided():
+    assert list_recipes({}) == list(RECIPES)
+    fixed = list_recipes({"epochs": 3, "head": (4,)})
+    assert {(recipe.epochs, recipe.head) for recipe in fixed} == {(3, (4,))}
+    assert [r.smoothness for r in fixed] == [r.smoothness for r in RECIPES]
+
+
+def test_recipes_that_become_equal_are_tried_once():
+    wanted = asdict(RECIPES[0])
+    assert list_recipes(wanted) == [RECIPES[0]]
+    del wanted["dropout"]
+    assert [recipe.dropout for recipe in list_recipes(wanted)] == [0.3, 0.5]
+
+
+# ------------------------------------------------------------------------------------ training
+
+
+def run(n_rows=40, n_members=None, n_recipes=3, n_threads=1, seed=11):
+    """Train a pack of constants: recipe r predicts a level of its own plus the bag's number."""
+    recipes = [Recipe(epochs=r + 1) for r in range(n_recipes)]
+    levels = [2.0, -1.0, -3.0, 0.2][:n_recipes]
+    bags = make_bags(torch.zeros(n_rows, dtype=torch.long), n_members, seed=0)
+    calls = []
+
+    def train_one(recipe, bag, seed):
+        calls.append((recipe.epochs - 1, int(bag.held_out[0]), seed))
+        noise = torch.rand(len(bag.held_out), 1, generator=torch.Generator().manual_seed(seed))
+        outputs = levels[recipe.epochs - 1] + 0.01 * noise
+        return Trained((recipe.epochs - 1, int(bag.held_out[0])), History(), outputs.float())
+
+    def loss(outputs, rows):
+        assert outputs.shape == (len(rows), 1)
+        assert outputs.dtype == torch.float64
+        return float(outputs.square().mean())
+
+    reports, before = [], torch.get_num_threads()
+    try:
+        torch.set_num_threads(n_threads)
+        with start_workers(2**62) as workers:
+            options = {"n_members": n_members, "seed": seed, "workers": workers}
+            progress = Progress(advance=reports.append)
+            result = train_pack(recipes, bags, train_one, loss, progress=progress, **options)
+    finally:
+        torch.set_num_threads(before)
+    expected = count_trainings(recipes, bags, n_members)
+    return result, bags, calls, len(reports), expected
+
+
+def test_few_rows_try_every_recipe_on_every_bag():
+    result, bags, calls, n_reported, expected = run()
+    assert len(bags) == 8
+    assert len(calls) == n_reported == expected == 3 * 8
+    # By itself -1 is best; with 2 beside it the mean is nearer to 0 than with -3.
+    assert [each["chosen"] for each in result.tried] == [True, True, False]
+    assert [each["loss"] for each in result.tried] == pytest.approx([4, 1, 9], rel=0.05)
+    firsts = [int(bag.held_out[0]) for bag in bags]
+    assert [m.model for m in result.members] == [(r, f) for r in (1, 0) for f in firsts]
+    assert result.loss == pytest.approx(0.25, rel=0.05)
+
+
+def test_outputs_come_back_in_the_order_of_the_rows():
+    result, bags, *_ = run()
+    for k, bag in enumerate(bags):
+        of_bag = [result.members[k], result.members[8 + k]]
+        expected = (of_bag[0].outputs.double() + of_bag[1].outputs.double()) / 2
+        torch.testing.assert_close(result.held_out[bag.held_out], expected)
+
+
+def test_many_rows_try_every_recipe_on_one_bag(monkeypatch):
+    monkeypatch.setattr(pack, "_FEW_ROWS", 39)
+    result, bags, calls, n_reported, expected = run()
+    assert len(calls) == n_reported == expected == 3 + 2 * 7
+    first = int(bags[0].held_out[0])
+    assert [(r, f) for r, f, _ in calls[:3]] == [(r, first) for r in range(3)]
+    assert len(result.members) == 16
+
+
+@pytest.mark.parametrize(("n_members", "n_trained"), [(2, 2), (7, 7), (8, 8), (16, 16), (17, 16)])
+def test_no_more_members_than_asked_for(n_members, n_trained):
+    result, _, calls, _, expected = run(n_members=n_members)
+    assert len(result.members) == n_trained <= n_members
+    assert len(calls) <= expected
+
+
+def test_one_recipe_is_not_tried_first():
+    result, _, calls, _, expected = run(n_recipes=1)
+    assert len(calls) == expected == len(result.members) == 8
+    assert [(each["loss"], each["chosen"]) for each in result.tried] == [(None, True)]
+
+
+def test_every_training_has_a_seed_of_its_own():
+    seeds = [seed for _, _, seed in run(n_recipes=4)[2]]
+    assert len(set(seeds)) == len(seeds) == 32
+    assert not set(seeds) & {seed for _, _, seed in run(n_recipes=4, seed=12)[2]}
+    assert all(0 <= seed < 2**62 for seed in (s for _, _, s in run(seed=2**62 - 1)[2]))
+
+
+def test_threads_change_nothing():
+    alone, shared = run(n_threads=1)[0], run(n_threads=3)[0]
+    assert [m.model for m in alone.members] == [m.model for m in shared.members]
+    assert torch.equal(alone.held_out, shared.held_out)
+    assert (alone.tried, alone.loss) == (shared.tried, shared.loss)
