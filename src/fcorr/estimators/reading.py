@@ -698,7 +698,7 @@ def read_explanation(
     reader: Reader, encoded: EncodedTable, n_samples: int, seed: int
 ) -> Explanation:
     """Share each row's output out among the features."""
-    names, n_outputs = reader.schema.feature_names, reader.model.n_outputs
+    names = reader.schema.feature_names
     n_views = sum(member.n_views for member in reader.model.members)
     orders = draw_orders(len(names), n_samples, seed)
 
@@ -711,8 +711,8 @@ def read_explanation(
         output_B1O = reader.score(e_BHF).unsqueeze(1)
         return torch.cat([main_BFO, *shapley_values(correct, e_BHF, orders), output_B1O], dim=1)
 
-    found = [*reader.map(encoded, explain, numbers_per_row=n_views * len(names))]
-    parts = torch.cat([torch.empty(0, 3 * len(names) + 1, n_outputs), *found]).numpy()
+    found = reader.map(encoded, explain, numbers_per_row=n_views * len(names))
+    parts = torch.cat([*found]).numpy()
     at_zero = reader.score(torch.zeros(1, n_views, len(names))).numpy()[0]
     main, correction, error = np.split(reader.unit * parts[:, :-1], 3, axis=1)
     output = reader.unit * parts[:, -1] + reader.shift
