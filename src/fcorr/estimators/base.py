@@ -680,19 +680,31 @@ class BaseFCorr(BaseEstimator, ABC):
 
     # What is read off the model
 
-    def main_effects(self) -> MainEffects:
+    def main_effects(self, X: Any = None, *, n_rows: int = 100) -> MainEffects:
         """Return what each feature adds to the output by itself, value by value: rating tables.
 
         The model is ``f(x) = b + Σ_j e_j(x_j) + correction(x)``, and these are the ``e_j``: in
         log-odds, in the logarithm of a relativity, or in the unit of y. Sensitive features of an
-        exact model have an effect of 0.
+        exact model have an effect of 0. The correction may have a part that depends on one feature
+        alone: what the whole model makes of a value, on average, takes rows to compute.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features), optional
+            Rows to average over, for the column ``average`` of the tables.
+        n_rows : int, default=100
+            Most rows of X to use, drawn at random: each is scored with every value.
 
         Returns
         -------
         MainEffects
             A table for each feature: ``effects["age"].effect``, ``effects.to_pandas()``.
         """
-        return read_main_effects(self._reader("main_effects"), self._credibility)
+        reader = self._reader("main_effects")
+        encoded = None
+        if X is not None:
+            encoded = sample_rows(self._encode_known(X), n_rows, seed=0)
+        return read_main_effects(reader, self._credibility, encoded)
 
     def importance(
         self, X: Any, *, n_rows: int = 2_000, random_state: RandomState = 0
@@ -718,17 +730,13 @@ class BaseFCorr(BaseEstimator, ABC):
             have exactly 0.
         """
         reader, seed = self._reader("importance"), draw_seed(random_state)
-        if not is_integer(n_rows, 2):
-            raise InvalidInputError(
-                f"n_rows must be an integer of at least 2, got {n_rows!r}. Leave it out for 2000."
-            )
         encoded = self._encode_known(X)
         if len(encoded) < 2:
             raise InvalidInputError(
                 f"importance compares rows, and needs at least 2, got {len(encoded)}. Pass more "
                 "rows, or use explain(X) for a single one."
             )
-        rows = sample_rows(encoded, int(n_rows), seed)
+        rows = sample_rows(encoded, n_rows, seed)
         return read_importance(reader, rows, self.significance_, seed)
 
     def explain(self, X: Any, *, n_samples: int = 32, random_state: RandomState = 0) -> Explanation:

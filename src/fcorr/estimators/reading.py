@@ -33,6 +33,7 @@ from fcorr.data.schema import (
     Schema,
 )
 from fcorr.estimators.invariance import Portfolio, label_value
+from fcorr.estimators.options import is_integer
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network
 
@@ -221,6 +222,10 @@ class MainEffect:
         NaN where there is none, for numbers and places in an order.
     relativity : ndarray or None
         ``exp(effect)``, the factor on the prediction; None unless the link is logarithmic.
+    average : ndarray or None
+        What the whole model makes of the value: the output with the feature at it, on average over
+        given rows (partial dependence), less the mean over ``rows``. It differs from the effect by
+        what attention and head add. None where no rows were given.
     """
 
     name: str
@@ -232,20 +237,21 @@ class MainEffect:
     rows: Vector
     credibility: Vector
     relativity: Vector | None = None
+    average: Vector | None = None
 
     def table(self) -> dict[str, list[Any]]:
         """Return the columns of the table by name."""
-        columns = {
-            "value": list(self.values),
-            **{name: list(getattr(self, name)) for name in ("effect", "lower", "upper")},
-            "rows": list(self.rows),
-            "credibility": list(self.credibility),
-        }
-        return columns if self.relativity is None else columns | {"relativity": [*self.relativity]}
+        names = ("effect", "lower", "upper", "rows", "credibility", "relativity", "average")
+        columns = {name: getattr(self, name) for name in names}
+        known = {name: list(column) for name, column in columns.items() if column is not None}
+        return {"value": list(self.values), **known}
 
     def of_class(self, k: int) -> "MainEffect":
         """Return the effect on one of several classes."""
-        parts = {name: getattr(self, name)[:, k] for name in ("effect", "lower", "upper")}
+        names = ("effect", "lower", "upper", "average")
+        parts: dict[str, Any] = {
+            name: array[:, k] for name in names if (array := getattr(self, name)) is not None
+        }
         return replace(self, **parts)
 
 
@@ -312,8 +318,13 @@ class MainEffects(Mapping[str, MainEffect]):
         return "".join(tables)
 
 
-def read_main_effects(reader: Reader, credibility: float) -> MainEffects:
-    """Read the main effects off the members' first views; credibility is k of ``n / (n + k)``."""
+def read_main_effects(
+    reader: Reader, credibility: float, encoded: EncodedTable | None = None
+) -> MainEffects:
+    """Read the main effects off the members' first views; credibility is k of ``n / (n + k)``.
+
+    Given rows, also the average outputs over them.
+    """
     schema = reader.schema
     shapes = [_read_shapes(member) for member in reader.model.members]
     columns = {f.name: column for column in schema.columns for f in column.features}
@@ -326,19 +337,24 @@ def read_main_effects(reader: Reader, credibility: float) -> MainEffects:
             by_member[:] = 0
         effect = by_member.mean(0)
         error = jackknife_error(by_member.reshape(-1, reader.n_bags, *effect.shape).mean(0))
-        ends = effect - _N_ERRORS * error, effect + _N_ERRORS * error
-        # One output needs no axis.
-        effect, lower, upper = (x if reader.classes else x[:, 0] for x in (effect, *ends))
+        arrays: dict[str, Any] = {
+            "effect": effect,
+            "lower": effect - _N_ERRORS * error,
+            "upper": effect + _N_ERRORS * error,
+            "relativity": np.exp(effect) if reader.link.name == "exp" else None,
+            "average": None,
+        }
+        if encoded is not None:
+            arrays["average"] = _average_outputs(reader, encoded, position, levels)
+        if reader.classes is None:  # one output needs no axis
+            arrays = {name: x if x is None else x[:, 0] for name, x in arrays.items()}
         effects[name] = MainEffect(
             name,
             columns[name].kind,
             levels.values,
-            effect,
-            lower,
-            upper,
-            levels.rows,
-            levels.credibility,
-            np.exp(effect) if reader.link.name == "exp" else None,
+            rows=levels.rows,
+            credibility=levels.credibility,
+            **arrays,
         )
     return MainEffects(effects, UNITS[reader.link.name], reader.classes)
 
@@ -412,7 +428,7 @@ def _list_levels(
     values: tuple[str | float | None, ...]
     if isinstance(column, OrdinalColumn):
         values = tuple(str(category) for category in column.categories)
-        points = (np.arange(len(values)) - number.mean) / number.scale
+        points = (np.arange(len(values), dtype=np.float64) - number.mean) / number.scale
         rows = np.array(column.counts, dtype=float)
     else:
         finest = max(shapes, key=lambda shape: len(shape.knots))
@@ -422,6 +438,30 @@ def _list_levels(
         values, points = (*values, None), np.append(points, np.nan)
         rows = np.append(rows, number.n_missing)
     return _Levels(values, points, rows, np.full(len(rows), np.nan))
+
+
+def _average_outputs(
+    reader: Reader, encoded: EncodedTable, position: int, levels: _Levels
+) -> Vector:
+    """Average the outputs of rows with a feature at each of its values: ``(n_values, O)``."""
+    everything = np.arange(len(encoded) * len(levels.points)) % len(encoded)
+    rows = replace(encoded, codes=encoded.codes[everything], numbers=encoded.numbers[everything])
+    given = set_feature(rows, position, levels.points.repeat(len(encoded)))
+    chunks = reader.map(given, lambda *chunk: reader.score(reader.embed(*chunk)))
+    outputs = torch.cat([*chunks]).unflatten(0, (-1, len(encoded))).mean(1).numpy()
+    return reader.unit * (outputs - np.average(outputs, axis=0, weights=levels.rows))
+
+
+def set_feature(encoded: EncodedTable, position: int, values: NDArray[Any]) -> EncodedTable:
+    """Return encoded rows with other values of one feature."""
+    codes, numbers = encoded.codes, encoded.numbers
+    if position < codes.shape[1]:
+        codes = codes.copy()
+        codes[:, position] = values
+    else:
+        numbers = numbers.copy()
+        numbers[:, position - codes.shape[1]] = values
+    return replace(encoded, codes=codes, numbers=numbers)
 
 
 def jackknife_error(bags: Vector) -> Vector:
@@ -507,6 +547,10 @@ class Importance:
 
 def sample_rows(encoded: EncodedTable, n_rows: int, seed: int) -> EncodedTable:
     """Draw rows, at most so many."""
+    if not is_integer(n_rows, 2):
+        raise InvalidInputError(
+            f"n_rows must be an integer of at least 2, got {n_rows!r}. Leave it out, or raise it."
+        )
     if len(encoded) <= n_rows:
         return encoded
     rows = np.random.default_rng(seed).choice(len(encoded), n_rows, replace=False)
@@ -579,12 +623,8 @@ def total_importance(
         other = np.empty(n_rows, dtype=np.intp)
         other[circle] = np.roll(circle, shift)
         for j in range(n_codes + n_numbers):
-            codes, numbers = encoded.codes.copy(), encoded.numbers.copy()
-            if j < n_codes:
-                codes[:, j] = codes[other, j]
-            else:
-                numbers[:, j - n_codes] = numbers[other, j - n_codes]
-            exchanged = score(replace(encoded, codes=codes, numbers=numbers))
+            column = encoded.codes[:, j] if j < n_codes else encoded.numbers[:, j - n_codes]
+            exchanged = score(set_feature(encoded, j, column[other]))
             squares[:, j] += np.square(exchanged - outputs).sum(2).mean(0) / 2
             moved = link(torch.from_numpy(exchanged[:, 0])).numpy() - predictions
             change[j] += half * np.abs(moved).sum(1).mean()
@@ -715,12 +755,16 @@ def read_explanation(
     parts = torch.cat([*found]).numpy()
     at_zero = reader.score(torch.zeros(1, n_views, len(names))).numpy()[0]
     main, correction, error = np.split(reader.unit * parts[:, :-1], 3, axis=1)
-    output = reader.unit * parts[:, -1] + reader.shift
-    intercept = reader.unit * at_zero + reader.shift
-    arrays: tuple[Vector, ...] = intercept, main, correction, error, output
+    arrays: dict[str, Any] = {
+        "intercept": reader.unit * at_zero + reader.shift,
+        "main": main,
+        "correction": correction,
+        "error": error,
+        "output": reader.unit * parts[:, -1] + reader.shift,
+    }
     if reader.classes is None:  # one output needs no axis
-        arrays = tuple(array[..., 0] for array in arrays)
-    return Explanation(names, *arrays, UNITS[reader.link.name], reader.classes)
+        arrays = {name: array[..., 0] for name, array in arrays.items()}
+    return Explanation(names, **arrays, unit=UNITS[reader.link.name], classes=reader.classes)
 
 
 def draw_orders(n_features: int, n_samples: int, seed: int) -> NDArray[np.intp]:
