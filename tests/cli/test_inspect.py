@@ -28,15 +28,17 @@ def test_classifier(run, train):
     n_parameters = sum(p.numel() for p in model.model_.parameters())
     assert facts["kind"] == "FCorrClassifier"
     assert facts["made by"] == f"fcorr {fcorr.__version__}, file format 1"
-    assert facts["parameters"] == str(n_parameters)
+    assert facts["parameters"] == f"{n_parameters:,}"
     assert facts["trained on"] == "200 rows, 1 epochs, seed 0"
     assert facts["target"] == "bought"
     assert facts["sensitive"] == "sex"
     assert facts["invariance"] == "exact: every sensitive value is embedded as the same number"
-    assert facts["CAR"].endswith("weight 50, form 'sensitive'")
+    assert facts["CAR"] == "none"  # embedded as 0 from the first step on, there is nothing to do
     assert facts["classes"] == "0, 1"
     assert facts["threshold"] == "0.5"
     assert facts["balance"] == f"{model.balance_[0]:+.4g} on the logit"
+    train("--sensitive", "sex", "--car", 50, "--invariance", "none")
+    assert read_facts(run)["CAR"].endswith("weight 50, form 'sensitive'")
 
 
 def test_weights_and_threshold(run, train):
