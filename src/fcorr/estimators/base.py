@@ -685,8 +685,12 @@ class BaseFCorr(BaseEstimator, ABC):
 
         The model is ``f(x) = b + Σ_j e_j(x_j) + correction(x)``, and these are the ``e_j``: in
         log-odds, in the logarithm of a relativity, or in the unit of y. Sensitive features of an
-        exact model have an effect of 0. The correction may have a part that depends on one feature
-        alone: what the whole model makes of a value, on average, takes rows to compute.
+        exact model have an effect of 0.
+
+        They are not all that a feature does. Nothing keeps the correction from learning what one
+        feature does alone, and it often learns much of it. Before a table is used by itself, give
+        rows: ``average`` is what the whole model makes of each value, and where it is far from
+        ``effect`` the table is only a part of the model.
 
         Parameters
         ----------
