@@ -474,8 +474,8 @@ def jackknife_error(bags: Vector) -> Vector:
     --------
     The mean of 1, 2, 6 has a standard error of √(7/3); its groups of one are left out in turn:
 
-    >>> float(jackknife_error(np.array([4.0, 3.5, 1.5])) ** 2 * 3)
-    7.0
+    >>> round(float(jackknife_error(np.array([4.0, 3.5, 1.5])) ** 2), 6)
+    2.333333
     """
     n_bags = len(bags)
     if n_bags < 2:
