@@ -19,12 +19,13 @@ from fcorr.audit.displays import (
     AttentionDisplay,
     ControllabilityDisplay,
     FrontierDisplay,
+    MainEffectDisplay,
     SignificanceDisplay,
     save_figure,
 )
 from fcorr.audit.insurance_displays import ActualExpectedDisplay, LiftDisplay, LorenzDisplay
 from fcorr.audit.sweep import Summary
-from fcorr.estimators import FeatureMatrix
+from fcorr.estimators import FeatureMatrix, MainEffect, MainEffects
 from fcorr.metrics import (
     ActualExpected,
     ActualExpectedTable,
@@ -51,6 +52,21 @@ def attention(name="X1", title="Title"):
 
 def significance(name="X1", title="Title"):
     return SignificanceDisplay({name: 0.66, "X2": 1.3, "X3": 2.5}, ["X1"], title, x_label=name)
+
+
+def main_effect(name, kind, values, effect, *, average=None, relativity=False):
+    effect = np.asarray(effect, dtype=float)
+    rows = np.arange(len(effect), 0, -1.0)
+    factor = np.exp(effect) if relativity else None
+    return MainEffect(
+        name, kind, values, effect, effect - 0.1, effect + 0.1, rows, rows, factor, average
+    )
+
+
+def main_effects(name="X1", title="Title"):
+    age = main_effect(name, "numeric", (18.0, 30.0, 80.0, None), [0.5, 0.0, -0.2, 0.1])
+    job = main_effect("job", "categorical", (name, "cook"), [-0.3, 0.2])
+    return MainEffectDisplay({name: age, "job": job}, name, [name], title)
 
 
 GROUPS = ("sex", "race", "age", "job", "all")
@@ -111,7 +127,7 @@ def actual_expected(name="f", title="Title"):
 
 
 DISPLAYS = [
-    *(attention, significance, frontier, controllability, lift, double_lift, lorenz),
+    *(attention, significance, main_effects, frontier, controllability, lift, double_lift, lorenz),
     actual_expected,
 ]
 
@@ -351,6 +367,81 @@ def test_from_estimator_shows_the_most_significant_features():
     display = SignificanceDisplay.from_estimator(model, k=2)
     assert display.title == "Feature significance, the 2 largest of 3"
     assert tick_texts(display.ax_, "y") == ["b", "c (sensitive)"]
+
+
+def test_main_effects_are_curves_and_points():
+    numbers = [0.5, 0.0, -0.2, 0.1]
+    average = np.array([0.6, 0.1, -0.4, 0.0])
+    age = main_effect("age", "numeric", (18.0, 30.0, 80.0, None), numbers, average=average)
+    job = main_effect("job", "categorical", ("baker", "cook", "smith"), [-0.3, 0.2, 0.1])
+    grade = main_effect("grade", "ordinal", ("low", "mid", "high"), [0.0, -0.2, 0.1])
+    display = MainEffectDisplay({"age": age, "job": job, "grade": grade}, "log-odds", ["job"])
+    shown = texts(display)
+    assert {"age", "job (sensitive)", "grade", "missing", "log-odds"} < set(shown)
+    assert any("the whole model, on average over rows" in text for text in shown)
+    first, second, third = display.axes_
+    by_colour = {line.get_color(): line for line in first.get_lines() if len(line.get_xdata()) == 3}
+    curve, dashed = by_colour[SERIES[0]["color"]], by_colour[SERIES[1]["color"]]
+    assert list(zip(*curve.get_data(), strict=True)) == [(18, 0.5), (30, 0), (80, -0.2)]
+    assert list(dashed.get_ydata()) == [0.6, 0.1, -0.4]
+    band = first.collections[0].get_paths()[0].get_extents()
+    assert (band.y0, band.y1) == pytest.approx((-0.3, 0.6))
+    # The most rows are a sixth of the height, whatever the effects.
+    assert max(bar.get_height() for bar in first.patches) == pytest.approx(1 / 6)
+    # Categories without an order have the largest effect first.
+    assert tick_texts(second, "x") == ["cook", "smith", "baker"]
+    assert tick_texts(third, "x") == ["low", "mid", "high"]
+    dots = next(line for line in second.get_lines() if line.get_marker() == "o")
+    assert list(dots.get_ydata()) == [0.2, 0.1, -0.3]
+
+
+def test_small_effects_look_small():
+    large = main_effect("a", "numeric", (0.0, 1.0), [0.0, 10.0])
+    small = main_effect("b", "numeric", (0.0, 1.0), [0.0, 0.01])
+    display = MainEffectDisplay({"a": large, "b": small}, "y").plot()
+    wide, narrow = (np.diff(axes.get_ylim())[0] for axes in display.axes_)
+    assert narrow == pytest.approx(wide / 5)
+
+
+def test_relativities_are_on_the_right_axis():
+    job = main_effect("job", "categorical", ("a", "b"), [-0.3, 0.6], relativity=True)
+    display = MainEffectDisplay({"job": job}, "logarithm of the relativity").plot()
+    (right,) = display.ax_.child_axes
+    display.figure_.draw_without_rendering()
+    assert "1.5" in [label.get_text() for label in right.get_yticklabels()]
+    assert right.get_ylim() == pytest.approx(np.exp(display.ax_.get_ylim()))
+    assert right.get_ylabel() == "relativity"
+    plain = MainEffectDisplay(
+        {"job": main_effect("job", "categorical", ("a", "b"), [-0.3, 0.6])}, ""
+    )
+    assert not plain.plot().ax_.child_axes
+
+
+def test_many_levels_show_the_most_frequent():
+    effect = np.linspace(1, -1, 30)
+    levels = main_effect("zip", "rated", tuple(f"z{i}" for i in range(30)), effect)
+    ax = MainEffectDisplay({"zip": levels}, "y").plot().ax_
+    assert tick_texts(ax, "x") == [f"z{i}" for i in range(12)]
+    assert ax.get_xlabel() == "the 12 most frequent of 30"
+
+
+def test_main_effects_of_an_estimator():
+    names = tuple(f"x{i}" for i in range(11))
+    two = {n: main_effect(n, "numeric", (0.0, 1.0), np.eye(2)) for n in names}
+    model = SimpleNamespace(
+        main_effects=lambda X: MainEffects(two, "log-odds", ("a", "b")),
+        importance_=np.arange(11.0),
+        schema_=SimpleNamespace(sensitive_features=(), feature_names=names),
+    )
+    display = MainEffectDisplay.from_estimator(model, label="b")
+    assert list(display.effects) == [f"x{i}" for i in range(10, 1, -1)]
+    expected = "Main effects, the 9 most important of 11 features on class b"
+    assert display.title == expected
+    assert display.effects["x10"].effect.tolist() == [0, 1]
+    display = MainEffectDisplay.from_estimator(model, features=["x3"], label="a")
+    assert display.figure_.axes[0].get_title(loc="left") == "Main effects on class a: x3"
+    with pytest.raises(InvalidInputError, match=r"one of the classes \('a', 'b'\), got None"):
+        MainEffectDisplay.from_estimator(model)
 
 
 # ------------------------------------------------------------------------------ sweeps

@@ -5,6 +5,7 @@ import pytest
 
 import fcorr
 from fcorr.estimators import read_header
+from fcorr.estimators.reading import rank_correlation
 
 
 def read_facts(run):
@@ -14,7 +15,7 @@ def read_facts(run):
 
 
 def read_features(run):
-    """Return the cells of each feature: its name, kind, significance, missing and values."""
+    """Return the cells of each feature: kind, three numbers, missing and values."""
     shown = run("inspect", "model.fcorr").stdout.splitlines()
     rows = [line.split("│")[1:-1] for line in shown if line.startswith("│")]
     return {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows}
@@ -27,15 +28,17 @@ def test_classifier(run, train):
     n_parameters = sum(p.numel() for p in model.model_.parameters())
     assert facts["kind"] == "FCorrClassifier"
     assert facts["made by"] == f"fcorr {fcorr.__version__}, file format 1"
-    assert facts["parameters"] == str(n_parameters)
+    assert facts["parameters"] == f"{n_parameters:,}"
     assert facts["trained on"] == "200 rows, 1 epochs, seed 0"
     assert facts["target"] == "bought"
     assert facts["sensitive"] == "sex"
     assert facts["invariance"] == "exact: every sensitive value is embedded as the same number"
-    assert facts["CAR"].endswith("weight 50, form 'sensitive'")
+    assert facts["CAR"] == "none"  # embedded as 0 from the first step on, there is nothing to do
     assert facts["classes"] == "0, 1"
     assert facts["threshold"] == "0.5"
     assert facts["balance"] == f"{model.balance_[0]:+.4g} on the logit"
+    train("--sensitive", "sex", "--car", 50, "--invariance", "none")
+    assert read_facts(run)["CAR"].endswith("weight 50, form 'sensitive'")
 
 
 def test_weights_and_threshold(run, train):
@@ -67,13 +70,29 @@ def test_objective(run, train, policies, objective, shown):
     assert facts["balance"] == f"{model.balance_[0]:+.4g} on the log scale"
 
 
-def test_features_the_most_significant_first(run, train):
+def test_features_the_most_important_first(run, train):
     train("--sensitive", "sex")
-    features, significance = read_features(run), fcorr.load("model.fcorr").feature_significance()
-    assert [name.removesuffix(" (sensitive)") for name in features] == list(significance)
-    cells = ["categorical", f"{significance['sex']:.3f}", "0", "f, m"]
-    assert features["sex (sensitive)"] == cells
-    assert features["age"][0] == "numeric"
+    features, model = read_features(run), fcorr.load("model.fcorr")
+    names = [name.removesuffix(" (sensitive)") for name in features]
+    importance = dict(zip(model.schema_.feature_names, model.importance_, strict=True))
+    assert names == sorted(names, key=lambda name: -importance[name])
+    assert features["sex (sensitive)"] == ["categorical", "0.000", "0", "0.000", "0", "f, m"]
+    kind, *numbers = features["age"][:4]
+    place = model.schema_.feature_names.index("age")
+    significance = model.feature_significance()["age"]
+    change = f"{model.change_[place]:.3g}"
+    assert (kind, numbers) == (
+        "numeric",
+        [f"{importance['age']:.3f}", change, f"{significance:.3f}"],
+    )
+
+
+def test_agreement_of_importance_and_significance(run, train):
+    train()
+    model = fcorr.load("model.fcorr")
+    expected = rank_correlation(model.change_, model.significance_)
+    line = f"Rank correlation of change and significance: {expected:.2f}."
+    assert line in run("inspect", "model.fcorr").stdout.splitlines()
 
 
 def test_regressor_without_sensitive_column(run, train):
@@ -91,7 +110,7 @@ def test_missing_values_are_shown(run, train):
         *("train", "holes.csv", "--target", "y", "-o", "model.fcorr", "--epochs", 1, "--quiet")
     )
     assert "15 rows" in result.stdout
-    assert read_features(run)["job"][2:] == ["5", "a, b, missing"]
+    assert read_features(run)["job"][4:] == ["5", "a, b, missing"]
 
 
 def test_every_kind_of_column(run, train):
@@ -101,7 +120,7 @@ def test_every_kind_of_column(run, train):
         *("train", "kinds.csv", "--target", "y", "-o", "model.fcorr", "--epochs", 1, "--quiet"),
         *("--kind", "grade=C,B,A", "--min-category-rows", 2),
     )
-    assert {name: [cells[0], cells[3]] for name, cells in read_features(run).items()} == {
+    assert {name: [cells[0], cells[5]] for name, cells in read_features(run).items()} == {
         "grade": ["ordinal", "C < B < A"],
         "shop": ["categorical", "x, other (1 rare)"],
         "day.day_of_week": ["datetime", "0 to 6, mean 2.967"],

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fcorr.audit.sweep import Summary, Sweep
-    from fcorr.estimators import FeatureMatrix
+    from fcorr.estimators import FeatureMatrix, MainEffect
 
 INK, GREY, LIGHT = "#1a1a1a", "#8a8a8a", "#d9d9d9"
 SERIES: tuple[dict[str, Any], ...] = (
@@ -53,6 +53,12 @@ _LEGEND: dict[str, Any] = {  # never on the data
 
 MAX_NAME = 32
 _MAX_FEATURES = 60
+_MAX_LEVELS = 12  # of a feature that have room side by side
+_N_BARS = 24
+_RELATIVITIES = (
+    *(0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9),
+    *(1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100),
+)
 _MAX_WRITTEN = 12  # up to this many features, each cell of a matrix has room for its number
 
 # Blue and orange stay apart for every common colour blindness. Both arms darken alike from white,
@@ -199,6 +205,10 @@ class Display:
         if ax is None:
             ax = Figure(figsize=size, layout="constrained").subplots(**grid)
         self.axes_ = np.ravel(np.asarray(ax, dtype=object))
+        if self._is_own:
+            for unused in self.axes_[n:]:  # the last row of a grid need not be full
+                unused.remove()
+            self.axes_ = self.axes_[:n]
         if len(self.axes_) != n:
             raise InvalidInputError(
                 f"ax must be as many axes as there are panels, {n}, got {len(self.axes_)}. "
@@ -429,6 +439,193 @@ class SignificanceDisplay(Display):
             axes.set_xlabel(one_line(self.x_label, None))
             axes.spines[["top", "right", "left"]].set_visible(False)
         return self._finish(self.title, panels)
+
+
+@dataclass(eq=False)
+class MainEffectDisplay(Display):
+    """What each feature adds to the output by itself: a curve or points, one panel a feature.
+
+    Each panel has its own scale, which spans at least a fifth of the widest: what does little looks
+    flat. The band, or the stroke through a point, is the interval of the
+    effect; grey bars are the training rows. With a log link the right axis has the relativities. A
+    dashed line, or a hollow mark, is what the whole model makes of a value, averaged over rows.
+
+    Parameters
+    ----------
+    effects : mapping of str to MainEffect
+        Main effects by feature, from ``model.main_effects(X)``, at most 24; of one class.
+    unit : str
+        What they are measured in.
+    sensitive : collection of str, default=()
+        Features to mark. Names that are not shown are ignored.
+    title : str
+        What is seen.
+
+    Attributes
+    ----------
+    figure_, axes_, ax_ : see :class:`Display`
+
+    Examples
+    --------
+    >>> from fcorr.estimators import MainEffect
+    >>> effect, rows = np.array([0.2, -0.1]), np.array([30.0, 60.0])
+    >>> job = MainEffect(
+    ...     "job", "categorical", ("cook", "smith"), effect, effect - 0.1, effect + 0.1, rows, rows
+    ... )
+    >>> display = MainEffectDisplay({"job": job}, "log-odds").plot()
+    >>> [label.get_text() for label in display.ax_.get_xticklabels()]
+    ['cook', 'smith']
+    """
+
+    effects: "Mapping[str, MainEffect]"
+    unit: str
+    sensitive: Collection[str] = ()
+    title: str = "Main effects"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any = None,
+        *,
+        features: Sequence[str] | None = None,
+        label: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw a fitted model's main effects; given rows, also what the whole model does on them.
+
+        Without ``features`` up to nine are shown, those with the most important first; with several
+        classes, ``label`` says for which.
+        """
+        found = model.main_effects(X)
+        title = cls.title
+        if features is None:
+            names = model.schema_.feature_names
+            order = np.argsort(-model.importance_, kind="stable")
+            features = [names[i] for i in order[:9]]
+            if len(names) > len(features):
+                title += f", the {len(features)} most important of {len(names)} features"
+        effects = {name: found[name] for name in features}
+        if found.classes is not None:
+            if label not in found.classes:
+                raise InvalidInputError(
+                    f"label must be one of the classes {found.classes}, got {label!r}. Each class "
+                    "has effects of its own."
+                )
+            effects = {n: e.of_class(found.classes.index(label)) for n, e in effects.items()}
+            title += f" on class {label}"
+        return cls(effects, found.unit, model.schema_.sensitive_features, title).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on given axes, one for each feature, or in a figure of its own."""
+        n = len(self.effects)
+        check_count(n, 24, "features", "Choose the ones to show by features=.")
+        n_columns = min(3, n)
+        n_rows = math.ceil(n / n_columns)
+        size = 3.1 * n_columns + 1.2, 2.5 * n_rows + 0.6
+        self._take_axes(ax, size, n, nrows=n_rows, ncols=n_columns)
+        spans = [_span(effect) for effect in self.effects.values()]
+        widest = max(high - low for low, high in spans)
+        panels = zip(self.axes_, self.effects.values(), spans, strict=True)
+        for i, (axes, effect, (low, high)) in enumerate(panels):
+            more = max(0.0, widest / 5 - (high - low)) / 2
+            low, high = low - more, high + more
+            # Below everything there is room for the rows.
+            low, high = low - 0.25 * (high - low), high + 0.05 * (high - low)
+            axes.set_ylim(low, high)
+            self._draw(axes, effect)
+            axes.tick_params(labelsize="small")
+            axes.locator_params(axis="y", nbins=5)
+            axes.spines[["top", "right"]].set_visible(False)
+            if i % n_columns == 0:
+                axes.set_ylabel(one_line(self.unit, None), fontsize="small")
+            if effect.relativity is not None:
+                right = axes.secondary_yaxis("right", functions=(np.exp, _log))
+                ticks = [r for r in _RELATIVITIES if low < math.log(r) < high]
+                right.set_yticks(ticks[:: math.ceil(len(ticks) / 6)])
+                right.yaxis.set_major_formatter("{x:g}")
+                right.tick_params(labelsize="small")
+                if i % n_columns == n_columns - 1 or i == n - 1:
+                    right.set_ylabel("relativity", fontsize="small")
+        if self._is_own:
+            has_average = any(e.average is not None for e in self.effects.values())
+            average = "dashed or hollow: the whole model, on average over rows; " * has_average
+            note = f"line or dot: main effect ± 2 standard errors; {average}grey: training rows"
+            self.figure_.supxlabel(note, fontsize="small")
+        names = [str(name) + " (sensitive)" * (name in self.sensitive) for name in self.effects]
+        return self._finish(self.title if n > 1 else f"{self.title}: {names[0]}", names)
+
+    def _draw(self, ax: Any, effect: "MainEffect") -> None:
+        ax.axhline(0, color=GREY, linewidth=0.8, zorder=1)
+        numbers = np.array([v for v in effect.values if not isinstance(v, str | None)], dtype=float)
+        blue, orange = SERIES[0]["color"], SERIES[1]["color"]
+        n = len(numbers)
+        if n:
+            ax.fill_between(
+                numbers, effect.lower[:n], effect.upper[:n], color=blue, alpha=0.2, lw=0
+            )
+            ax.plot(numbers, effect.effect[:n], color=blue, zorder=3)
+            if effect.average is not None:
+                ax.plot(numbers, effect.average[:n], color=orange, linestyle=(0, (5, 2)), zorder=2)
+            width = (numbers[-1] - numbers[0]) or 1.0
+            n_bars = min(_N_BARS, max(n, 2))
+            edges = np.linspace(numbers[0], numbers[0] + width, n_bars + 1)
+            heights, _ = np.histogram(numbers, edges, weights=effect.rows[:n])
+            self._draw_rows(ax, edges[:-1] + np.diff(edges) / 2, heights, width / n_bars)
+            missing = range(n, len(effect.values))
+            self._draw_points(ax, effect, missing, [numbers[0] + 1.12 * width] * len(missing))
+            for at in missing:
+                where = numbers[0] + 1.12 * width, effect.effect[at]
+                ax.annotate("missing", where, (0, 7), textcoords="offset points", ha="center",
+                            fontsize="x-small")  # fmt: skip
+            ax.locator_params(axis="x", nbins=5)
+            return
+        shown = np.sort(np.argsort(-effect.rows, kind="stable")[:_MAX_LEVELS])
+        if effect.kind in ("categorical", "rated"):  # no order of their own
+            shown = shown[np.argsort(-effect.effect[shown], kind="stable")]
+        places = range(len(shown))
+        self._draw_rows(ax, places, effect.rows[shown], 0.7)
+        self._draw_points(ax, effect, shown, places)
+        labels = [one_line(effect.values[i], 14) for i in shown]
+        is_long = max(map(len, labels)) * len(labels) > 24
+        turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if is_long else {}
+        ax.set_xticks(places, labels, **turned)
+        if len(effect.values) > len(shown):
+            ax.set_xlabel(
+                f"the {len(shown)} most frequent of {len(effect.values)}", fontsize="small"
+            )
+
+    def _draw_points(
+        self, ax: Any, effect: "MainEffect", which: npt.ArrayLike, x: Sequence[float]
+    ) -> None:
+        chosen = np.asarray(which, dtype=int)
+        ends = effect.lower[chosen], effect.upper[chosen]
+        ax.plot([x, x], ends, color=SERIES[0]["color"], alpha=0.35, linewidth=4)
+        ax.plot(x, effect.effect[chosen], color=SERIES[0]["color"], marker="o", ms=5, ls="none")
+        if effect.average is not None:
+            look = {"color": SERIES[1]["color"], "marker": "s", "markerfacecolor": "none"}
+            ax.plot(x, effect.average[chosen], **look, ms=6, ls="none")
+
+    def _draw_rows(self, ax: Any, x: Any, rows: npt.NDArray[Any], width: float) -> None:
+        """Draw the rows as bars along the lower edge, the most frequent a sixth of the height."""
+        transform = ax.get_xaxis_transform()
+        heights = np.asarray(rows, dtype=float) / (np.max(rows, initial=0.0) or 1.0) / 6
+        ax.bar(x, heights, width=width, color=LIGHT, transform=transform, zorder=0)
+
+
+def _log(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.log(np.maximum(values, 1e-300))  # matplotlib tries 0, too
+
+
+def _span(effect: "MainEffect") -> tuple[float, float]:
+    """Find what a panel shows: all effects, and of the intervals what is not much larger."""
+    average = effect.effect if effect.average is None else effect.average
+    values = np.concatenate([np.zeros(1), effect.effect, average])
+    low, high = float(values.min()), float(values.max())
+    room = 0.5 * (high - low)
+    lowest = float(np.nanmin(effect.lower, initial=low))
+    highest = float(np.nanmax(effect.upper, initial=high))
+    return max(low - room, lowest), min(high + room, highest)
 
 
 # ------------------------------------------------------------------------------ sweeps

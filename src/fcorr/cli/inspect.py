@@ -1,6 +1,7 @@
 """`fcorr inspect`: what is in a model file."""
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,8 +23,9 @@ def inspect(
         bool, typer.Option("--json", help="Print the file's whole header as JSON.")
     ] = False,
 ) -> None:
-    """Show what is in a model file: kind, training, features, significance."""
+    """Show what is in a model file: kind, training, features, importance, significance."""
     from fcorr.estimators import load, read_header
+    from fcorr.estimators.reading import rank_correlation
 
     header = read_header(model)
     if as_json:
@@ -69,20 +71,32 @@ def inspect(
     columns: dict[str, Column] = {
         feature.name: column for column in schema.columns for feature in column.features
     }
+    numbers = estimator.importance_, estimator.change_, estimator.significance_
+    read = zip(schema.feature_names, *numbers, strict=True)
     print_table(
-        "features, the most significant first",
-        ["feature", "kind", "significance", "missing", "values"],
+        "features, the most important first",
+        ["feature", "kind", "importance", "change", "significance", "missing", "values"],
         [
             [
                 name + (" (sensitive)" if name in schema.sensitive else ""),
                 columns[name].kind,
-                f"{value:.3f}",
+                f"{importance:.3f}",
+                f"{change:.3g}",
+                f"{significance:.3f}",
                 str(columns[name].n_missing),
                 _describe(columns[name], name),
             ]
-            for name, value in estimator.feature_significance().items()
+            for name, importance, change, significance in sorted(read, key=lambda row: -row[1])
         ],
     )
+    echo(
+        "importance: share of the variance of outputs that goes with the feature. change: of the "
+        "prediction, in the mean, when the value is another row's. significance: diagonal of the "
+        "attention matrix."
+    )
+    agreement = rank_correlation(estimator.change_, estimator.significance_)
+    if not math.isnan(agreement):  # which takes features that differ
+        echo(f"Rank correlation of change and significance: {agreement:.2f}.")
 
 
 def _target_facts(estimator: "Estimator") -> dict[str, str]:

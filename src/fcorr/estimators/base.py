@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -26,9 +26,6 @@ from fcorr._core import (
     draw_seed,
     enumerate_some,
     errors_about,
-    html_table,
-    near_match,
-    require,
     show_progress,
     show_text,
     to_plain,
@@ -62,6 +59,20 @@ from fcorr.estimators.options import (
     check_device,
     is_integer,
 )
+from fcorr.estimators.reading import (
+    Explanation,
+    FeatureMatrix,
+    Importance,
+    MainEffects,
+    Reader,
+    Vector,
+    read_explanation,
+    read_importance,
+    read_main_effects,
+    sample_rows,
+    scaled_effects,
+    total_importance,
+)
 from fcorr.nn.attention import mean_attention_scores
 from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.engine import prepare_engine, resolve_engine, use_engine
@@ -90,60 +101,16 @@ EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
 EQUAL_PREDICTIONS = "Predictions must differ between rows to be of use"
 """How the warning of a network begins that predicts one value for all."""
 
+READ_IN_TRAINING = ("significance", "importance", "change")
+"""What a model file has of each feature beside the weights."""
+
 _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
 _NO_SPREAD = 1e-3  # of outputs, to count as one value
 _FEW_FEATURES = 3  # LayerNorm takes away location and scale: of two numbers a sign is left
 _COLLAPSED_SHARE = 0.25  # of the epochs, in which the paper's model adapts to a collapsed embedding
 _WAITING_SHARE = 0.3  # of its epochs, that a member waits for a better out-of-bag loss
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureMatrix:
-    """A matrix with one row and one column per feature.
-
-    ``matrix["age", "income"]`` is one entry; ``numpy.asarray(matrix)`` the plain array.
-
-    Examples
-    --------
-    >>> matrix = FeatureMatrix(("a", "b"), np.array([[1.0, 0.2], [0.2, 3.0]]))
-    >>> float(matrix["a", "b"])
-    0.2
-    >>> matrix.diagonal()
-    {'a': 1.0, 'b': 3.0}
-    """
-
-    names: tuple[str, ...]
-    values: NDArray[np.float64]
-
-    def __getitem__(self, key: tuple[str, str]) -> float:
-        row, column = key
-        return float(self.values[self._position(row), self._position(column)])
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.values, dtype=dtype, copy=copy)
-
-    def diagonal(self) -> dict[str, float]:
-        """Diagonal by feature: what the paper reads as feature significance."""
-        return dict(zip(self.names, self.values.diagonal().tolist(), strict=True))
-
-    def to_pandas(self) -> Any:
-        """Return a pandas DataFrame with the names on both axes."""
-        pandas = require("pandas", extra="pandas", purpose="FeatureMatrix.to_pandas")
-        return pandas.DataFrame(self.values, index=self.names, columns=self.names)
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (name, *(f"{value:.3g}" for value in values))
-            for name, values in zip(self.names, self.values, strict=True)
-        ]
-        return html_table("Between features", ("", *self.names), rows)
-
-    def _position(self, name: str) -> int:
-        if name not in self.names:
-            raise InvalidInputError(
-                f"The matrix has no feature {name!r}.{near_match(name, self.names)}"
-            )
-        return self.names.index(name)
+_N_IMPORTANCE_ROWS = 2_000  # most of the training table that feature_importances_ is computed on
+_N_IMPORTANCE_SCORES = 2**16  # and most rows that are scored for it
 
 
 class BaseFCorr(BaseEstimator, ABC):
@@ -181,6 +148,8 @@ class BaseFCorr(BaseEstimator, ABC):
     balance_: NDArray[np.float64]
     history_: History
     significance_: NDArray[np.float64]
+    importance_: NDArray[np.float64]
+    change_: NDArray[np.float64]
     exact_: bool
     portfolio_: Portfolio | None
     seed_: int
@@ -332,6 +301,7 @@ class BaseFCorr(BaseEstimator, ABC):
         decided = outputs if held_out is None or self.portfolio_ is not None else held_out
         self._learn_decision(decided + self.balance_, outcomes)
         self.significance_ = self._significance(encoded)
+        self.importance_, self.change_ = self._importance(encoded)
 
     @property
     def _options(self) -> Advanced:
@@ -339,7 +309,7 @@ class BaseFCorr(BaseEstimator, ABC):
 
     # Extension points for another network in the place of FCorrTransformer:
     # _make_network, _prepare_numbers, _objective, _pace, _map, _score, _significance,
-    # _mean_attention.
+    # _mean_attention, _importance.
 
     def _encode(self, table: Table, *, read_sensitive: bool = True) -> EncodedTable:
         """Turn a table into what the network reads."""
@@ -750,12 +720,123 @@ class BaseFCorr(BaseEstimator, ABC):
 
     # What is read off the model
 
+    def main_effects(self, X: Any = None, *, n_rows: int = 100) -> MainEffects:
+        """Return what each feature adds to the output by itself, value by value: rating tables.
+
+        The model is ``f(x) = b + Σ_j e_j(x_j) + correction(x)``, and these are the ``e_j``: in
+        log-odds, in the logarithm of a relativity, or in the unit of y. Sensitive features of an
+        exact model have an effect of 0.
+
+        They are not all that a feature does. Nothing keeps the correction from learning what one
+        feature does alone, and it often learns much of it. Before a table is used by itself, give
+        rows: ``average`` is what the whole model makes of each value, and where it is far from
+        ``effect`` the table is only a part of the model.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features), optional
+            Rows to average over, for the column ``average`` of the tables.
+        n_rows : int, default=100
+            Most rows of X to use, drawn at random: each is scored with every value.
+
+        Returns
+        -------
+        MainEffects
+            A table for each feature: ``effects["age"].effect``, ``effects.to_pandas()``.
+        """
+        reader = self._reader("main_effects")
+        encoded = None
+        if X is not None:
+            encoded = sample_rows(self._encode_known(X), n_rows, seed=0)
+        return read_main_effects(reader, self._credibility, encoded)
+
+    def importance(
+        self, X: Any, *, n_rows: int = 2_000, random_state: RandomState = 0
+    ) -> Importance:
+        """Measure how much each feature matters for the outputs of rows.
+
+        Each row takes the feature's value of other rows, and what changes is measured. Where
+        features depend on each other this also makes combinations that no row has.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features)
+            Rows, at least two; they need no target.
+        n_rows : int, default=2000
+            Most rows to compute on, drawn from X at random.
+        random_state : int, numpy generator or None, default=0
+            Source of the draw, and of which rows are exchanged.
+
+        Returns
+        -------
+        Importance
+            A row for each feature, the largest total first; sensitive features of an exact model
+            have exactly 0.
+        """
+        reader, seed = self._reader("importance"), draw_seed(random_state)
+        encoded = self._encode_known(X)
+        if len(encoded) < 2:
+            raise InvalidInputError(
+                f"importance compares rows, and needs at least 2, got {len(encoded)}. Pass more "
+                "rows, or use explain(X) for a single one."
+            )
+        rows = sample_rows(encoded, n_rows, seed)
+        return read_importance(reader, rows, self.significance_, seed)
+
+    def explain(self, X: Any, *, n_samples: int = 32, random_state: RandomState = 0) -> Explanation:
+        """Return what each feature adds to the output of each row; all adds up to the output.
+
+        Main effects are exact. What attention and head add to them is shared out by Shapley
+        values: a feature gets what the correction changes by when it appears after some others,
+        on average over orders of all features. A feature that has not appeared has all its views
+        at 0, which is their mean over the training rows: no background rows are needed, or chosen.
+        The orders are the same for all rows: rows beside it do not change a row's explanation.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features)
+            Rows to explain.
+        n_samples : int, default=32
+            Orders of the features, an even number of at least 4: each comes with its reverse.
+        random_state : int, numpy generator or None, default=0
+            Source of the orders.
+
+        Returns
+        -------
+        Explanation
+            Intercept, main effects, corrections with their standard errors, and outputs.
+        """
+        reader, seed = self._reader("explain"), draw_seed(random_state)
+        if not is_integer(n_samples, 4) or n_samples % 2:
+            raise InvalidInputError(
+                f"n_samples must be an even integer of at least 4, got {n_samples!r}. Orders come "
+                "in pairs, and a standard error takes two of them."
+            )
+        return read_explanation(reader, self._encode_known(X), int(n_samples), seed)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Importance of each column of X, in its order, on a sample of the training table.
+
+        It is the ``total`` of :meth:`importance`; a column of dates has the sum of its parts, the
+        exposure, which is no feature, 0.
+        """
+        check_is_fitted(self, "model_")
+        total = dict(zip(self.schema_.feature_names, self.importance_, strict=True))
+        parts = {c.name: [total[f.name] for f in c.features] for c in self.schema_.columns}
+        return np.array([sum(parts.get(name, [])) for name in self._column_names], dtype=float)
+
     def attention(self, X: Any, *, layer: int = 0) -> FeatureMatrix:
         """Mean pre-softmax attention matrix ``z zᵀ/√p`` of a layer over the rows of X.
 
         Off the diagonal it reads as dependence between features, on the diagonal as a feature's
         significance (paper, §4.1). Sensitive features come first. A model with
         ``invariance="marginal"`` needs the sensitive columns here, which ``predict`` does not.
+
+        NOTE[DIFF]: in the first layer of a model with main effects, z are these effects over the
+        root of their mean square in the row, mean over the members. The LayerNorm of the layer
+        takes the row's mean away as well and weighs the features: a feature without any effect
+        would have a significance.
 
         Parameters
         ----------
@@ -785,23 +866,81 @@ class BaseFCorr(BaseEstimator, ABC):
     def feature_significance(self) -> dict[str, float]:
         """Significance of each feature on the training table, the largest first.
 
-        It is the diagonal of the attention matrix before the softmax (paper, §4.1).
+        It is the diagonal of the attention matrix before the softmax (paper, §4.1), that of
+        :meth:`attention`: the mean square of a feature's main effect in units of the row's, over
+        √p. A feature that the model ignores has 0. It is quick and rough, and leaves out what
+        features do together: :meth:`importance` measures what changes, and how far the two agree.
         """
         check_is_fitted(self, "model_")
         order = np.argsort(-self.significance_, kind="stable")
         names = self.schema_.feature_names
         return {names[i]: float(self.significance_[i]) for i in order}
 
+    def _scale(self) -> tuple[float, float]:
+        """Return constant and factor that make of balanced outputs what the link is applied to."""
+        return 0.0, 1.0
+
+    def _class_labels(self) -> tuple[Any, ...] | None:
+        """Return what the outputs are of, where there are several."""
+        return None
+
+    @property
+    def _credibility(self) -> float:
+        """How many rows a category needs to be believed by half, mean over the chosen recipes."""
+        return float(np.mean([r["credibility"] for r in self.recipes_ if r["chosen"]]))
+
+    def _reader(self, method: str) -> Reader:
+        check_is_fitted(self, "model_")
+        if any(member.views is None for member in self.model_.members):
+            raise InvalidInputError(
+                f"{method} needs a model with main effects, and this one was fitted with "
+                "advanced={'main_effects': False}, as the paper has it. Fit it without that, or "
+                "use attention(X), feature_significance() or feature_importances_."
+            )
+        constant, unit = self._scale()
+        return Reader(
+            self.model_,
+            self.schema_,
+            replace(self._link(), shift=tuple(self.balance_.tolist())),
+            constant + unit * self.balance_,
+            unit,
+            # Members are recipes times bags.
+            len(self.model_.members) // sum(recipe["chosen"] for recipe in self.recipes_),
+            self.schema_.sensitive_positions if self.exact_ else (),
+            self.portfolio_,
+            self._class_labels(),
+            self._map,
+        )
+
+    def _encode_known(self, X: Any) -> EncodedTable:
+        return self._encode(self._read_known_table(X), read_sensitive=not self.exact_)
+
+    def _importance(self, encoded: EncodedTable) -> tuple[Vector, Vector]:
+        """Return total importance and mean change of predictions, on some of the rows."""
+        n_features = max(1, len(self.schema_.feature_names))
+        n_rows = min(_N_IMPORTANCE_ROWS, max(200, _N_IMPORTANCE_SCORES // n_features))
+        total, change, _ = total_importance(
+            lambda rows: self._raw_outputs(rows)[:, None],
+            sample_rows(encoded, n_rows, self.seed_),
+            replace(self._link(), shift=tuple(self.balance_.tolist())),
+            seed=self.seed_,
+        )
+        return total[0], change
+
     def _significance(self, encoded: EncodedTable) -> NDArray[np.float64]:
         return self._mean_attention(encoded).diagonal().copy()
 
     def _mean_attention(self, encoded: EncodedTable, layer: int = 0) -> NDArray[np.float64]:
         n_features = len(self.schema_.feature_names)
-        total = torch.zeros(n_features, n_features, dtype=torch.float64)
+        total, n_rows = torch.zeros(n_features, n_features, dtype=torch.float64), 0
         for member in self.model_.members:
-            for z in self._map(encoded, partial(member.normalized_embedding, layer=layer)):
+            z_of: Callable[..., Tensor] = partial(member.normalized_embedding, layer=layer)
+            if layer == 0 and member.views is not None:
+                z_of = partial(scaled_effects, member)
+            for z in self._map(encoded, z_of):
                 total += len(z) * mean_attention_scores(z.double())
-        return (total / (len(encoded) * len(self.model_.members))).numpy()
+                n_rows += len(z)
+        return (total / n_rows).numpy()
 
     def _name_matrix(self, values: NDArray[np.float64]) -> FeatureMatrix:
         """Name a matrix between the first features; sensitive ones come first."""
@@ -917,7 +1056,8 @@ class BaseFCorr(BaseEstimator, ABC):
             for i, member in enumerate(self.model_.members)
             for k, v in member.state_dict().items()
         }
-        tensors["significance"] = torch.from_numpy(self.significance_)
+        for name in READ_IN_TRAINING:
+            tensors[name] = torch.from_numpy(getattr(self, f"{name}_"))
         if self.portfolio_ is not None:
             tensors["portfolio.values"] = self.portfolio_.values
             tensors["portfolio.shares"] = self.portfolio_.shares

@@ -220,6 +220,29 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         """
         return self._to_probabilities(self._outputs(self._read_known_table(X)))
 
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the logarithm of each probability; parameters as in :meth:`predict_proba`."""
+        outputs = self._outputs(self._read_known_table(X))
+        if len(self.classes_) == 2:
+            outputs = np.column_stack([np.zeros(len(outputs)), outputs[:, 0]])
+        return outputs - np.logaddexp.reduce(outputs, axis=1, keepdims=True)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Compute the log-odds of the second class, or with more classes a score of each.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features)
+            Rows to score; columns are found by name, in any order.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Balanced outputs; of several classes the softmax makes probabilities of them.
+        """
+        outputs = self._outputs(self._read_known_table(X))
+        return outputs[:, 0] if len(self.classes_) == 2 else outputs
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of each row: by ``threshold_``, or the most probable of several."""
         return self._decide(self.predict_proba(X))
@@ -322,6 +345,9 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
 
     def _link(self) -> Link:
         return Link("sigmoid" if len(self.classes_) == 2 else "softmax")
+
+    def _class_labels(self) -> tuple[Any, ...] | None:
+        return None if len(self.classes_) == 2 else tuple(self.classes_.tolist())
 
     def _n_outputs(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)

@@ -186,8 +186,12 @@ class Portfolio:
         themselves hold in the sensitive features is not used.
         """
         with use_engine("compiled"):
-            e_BHF = model.embed(x_cat, x_num)
-        sizes = x_cat.shape[1], x_num.shape[1]
+            return self.average(model, link, model.embed(x_cat, x_num))
+
+    def average(self, model: Network, link: LinkName, e_BHF: Tensor) -> Tensor:
+        """Do the same from embedded features, which are written to: ``(B, H, F)`` → ``(B, K)``."""
+        n_codes = len(model.cat_cardinalities)
+        sizes = n_codes, model.n_features - n_codes
         exchange = Exchange.to_values(self.features, self.values, *sizes)
         own, total = list(self.features), None
         for values_HS, share in zip(exchange.embed(model), self.shares.tolist(), strict=True):

@@ -21,7 +21,7 @@ from fcorr._core import ModelFileError, write_atomically
 from fcorr._version import __version__
 from fcorr.certify import is_exact
 from fcorr.data.schema import Schema
-from fcorr.estimators.base import BaseFCorr
+from fcorr.estimators.base import READ_IN_TRAINING, BaseFCorr
 from fcorr.estimators.classifier import FCorrClassifier
 from fcorr.estimators.invariance import Portfolio
 from fcorr.estimators.options import check_arguments
@@ -162,10 +162,11 @@ def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:
     if not all(map(str, epochs)) or not epochs or type(header["fcorr_version"]) is not str:
         raise ValueError("it does not say how it was made")  # a loss that is none has no text
     estimator.history_ = History(**header["history"], epochs=epochs)
-    estimator.significance_ = tensors.pop("significance").double().numpy().copy()
-    is_known = np.isfinite(estimator.significance_).all()
-    if estimator.significance_.shape != (len(schema.feature_names),) or not is_known:
-        raise ValueError(f"significance is {estimator.significance_}")
+    for name in READ_IN_TRAINING:
+        numbers = tensors.pop(name).double().numpy().copy()
+        if numbers.shape != (len(schema.feature_names),) or not np.isfinite(numbers).all():
+            raise ValueError(f"{name} is {numbers}")
+        setattr(estimator, f"{name}_", numbers)
     values, shares = (tensors.pop(f"portfolio.{name}", None) for name in ("values", "shares"))
     estimator.portfolio_ = None
     if values is not None and shares is not None:

@@ -284,6 +284,9 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
             return Link("identity", scale=self.target_scale_)
         return Link("exp", scale=float(np.exp(self.base_)))
 
+    def _scale(self) -> tuple[float, float]:
+        return self.base_, self.target_scale_ if self.objective_ == "mse" else 1.0
+
     def _n_outputs(self) -> int:
         return 1
 
