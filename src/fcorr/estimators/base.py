@@ -26,6 +26,7 @@ from fcorr._core import (
     draw_seed,
     enumerate_some,
     errors_about,
+    near_match,
     show_progress,
     show_text,
     to_plain,
@@ -108,6 +109,8 @@ _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping
 _NO_SPREAD = 1e-3  # of outputs, to count as one value
 _FEW_FEATURES = 3  # LayerNorm takes away location and scale: of two numbers a sign is left
 _COLLAPSED_SHARE = 0.25  # of the epochs, in which the paper's model adapts to a collapsed embedding
+_AVERAGED_ROWS = (16, 128)  # fewest and most rows that main effects are averages over
+_MOST_AVERAGED = 400_000  # outputs for that
 _WAITING_SHARE = 0.3  # of its epochs, that a member waits for a better out-of-bag loss
 _N_IMPORTANCE_ROWS = 2_000  # most of the training table that feature_importances_ is computed on
 _N_IMPORTANCE_SCORES = 2**16  # and most rows that are scored for it
@@ -300,8 +303,19 @@ class BaseFCorr(BaseEstimator, ABC):
         # threshold is chosen by the members that left a row out.
         decided = outputs if held_out is None or self.portfolio_ is not None else held_out
         self._learn_decision(decided + self.balance_, outcomes)
+        self._move_main_effects(encoded)
         self.significance_ = self._significance(encoded)
         self.importance_, self.change_ = self._importance(encoded)
+
+    def _move_main_effects(self, encoded: EncodedTable) -> None:
+        """Count to the main effects what heads do with a feature by itself, on average over rows."""
+        networks = [m for m in self.model_.members if m.views is not None]
+        n_slots = max((len(m.views.shares) for m in networks if m.views is not None), default=1)
+        n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
+        some = sample_rows(encoded, n_rows, self.seed_)
+        rows = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
+        with start_workers(2**62) as workers:
+            list(workers.map(lambda network: network.move_main_effects(*rows), networks))
 
     @property
     def _options(self) -> Advanced:
@@ -445,7 +459,8 @@ class BaseFCorr(BaseEstimator, ABC):
         if options["main_effects"]:
             n_views = max(recipe.n_views, self._n_outputs())
             n_features = len(self.schema_.feature_names)
-            additive = range(n_features) if recipe.additive else sorted(self._monotone_features())
+            monotone = sorted(self._monotone_features())
+            additive = range(n_features) if recipe.additive else monotone
             network |= {"n_views": n_views, "additive": list(additive)}
         else:
             network |= {"numeric_embedding": options["numeric_embedding"]}
@@ -564,10 +579,6 @@ class BaseFCorr(BaseEstimator, ABC):
     def _pace(self, recipe: Recipe, batch_size: int, *, waits: bool) -> Pace:
         """Return how long and how fast to train; a member of a pack waits for no better loss."""
         epochs, beta2 = recipe.epochs, self._options["beta2"]
-        collapsed_epochs = 0
-        if self.invariance == "adapt" and self.schema_.sensitive:
-            share = 1.0 if self._options["main_effects"] else _COLLAPSED_SHARE
-            collapsed_epochs = max(1, round(share * epochs))
         stopping = self._options["early_stopping"]
         patience = _PATIENCE if isinstance(stopping, bool | np.bool_) else int(stopping)
         if waits:
@@ -579,8 +590,15 @@ class BaseFCorr(BaseEstimator, ABC):
             beta2=(0.95 if self._has_car else 0.999) if beta2 == "auto" else beta2,
             weight_decay=recipe.weight_decay,
             patience=patience if waits or stopping else None,
-            collapsed_epochs=collapsed_epochs,
+            collapsed_epochs=self._collapsed(epochs),
         )
+
+    def _collapsed(self, epochs: int) -> int:
+        """Return for how many of the last epochs the sensitive features are embedded as one number."""
+        if self.invariance != "adapt" or not self.schema_.sensitive:
+            return 0
+        share = 1.0 if self._options["main_effects"] else _COLLAPSED_SHARE
+        return max(1, round(share * epochs))
 
     @property
     def _has_car(self) -> bool:

@@ -94,11 +94,17 @@ class Reader:
         e_BHF[:, :, list(self.hidden)] = 0
         return e_BHF
 
-    def main(self, e_BHF: Tensor) -> Tensor:
-        """Take the mean over the members of the views that are main effects: ``(B, O, F)``."""
-        n_outputs = self.model.n_outputs
-        views = [e_BHF[:, v : v + n_outputs] for v in self.model.main_views]
-        return torch.stack(views).double().mean(0)
+    def main(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Take the mean over the members of the main effects: ``(B, O, F)``."""
+        with use_engine("compiled"):
+            found = [
+                member.views.main_effects(x_cat, member.locate(x_num)).double()
+                for member in self.model.members
+                if member.views is not None
+            ]
+        main_BOF = torch.stack(found).mean(0)
+        main_BOF[:, :, list(self.hidden)] = 0
+        return main_BOF
 
     def score(self, e_BHF: Tensor) -> Tensor:
         """Compute outputs of embedded features in float64: ``(B, O)``."""
@@ -381,7 +387,7 @@ class _Shape:
 def _read_shapes(network: FCorrTransformer) -> list[_Shape]:
     views = network.views
     assert views is not None
-    values = views.values()[:, : network.n_outputs].double()
+    values = views.main_values().double()
     shares, owner = views.shares.double(), views.feature_of_slot
     # Once more in double precision: what the mean is depends on it in the last digits.
     means = torch.zeros(network.n_features, network.n_outputs, dtype=torch.float64)
@@ -565,7 +571,7 @@ def read_importance(
         reader.score_bags, encoded, reader.link, seed=seed, n_exchanges=_N_EXCHANGES
     )
     error = _N_ERRORS * jackknife_error(total[1:])
-    chunks = reader.map(encoded, lambda *rows: reader.main(reader.embed(*rows)))
+    chunks = reader.map(encoded, reader.main)
     main = torch.cat([*chunks]).numpy().var(0, ddof=1).sum(0) / (variance[0] or 1.0)
     order = np.argsort(-total[0], kind="stable")
     return Importance(
@@ -742,14 +748,14 @@ def read_explanation(
     n_views = sum(member.n_views for member in reader.model.members)
     orders = draw_orders(len(names), n_samples, seed)
 
-    def correct(e_BHF: Tensor) -> Tensor:
-        return reader.score(e_BHF) - reader.main(e_BHF).sum(2)
-
     def explain(x_cat: Tensor, x_num: Tensor) -> Tensor:
         e_BHF = reader.embed(x_cat, x_num)
-        main_BFO = reader.main(e_BHF).transpose(1, 2)
+        main_BFO = reader.main(x_cat, x_num).transpose(1, 2)
         output_B1O = reader.score(e_BHF).unsqueeze(1)
-        return torch.cat([main_BFO, *shapley_values(correct, e_BHF, orders), output_B1O], dim=1)
+        values_BFO, error_BFO = shapley_values(reader.score, e_BHF, orders)
+        # What main effects add up to is shared out exactly: each feature gets its own.
+        parts = main_BFO, values_BFO - main_BFO, error_BFO, output_B1O
+        return torch.cat(parts, dim=1)
 
     found = reader.map(encoded, explain, numbers_per_row=n_views * len(names))
     parts = torch.cat([*found]).numpy()

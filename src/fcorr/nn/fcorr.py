@@ -418,6 +418,33 @@ class FCorrTransformer(nn.Module):
                 run_kernel("add_main_effects", e_BHF, outputs)
             return outputs
 
+    @torch.no_grad()
+    def move_main_effects(self, x_cat: Tensor, x_num: Tensor) -> None:
+        """Count to the main effects what the head does with a feature by itself; in place.
+
+        Training shares out between main effect and head what either could learn. Afterwards a main
+        effect is the average output over some rows, with the feature at each of its values; what
+        depends on several features stays the head's. Outputs are the same as before: only how they
+        are read changes.
+        """
+        views = self.views
+        if views is None:
+            raise RuntimeError("Only views have main effects.")
+        e_RHF, values, n_outputs = self.embed(x_cat, x_num), views.values(), self.n_outputs
+        views.moved.zero_()
+        for feature in range(self.n_features):
+            slots = (views.feature_of_slot == feature).nonzero()[:, 0]
+            if not self.mixed[feature] or not values[slots].any():
+                continue
+            averages = []
+            for slot in slots.tolist():
+                e_RHF_at = e_RHF.clone()
+                e_RHF_at[:, :, feature] = values[slot]
+                averages.append(self.score_embedded(e_RHF_at).double().mean(0))
+            average_SO = torch.stack(averages)
+            average_SO -= views.shares[slots].double() @ average_SO
+            views.moved[slots] = (average_SO - values[slots, :n_outputs]).to(values.dtype)
+
     def normalized_embedding(self, x_cat: Tensor, x_num: Tensor, layer: int = 0) -> Tensor:
         """``z``, what a layer attends with; the first layer's ``z zᵀ/√p`` is the matrix to read.
 

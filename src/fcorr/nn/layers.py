@@ -396,6 +396,7 @@ class ViewEmbedding(nn.Module):
     offsets: Tensor
     feature_of_slot: Tensor
     shares: Tensor
+    moved: Tensor
     _inner: Tensor
 
     def __init__(
@@ -433,6 +434,7 @@ class ViewEmbedding(nn.Module):
         self.table = nn.Parameter(start)
         self.steps = nn.Parameter(steps)
         self.missing = nn.Parameter(torch.zeros(n_numbers, n_views)) if learn_missing else None
+        self.register_buffer("moved", torch.zeros(len(owner), n_main))
 
     @torch.no_grad()
     def center_on(self, x_cat: Tensor, located: Tensor, weight: Tensor | None = None) -> None:
@@ -463,7 +465,17 @@ class ViewEmbedding(nn.Module):
 
     def forward(self, x_cat: Tensor, located: Tensor) -> Tensor:
         """Look categories up and interpolate located numbers."""
-        values = self.values()
+        return self._look_up(self.values(), x_cat, located)
+
+    def main_effects(self, x_cat: Tensor, located: Tensor) -> Tensor:
+        """Return the main effects, with what was moved to them: ``(B, n_main, F)``."""
+        return self._look_up(self.main_values(), x_cat, located)
+
+    def main_values(self) -> Tensor:
+        """Return the main effects of every slot, with what was moved to them: ``(S, n_main)``."""
+        return self.values()[:, : self.moved.shape[1]] + self.moved
+
+    def _look_up(self, values: Tensor, x_cat: Tensor, located: Tensor) -> Tensor:
         if self.missing is None:
             none = values.new_full((located.shape[1], values.shape[1]), torch.nan)
             values = torch.cat([values, none])
