@@ -665,7 +665,7 @@ class BaseFCorr(BaseEstimator, ABC):
         return tuple(f"x{i}" for i in range(self.n_features_in_))
 
     def _read_known_table(self, X: Any, *, read_sensitive: bool | None = None) -> Table:
-        check_is_fitted(self, "model_")
+        check_is_fitted(self, "schema_")  # of eval_set, which comes before there is a model
         if read_sensitive is None:
             read_sensitive = not self.exact_
         fitted_with_names = hasattr(self, "feature_names_in_")
