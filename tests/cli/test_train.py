@@ -286,7 +286,10 @@ def test_validation_file_is_read_as_the_training_file_is(train):
             ["--monotone", "job=increasing"],
             "--monotone: must name numbers or ordered categories, got 'job', which is categorical.",
         ),
-        (["--min-category-rows", "0"], "--min-category-rows: must be an integer of at least 1, got 0."),
+        (
+            ["--min-category-rows", "0"],
+            "--min-category-rows: must be an integer of at least 1, got 0.",
+        ),
         (["--car", "much"], "--car: must be a number, 'paper' or 'none', got 'much'."),
         (["--set", "car_form=x"], "--set car_form: must be 'sensitive', 'paper' or 'cda', got 'x'"),
         (["--set", "dropout=8xx"], "--set dropout: must be a number in [0, 1), or 'auto', got"),
@@ -304,7 +307,10 @@ def test_validation_file_is_read_as_the_training_file_is(train):
         (["--validation", "untargeted.csv"], "--validation: the file has no column 'bought'."),
         (["--car", "-1"], "--car: must be a number of at least 0"),
         (["--set", "device=nope"], "--set device: must be one that torch can use here"),
-        (["--set", "learning_rate=0"], "--set learning_rate: must be a number above 0, or 'auto', got 0"),
+        (
+            ["--set", "learning_rate=0"],
+            "--set learning_rate: must be a number above 0, or 'auto', got 0",
+        ),
         (["--sensitive", "bought"], "'bought' is the target or the weight, not a feature."),
         (["--drop", "bought"], "'bought' is dropped and used at once."),
         (

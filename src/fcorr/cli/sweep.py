@@ -29,7 +29,10 @@ def sweep(
         Path, typer.Option("--output", "-o", help="Folder for the results.", file_okay=False)
     ],
     car: Annotated[
-        str, typer.Option(help="Weights λ of the regulariser, of models that are not exact; or 'paper'.")
+        str,
+        typer.Option(
+            help="Weights λ of the regulariser, of models that are not exact; or 'paper'."
+        ),
     ] = "0,1,10,100,1e3,1e4,1e5,1e6,1e7,1e8",
     exact: Annotated[bool, typer.Option(help="Add the two exact forms.")] = True,
     grid: Annotated[
