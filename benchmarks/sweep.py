@@ -1,7 +1,7 @@
 """What λ does on Adult, and what is certain: the default sweep, with race as sensitive column.
 
-Points are single networks. A fifth of the training file is set aside to measure on; the test file is not read. Run with
-``make bench-sweep``; the folder with the data is named by FCORR_DATA. Writes
+Points are single networks. A fifth of the training file is set aside to measure on; the test file
+is not read. Run with ``make bench-sweep``; the folder with the data is named by FCORR_DATA. Writes
 benchmarks/results/sweep.jsonl (runs that it holds already are not repeated), docs/tables/sweep.md
 and the figures in docs/sweep.
 """
