@@ -27,7 +27,7 @@ def test_classifier(run, train):
     n_parameters = sum(p.numel() for p in model.model_.parameters())
     assert facts["kind"] == "FCorrClassifier"
     assert facts["made by"] == f"fcorr {fcorr.__version__}, file format 1"
-    assert facts["parameters"] == str(n_parameters)
+    assert facts["parameters"] == f"{n_parameters:,}"
     assert facts["trained on"] == "200 rows, 1 epochs, seed 0"
     assert facts["target"] == "bought"
     assert facts["sensitive"] == "sex"
