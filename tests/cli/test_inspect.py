@@ -32,10 +32,12 @@ def test_classifier(run, train):
     assert facts["target"] == "bought"
     assert facts["sensitive"] == "sex"
     assert facts["invariance"] == "exact: every sensitive value is embedded as the same number"
-    assert facts["CAR"].endswith("weight 50, form 'sensitive'")
+    assert facts["CAR"] == "none"  # it has no part where the model is exact
     assert facts["classes"] == "0, 1"
     assert facts["threshold"] == "0.5"
     assert facts["balance"] == f"{model.balance_[0]:+.4g} on the logit"
+    train("--sensitive", "sex", "--car", 50, "--invariance", "none")
+    assert read_facts(run)["CAR"].endswith("weight 50, form 'sensitive'")
 
 
 def test_weights_and_threshold(run, train):
