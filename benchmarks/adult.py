@@ -50,7 +50,7 @@ FOR_RACE_ALONE: dict[str, dict[str, Any]] = {
     PAPERS: {
         "invariance": None,
         "car": "paper",
-        "advanced": {"car_form": "paper", "residual": False},
+        "advanced": {"car_form": "paper", "residual": False, "main_effects": False},
     },
 }
 AGE_GROUPS = [-np.inf, 25, 35, 45, 55, np.inf]

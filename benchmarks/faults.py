@@ -40,7 +40,7 @@ from fcorr.data import make_indirect_bias
 
 RESULTS = Path(__file__).parent / "results" / "faults.json"
 TABLE = Path(__file__).parent.parent / "docs" / "tables" / "faults.md"
-COLUMNS = ("--target", "y", "--sensitive", "X1", "--quiet")
+COLUMNS = ("--target", "y", "--sensitive", "X1", "--members", "1", "--quiet")
 DONE = "done before the kill"  # and so no kill
 WRITING = "killed while it wrote"
 SHARES = {"train": 0.4, "predict": 0.3, "sweep": 0.3}  # of all kills
@@ -249,7 +249,8 @@ def make_commands(folder: Path) -> dict[str, Command]:
     models = []
     for seed in (1, 2):
         models.append(folder / f"{seed}.safetensors")
-        FCorrClassifier(sensitive="X1", epochs=2, random_state=seed).fit(table, y).save(models[-1])
+        estimator = FCorrClassifier(sensitive="X1", n_members=1, epochs=2, random_state=seed)
+        estimator.fit(table, y).save(models[-1])
     places = {name: folder / name for name in SHARES}
     model, scores = places["train"] / "model.safetensors", places["predict"] / "scores.csv"
     train = ["train", str(data), *COLUMNS, "--epochs", "4", "--seed", "2", "--output", str(model)]

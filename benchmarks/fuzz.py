@@ -165,7 +165,7 @@ def make_table(n_rows: int = 60) -> pa.Table:
 def make_model(table: pa.Table, invariance: str) -> FCorrClassifier:
     y = np.arange(table.num_rows) % 2
     model = FCorrClassifier(
-        sensitive="sex", invariance=invariance, head=(8,), epochs=1, random_state=0
+        sensitive="sex", invariance=invariance, n_members=2, head=(8,), epochs=1, random_state=0
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one epoch is no training

@@ -25,6 +25,16 @@ unit of exposure."""
 EXPOSURE = "years"
 """Column of exposures, where there are some."""
 
+# What the estimators did when nothing was said, as the records have it. The configurations do not
+# name these, and records are found by what they name.
+_ARGUMENTS: dict[str, Any] = {
+    "head": (128, 128),
+    "dropout": 0.1,
+    "epochs": 20,
+    "learning_rate": 0.02,
+    "n_members": 1,
+}
+_ADVANCED: Advanced = {"main_effects": False, "n_knots": 64, "beta2": 0.95}
 _TEST_SEED = 2**31  # added to a run's, so that no run learns from another's test rows
 _GENERATED = {"indirect_bias": "", "bank_fraud": "Bank Account Fraud", "claims": "InsurTech"}
 _MOST_FEATURES = 100
@@ -142,14 +152,13 @@ def make_network(run: Run, sensitive: str | None, *, exposed: bool = False) -> A
         return make_baseline(run.kind, run.task, **arguments)
     # The configurations, which records are found by, name these beside all other arguments.
     names = [name for name in arguments if name in Advanced.__annotations__]
-    advanced = {name: arguments.pop(name) for name in names}
-    advanced["main_effects"] = False  # the paper's model: one number for each feature, no pack
+    advanced = {**_ADVANCED, **{name: arguments.pop(name) for name in names}}
     if run.kind == "printed":
         advanced["numeric_embedding"] = "paper"
     if exposed:
         arguments["exposure"] = EXPOSURE
     cls: Any = FCorrClassifier if run.task == "classification" else FCorrRegressor
-    return cls(**arguments, advanced=advanced)
+    return cls(**{**_ARGUMENTS, **arguments}, advanced=advanced)
 
 
 def _fit_network(run: Run, rows: Rows, sensitive: str | None) -> Fitted:

@@ -282,6 +282,7 @@ def _estimator(setting: Setting, **arguments: Any) -> Any:
     return kind(
         sensitive=SENSITIVE[setting.name],
         invariance=None,  # with CAR in every epoch
+        advanced={"main_effects": False},  # one network, that whose steps are timed
         random_state=0,
         **arguments,
     )

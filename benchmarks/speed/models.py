@@ -97,11 +97,11 @@ def make_fcorr_step(name: str, data: Data, n_rows: int) -> Step:
     return replace(step, run=run)
 
 
-def run_layer_by_matrix(layer: FCorrEncoderLayer, h_BF: Tensor) -> Tensor:
+def run_layer_by_matrix(layer: FCorrEncoderLayer, h_BHF: Tensor) -> Tensor:
     """Run a layer as the paper writes it: its p × p matrix is made, and kept for the gradient."""
-    z_BF = layer.attention_norm(h_BF)
+    z_BF = layer.attention_norm(h_BHF.squeeze(1))  # the paper's network has one view
     a_BF = torch.bmm(attention_weights(z_BF), z_BF.unsqueeze(2)).squeeze(2)
-    return a_BF + layer.transform(layer.stack_norm(a_BF))
+    return (a_BF + layer.transform(layer.stack_norm(a_BF))).unsqueeze(1)
 
 
 # name: (form of CAR, engine)
@@ -130,10 +130,7 @@ class BareHead(nn.Module):
     def embed_located(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         return torch.cat([x_cat.to(x_num.dtype), x_num], dim=1)
 
-    def encode(self, e_BF: Tensor) -> Tensor:
-        return e_BF
-
-    def decode(self, e_BF: Tensor) -> Tensor:
+    def outputs(self, e_BF: Tensor) -> Tensor:
         return self.head(self.norm(e_BF))
 
 

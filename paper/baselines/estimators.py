@@ -235,7 +235,7 @@ class _Baseline(BaseFCorr):
             learning_rate=learning_rate,
             random_state=random_state,
             n_members=1,
-            advanced={"main_effects": False},
+            advanced={"main_effects": False, "beta2": 0.95},
         )
         self.network = network
         self.network_options = network_options

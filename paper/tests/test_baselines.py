@@ -16,6 +16,7 @@ from fcorr.data.tables import read_table
 from fcorr.nn.car import car_cda, exchange_features, paper_weight
 from fcorr.nn.layers import Dropout, dropout_from
 from fcorr.training.objective import Rows, binary_log_loss
+from fcorr.training.pack import PAPERS
 from paper.baselines.car import BaselineObjective, TokenwiseModel, car_columns
 from paper.baselines.estimators import ARCHITECTURES, PlacedNumbers, make_baseline
 from paper.baselines.ffn import FeedForwardNetwork
@@ -497,7 +498,7 @@ def test_car_of_numbers_exchanges_their_places():
     model = classifier("ft_transformer", sensitive="age", car=1.0).fit(X, Y)
     assert model.history_.epochs[-1].car > 0
     (raw,) = model._exchanges(encode(read_table(X), model.schema_), torch.device("cpu"))
-    (placed,) = model._objective((raw,)).exchanges
+    (placed,) = model._objective(model.model_, (raw,), PAPERS, 0.0).exchanges
     assert torch.equal(placed.x_num, model.model_.locate(raw.x_num))
     assert not torch.equal(placed.x_num, raw.x_num)
 
@@ -544,7 +545,7 @@ def test_attention_and_significance(monkeypatch):
             r"needs a categorical column, .* got numbers only",
         ),
         ("tab_transformer", {"kinds": {"sex": "x"}}, "kinds"),
-        ("ffn", {"epochs": 0}, "epochs must be an integer of at least 1, got 0"),
+        ("ffn", {"epochs": 0}, "epochs must be an integer of at least 1, or 'auto', got 0"),
         ("ffn", {"network_options": {"d_embeding": 8}}, "d_embeding"),
     ],
 )

@@ -123,8 +123,22 @@ def test_the_estimator_of_a_run(find_run, experiment, model, kind):
     assert make_network(run, None).get_params()["sensitive"] is None
     if model == "FCorr + CAR":  # names of the configurations that the estimator has elsewhere
         form = {"residual": False, "car_form": "paper", "numeric_embedding": "paper"}
-        assert found["advanced"] == form
+        assert found["advanced"] == found["advanced"] | form
         assert (found["invariance"], found["car"]) == (None, "paper")
+
+
+def test_what_no_configuration_names_is_as_the_records_have_it():
+    named = {run.model: run for run in list_runs("adult", "full", 1)}
+    found = make_network(named["FCorr, defaults"], "race").get_params()
+    sizes = {"head": (128, 128), "dropout": 0.1, "epochs": 20, "learning_rate": 0.02}
+    assert found == found | sizes | {"n_members": 1, "batch_size": "auto", "car": 1e6}
+    networks = [run for run in named.values() if run.kind not in ("lightgbm", "fairlearn")]
+    assert len(networks) == 14
+    for run in networks:  # also where CAR has no part, and the default is another
+        advanced = make_network(run, "race").advanced
+        assert (advanced["main_effects"], advanced["beta2"]) == (False, 0.95)
+    (claims,) = (run for run in list_runs("claims", "full", 1) if run.model == "FCorr")
+    assert make_network(claims, None).advanced["beta2"] == 0.999  # as it is configured
 
 
 # ------------------------------------------------------------ rows

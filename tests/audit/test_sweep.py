@@ -149,11 +149,11 @@ def test_warnings_are_told_once(run, people):
 def test_a_second_sweep_repeats_nothing(run, tmp_path, fits):
     path = tmp_path / "sweep.jsonl"
     first = run(path=path)
-    assert len(fits) == len(path.read_text().splitlines()) == 8
+    assert len(fits) == len(path.read_text().splitlines()) == 6
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert lines == sorted(first.records, key=lines.index)
     assert run(path=path).records == first.records
-    assert len(fits) == 8
+    assert len(fits) == 6
 
 
 def test_an_interrupted_sweep_goes_on_where_it_stopped(run, tmp_path, monkeypatch, fits):
@@ -172,16 +172,17 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(run, tmp_path, monkeypatc
     assert len(path.read_text().splitlines()) == 3
     fits.clear()
     resumed = run(path=path)
-    assert len(fits) == 5
+    assert len(fits) == 3
     assert contents(resumed) == contents(run())
 
 
 def test_a_larger_grid_runs_only_what_is_new(run, tmp_path, fits):
     path = tmp_path / "sweep.jsonl"
-    run({"car": [100], "invariance": [None]}, path=path)
+    dropout = {"dropout": 0.1}
+    run({"car": [100], "invariance": [None]}, path=path, arguments=dropout)
     fits.clear()
     larger = {"car": [100.0, 1e3], "invariance": [None], "dropout": [0.1, 0.2]}
-    found = run(larger, path=path)
+    found = run(larger, path=path, arguments=dropout)
     assert len(found.records) == 8
     assert len(fits) == 6  # 100 and 100.0 are one value, and dropout was 0.1 before
 
@@ -366,15 +367,23 @@ def test_a_failing_run_is_named(run):
 
 def test_a_grid_of_exact_models_over_weights_is_warned_of(run):
     with pytest.warns(UserWarning, match="all its models are exact"):
-        run({"car": [0, 1e4]}, seeds=1)
+        found = run({"car": [0, 1e4]}, seeds=1)
+    assert [summary.name for summary in found.summaries()] == ["adapt"]
 
 
 def test_equal_models_are_fitted_once(run, fits):
     run({"car": [None, 0, 0.0, 5], "invariance": [None]}, seeds=1)
     assert [car for car, _, _ in fits] == [None, 5]
     fits.clear()
-    run({"car": [0, 5], "invariance": [None, "marginal"]}, seeds=1)
-    assert [(car, form) for car, form, _ in fits] == [(0, None), (0, "marginal"), (5, None)]
+    run({"car": [0, 5], "invariance": [None, "adapt", "marginal"]}, seeds=1)
+    exact = [(0, "adapt"), (0, "marginal")]
+    assert [(car, form) for car, form, _ in fits] == [(0, None), *exact, (5, None)]
+    fits.clear()  # the paper's model adapts late: CAR has a part before
+    papers = {"advanced": {"main_effects": False}}
+    run({"car": [0, 5], "invariance": [None, "adapt"]}, seeds=1, arguments=papers)
+    assert [(car, form) for car, form, _ in fits] == [
+        (car, form) for car in (0, 5) for form in (None, "adapt")
+    ]
     fits.clear()
     run({"advanced": [None, {}, {"n_layers": 1}]}, seeds=1)
     assert len(fits) == 1

@@ -8,7 +8,11 @@ import pytest
 @pytest.mark.parametrize("can_draw", [True, False])
 def test_demo(run, files, monkeypatch, can_draw):
     """Let the demo take a moment instead of ten seconds a fit."""
-    for name, value in {"N_TRAIN": 200, "N_TEST": 500, "PARAMETERS": {"epochs": 1}}.items():
+    for name, value in {
+        "N_TRAIN": 200,
+        "N_TEST": 500,
+        "PARAMETERS": {"n_members": 1, "epochs": 1},
+    }.items():
         monkeypatch.setattr(f"fcorr.audit.demo.{name}", value)
     if not can_draw:
         monkeypatch.setitem(sys.modules, "matplotlib", None)

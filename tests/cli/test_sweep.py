@@ -13,7 +13,7 @@ from fcorr.data.files import write_file
 from fcorr.estimators.base import BaseFCorr
 
 WRITTEN = ["sweep.jsonl", "table.md", "controllability.svg", "frontier.svg"]
-SMALL = ("--epochs", 1, "--set", "head=4", "--drop", "key", "--quiet")
+SMALL = ("--members", 1, "--epochs", 1, "--set", "head=4", "--drop", "key", "--quiet")
 ORDER = np.random.default_rng(0).permutation(200)  # the first fifth of the rows is set aside
 
 
@@ -160,11 +160,27 @@ def test_regression_with_exposure_and_weights(sweep, policies):
 def test_progress_goes_to_stderr(run):
     options = ("--target", "bought", "--sensitive", "sex", "--output", "out", "--drop", "key")
     small = ("--epochs", 1, "--set", "head=4", "--car", "0", "--seeds", 2, "--no-exact")
-    result = run("sweep", "data.csv", *options, *small)
-    assert [line.split(":")[0] for line in result.stderr.splitlines()] == [
+    result = run("sweep", "data.csv", *options, *small, "--members", 1)
+    first, *others = result.stderr.splitlines()
+    assert first == "1 point(s), 2 seed(s): 2 run(s), each fits a single network"
+    assert [line.split(":")[0] for line in others] == [
         "run 1/2  λ = 0, seed 0",
         "run 2/2  λ = 0, seed 1",
     ]
+
+
+def test_a_sweep_of_packs(run):
+    options = ("--target", "bought", "--sensitive", "sex", "--output", "out", "--drop", "key")
+    small = ("--epochs", 1, "--set", "head=4", "--car", "", "--seeds", 1)
+    result = run("sweep", "data.csv", *options, *small, "--grid", "dropout=2", code=2)
+    hint = "runs fit packs of networks (--members 1 fits single ones, faster)"
+    assert hint in result.stderr
+    result = run("sweep", "data.csv", *options, *small, "--members", 2, "--model", "best.fcorr")
+    assert hint not in result.stderr
+    first = result.stderr.splitlines()[0]
+    assert first == "2 point(s), 1 seed(s): 2 run(s), each fits a pack of networks"
+    assert [r["arguments"]["n_members"] for r in records()] == [2, 2]
+    assert len(fcorr.load("best.fcorr").model_.members) == 2
 
 
 def test_a_budget_that_nothing_keeps_to_is_told_after_the_results(sweep, files):
@@ -212,7 +228,7 @@ def test_the_default_choice_is_an_exact_model(sweep):
         (["--budget", "-1"], "--budget: must be a number of at least 0"),
         (["--budget", "nan"], "--budget: must be a number of at least 0"),
         (["--grid", "dropout"], "must be ARGUMENT=VALUE,VALUE"),
-        (["--grid", "dropout=1.5"], "--set dropout: must be a number in [0, 1), got 1.5"),
+        (["--grid", "dropout=1.5"], "--set dropout: must be a number in [0, 1), or 'auto', got"),
         (["--grid", "dropuot=0.1"], "Did you mean 'dropout'?"),
         (["--grid", "car=1"], "must be ARGUMENT=VALUE,VALUE"),
         (["--seeds", "0"], "Invalid value for '--seeds'"),

@@ -1,5 +1,6 @@
 import gzip
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import fcorr
-from fcorr.data.files import write_file
+from fcorr.data.files import read_file, write_file
 
 
 def one_line(result):
@@ -79,21 +80,20 @@ def test_forced_task(train, options, kind):
 
 def test_options_reach_the_estimator(train):
     train(
-        *("--sensitive", "sex", "--sensitive", "job", "--kind", "amount=categorical"),
-        *("--car", "paper", "--early-stopping", "--seed", 7, "--min-category-rows", 1),
+        *("--sensitive", "sex", "--sensitive", "job", "--kind", "amount=numeric"),
+        *("--car", "paper", "--seed", 7, "--min-category-rows", 1),
         *("--set", "car_form=cda", "--set", "n-layers=2", "--set", "residual=true"),
-        *("--set", "batch_size=50", "--set", "learning_rate=0.01"),
+        *("--set", "batch_size=50", "--set", "learning_rate=0.01", "--set", "early_stopping=3"),
     )
     model = fcorr.load("model.fcorr")
     expected = {
         "sensitive": ["sex", "job"],
-        "kinds": {"amount": "categorical"},
+        "kinds": {"amount": "numeric"},
         "min_category_rows": 1,
         "car": "paper",
-        "advanced": {"car_form": "cda", "n_layers": 2, "residual": True},
+        "advanced": {"car_form": "cda", "n_layers": 2, "residual": True, "early_stopping": 3},
         "batch_size": 50,
         "learning_rate": 0.01,
-        "early_stopping": True,
         "random_state": 7,
         "head": (4,),
     }
@@ -197,11 +197,53 @@ def test_class_weight_and_threshold(train, option, threshold):
 
 def test_progress_in_lines(run):
     result = run(
-        *("train", "data.csv", "--target", "bought", "-o", "model.fcorr"),
-        *("--epochs", 2, "--set", "head=4", "--validation", "data.parquet", "--drop", "key"),
+        *("train", "data.csv", "--target", "bought", "-o", "model.fcorr", "--drop", "key"),
+        *("--members", 1, "--epochs", 2, "--set", "head=4", "--validation", "data.parquet"),
     )
     assert [line[:10] for line in result.stderr.splitlines()] == ["epoch 1/2 ", "epoch 2/2 "]
     assert "validation loss" in result.stderr
+
+
+def test_progress_of_a_pack(run):
+    result = run(
+        *("train", "data.csv", "--target", "bought", "-o", "model.fcorr", "--drop", "key"),
+        *("--members", 2, "--epochs", 1, "--set", "head=4"),
+    )
+    lines, loss = result.stderr.splitlines(), r"out-of-bag loss 0\.\d{4}"
+    assert re.fullmatch(rf"member 1/{len(lines)}  recipe 1, bag 1: {loss}", lines[0])
+    assert re.fullmatch(rf"member 2/{len(lines)}  recipe 1, bag 2: {loss}", lines[1])
+    assert re.search(rf" parameters, 2 members, {loss}, [\d.]+ s\n", result.stdout)
+
+
+def test_a_pack_is_that_of_python(run, train, columns):
+    train("--members", 2, "--sensitive", "sex", "--monotone", "age=increasing")
+    run("predict", "model.fcorr", "data.csv", "--output", "scored.csv")
+    table = pa.table(columns)
+    X = table.select(["sex", "age", "job", "amount"])
+    model = fcorr.FCorrClassifier(
+        sensitive=["sex"],
+        n_members=2,
+        monotone={"age": "increasing"},
+        epochs=1,
+        head=(4,),
+        random_state=0,
+    ).fit(X, table["bought"])
+    scored = read_file("scored.csv")
+    assert scored["probability_1"].to_pylist() == model.predict_proba(X)[:, 1].tolist()
+    loaded = fcorr.load("model.fcorr")
+    assert len(loaded.model_.members) == 2
+    older = X.set_column(1, "age", pa.array(columns["age"] + 5))
+    assert (loaded.predict_proba(older) >= loaded.predict_proba(X))[:, 1].all()
+
+
+def test_a_validation_file_is_not_for_a_pack(train, files):
+    result = train("--members", 2, "--validation", "data.parquet", code=2)
+    assert "--validation: is for --compare, or to measure a single network (--members 1)" in (
+        " ".join(result.stderr.split())
+    )
+    assert files() == set()
+    train("--members", 1, "--validation", "data.parquet")
+    assert fcorr.load("model.fcorr").history_.epochs[-1].validation_loss is not None
 
 
 def test_validation_file_is_read_as_the_training_file_is(train):
@@ -234,10 +276,23 @@ def test_validation_file_is_read_as_the_training_file_is(train):
             ["--kind", "age=low,high"],
             "--kind: the column 'age' holds numbers, got the order low,high",
         ),
-        (["--min-category-rows", "0"], "--min-category-rows: must be an integer of at least 1"),
+        (["--members", "0"], "--members: must be an integer of at least 1, got 0."),
+        (["--members", "few"], "'--members'"),
+        (["--set", "n_members=2"], "--set: no estimator has an argument 'n_members'."),
+        (["--monotone", "age"], "--monotone: must be COLUMN=increasing or COLUMN=decreasing, once"),
+        (["--monotone", "age=up"], "--monotone: must be COLUMN=increasing or COLUMN=decreasing"),
+        (["--monotone", "agee=increasing"], "--monotone: the file has no column 'agee'. Did you"),
+        (
+            ["--monotone", "job=increasing"],
+            "--monotone: must name numbers or ordered categories, got 'job', which is categorical.",
+        ),
+        (
+            ["--min-category-rows", "0"],
+            "--min-category-rows: must be an integer of at least 1, got 0.",
+        ),
         (["--car", "much"], "--car: must be a number, 'paper' or 'none', got 'much'."),
         (["--set", "car_form=x"], "--set car_form: must be 'sensitive', 'paper' or 'cda', got 'x'"),
-        (["--set", "dropout=8xx"], "--set dropout: must be a number in [0, 1), got '8xx'."),
+        (["--set", "dropout=8xx"], "--set dropout: must be a number in [0, 1), or 'auto', got"),
         (
             ["--set", "dropuot=0.1"],
             "--set: no estimator has an argument 'dropuot'. Did you mean 'd",
@@ -252,7 +307,10 @@ def test_validation_file_is_read_as_the_training_file_is(train):
         (["--validation", "untargeted.csv"], "--validation: the file has no column 'bought'."),
         (["--car", "-1"], "--car: must be a number of at least 0"),
         (["--set", "device=nope"], "--set device: must be one that torch can use here"),
-        (["--set", "learning_rate=0"], "--set learning_rate: must be a number above 0, got 0."),
+        (
+            ["--set", "learning_rate=0"],
+            "--set learning_rate: must be a number above 0, or 'auto', got 0",
+        ),
         (["--sensitive", "bought"], "'bought' is the target or the weight, not a feature."),
         (["--drop", "bought"], "'bought' is dropped and used at once."),
         (

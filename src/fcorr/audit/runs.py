@@ -75,7 +75,8 @@ _START = b'{"key": '  # of every record, so that one that was cut off can be tol
 def expand_grid(grid: Grid | Sequence[Grid] | None, base: Mapping[str, Any]) -> list[Point]:
     """List the points of a grid, checked; all have the same arguments.
 
-    Those that one of several grids leaves out are those of ``base``, the estimator's own.
+    Those that one of several grids leaves out are those of ``base``, the estimator's own. Points
+    whose models are equal, such as exact ones that differ in λ alone, are one.
 
     Examples
     --------
@@ -95,21 +96,20 @@ def expand_grid(grid: Grid | Sequence[Grid] | None, base: Mapping[str, Any]) -> 
             )
     grids = [{n: _read_values(n, values, base) for n, values in each.items()} for each in given]
     own = {name: base[name] for each in grids for name in each}
+    listed = [own | values for values in ParameterGrid(grids)]
     points: dict[str, Point] = {}
-    for values in ParameterGrid(grids):
-        point = own | values
+    for point in listed:
         check_arguments({**base, **point})
         points.setdefault(_canonical({**base, **point}), point)
-    found = list(points.values())
-    are_exact = all({**base, **point}["invariance"] is not None for point in found)
-    if are_exact and len({point.get("car") for point in found}) > 1:
+    are_exact = all({**base, **point}["invariance"] is not None for point in listed)
+    if are_exact and len({point.get("car") for point in listed}) > 1:
         warnings.warn(
             "The grid varies car, but all its models are exact: no flip changes their predictions "
             "at any λ. Add 'invariance': [None] to see what λ does alone.",
             UserWarning,
             stacklevel=3,
         )
-    return found
+    return list(points.values())
 
 
 def _read_values(name: str, values: Any, base: Mapping[str, Any]) -> list[Any]:
@@ -145,8 +145,10 @@ def _canonical(arguments: Mapping[str, Any]) -> str:
     """Write arguments such that equal models have equal texts."""
     plain = list_arguments(arguments)
     plain["car"] = plain["car"] or 0.0  # None switches it off, too
-    if plain["invariance"] == "marginal":
-        plain["car"] = 0.0  # not used
+    # CAR has no part in training an exact form, but where the paper's model adapts.
+    form, has_views = plain["invariance"], plain["advanced"]["main_effects"]
+    if form == "marginal" or (form == "adapt" and has_views):
+        plain["car"] = 0.0
     as_floats = json.loads(json.dumps(plain), parse_int=float)  # 100 and 100.0 are one value
     return json.dumps(as_floats, sort_keys=True)
 

@@ -70,14 +70,15 @@ def sweep(
     Parameters
     ----------
     estimator : FCorrClassifier or FCorrRegressor
-        The model, with sensitive columns. It is not changed.
+        The model, with sensitive columns. It is not changed. By default a run fits a pack of
+        networks; with ``n_members=1`` it takes a fraction of the time.
     X, y
         Training rows; see :meth:`FCorrClassifier.fit`.
     grid : mapping, sequence of mappings or None, default=None
         Arguments and the values they take, in all combinations, as in ``{"car": [0, 1e2, 1e4],
         "invariance": [None]}``; of several grids, the points of each. Arguments that it leaves out
-        are the estimator's: λ acts alone only with ``invariance=None``. By default λ = 0, 1, 10,
-        …, 1e8 acting alone, and the two exact forms.
+        are the estimator's: λ acts only with ``invariance=None``, and an exact form is fitted once,
+        whatever λ the grid has for it. By default λ = 0, 1, 10, …, 1e8, and the two exact forms.
     eval_set : tuple (X, y) or (X, y, sample_weight)
         Validation rows, none of which may be a training row.
     seeds : int or iterable of int, default=3
@@ -115,7 +116,7 @@ def sweep(
     >>> X, y = make_indirect_bias(500, random_state=0)
     >>> validation = make_indirect_bias(500, random_state=1)
     >>> found = sweep(
-    ...     FCorrClassifier(sensitive="X1", epochs=2, head=(4,)),
+    ...     FCorrClassifier(sensitive="X1", n_members=1, epochs=2, head=(4,)),
     ...     X,
     ...     y,
     ...     grid={"car": [1e4], "invariance": [None, "adapt"]},
@@ -151,8 +152,13 @@ def sweep(
         for point in points
         if experiment.key(point, seed) not in records
     ]
+    sizes = {clone(estimator).set_params(**point)._n_members() for point, _ in runs}
+    size = "a single network" if sizes == {1} else "a pack of networks"
     warned: set[str] = set()
     with show_progress("sweep", len(runs), shown=progress) as steps:
+        steps.say(
+            f"{len(points)} point(s), {len(seeds)} seed(s): {len(runs)} run(s), each fits {size}"
+        )
         for point, record, other_warnings in experiment.carry_out(runs, n_jobs):
             if path is not None:
                 append_record(path, record)

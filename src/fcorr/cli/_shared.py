@@ -120,7 +120,9 @@ def _estimator_options(
     n_members: Annotated[
         int | None,
         typer.Option(
-            "--members", help="Most networks in the pack; 1 for a single one. By default 8 to 16."
+            "--members",
+            help="Most networks in the pack; 1 for a single one. By default 8, and 16 for up to "
+            "2,000 rows.",
         ),
     ] = None,
     monotone: Annotated[
@@ -182,9 +184,7 @@ def collect_arguments(*, settings: list[str] | None, **options: Any) -> dict[str
         "threshold": _parse_threshold,
         "kinds": _parse_kinds,
         "bins": _parse_bins,
-        "monotone": lambda texts: split_pairs(
-            texts, "--monotone", "COLUMN=increasing or COLUMN=decreasing, once for a column"
-        ),
+        "monotone": _parse_monotone,
     }
     arguments = {
         name: parsers[name](value) if name in parsers else value
@@ -283,6 +283,15 @@ def _parse_bins(options: list[str]) -> dict[str, int | list[float]]:
     return bins
 
 
+def _parse_monotone(options: list[str]) -> dict[str, str]:
+    rule = "COLUMN=increasing or COLUMN=decreasing, once for a column"
+    pairs = split_pairs(options, "--monotone", rule)
+    for name, direction in pairs.items():
+        if direction not in ("increasing", "decreasing"):
+            bad_usage("--monotone", f"must be {rule}, got {name}={direction!r}.")
+    return pairs
+
+
 # ------------------------------------------------------------------------------ tables and roles
 
 
@@ -367,8 +376,8 @@ def read_training_file(
     table, _ = read_data(data, dialect)
     roles.check(table.column_names)
     kinds: dict[str, Any] = arguments.get("kinds", {})
-    check_columns(kinds, table.column_names, "--kind")
-    check_columns(arguments.get("bins", []), table.column_names, "--bins")
+    for name in ("kinds", "bins", "monotone"):
+        check_columns(arguments.get(name, []), table.column_names, _option(name))
     categories = [n for n, kind in kinds.items() if kind == "categorical" or isinstance(kind, list)]
     dates = [name for name in categories if name_values(table[name].type) == "dates"]
     if dates and file_ending(data) != ".parquet":  # to be categories they stay as they are written
@@ -489,8 +498,10 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
                     raise
                 argument = getattr(error, "argument", None)
                 if argument is not None:
-                    text = str(error).removeprefix(f"{argument} ")
-                    bad_usage(_option(argument), as_options(text))
+                    option, text = _option(argument), str(error).removeprefix(f"{argument} ")
+                    if not option.startswith("--set"):  # to leave it out is 'auto'
+                        text = text.replace(", or 'auto'", "")
+                    bad_usage(option, as_options(text))
                 text = str(error)
                 if isinstance(error, OSError) and error.filename is not None:
                     text = f"{error.filename!r}: {error.strerror}"

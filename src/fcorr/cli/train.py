@@ -77,16 +77,23 @@ def train(
     )
     dialect = shared.make_dialect(delimiter, decimal, dates)
     table, counted = shared.read_training_file(data, roles, arguments, dialect)
+    model = shared.make_estimator(task, table, target, arguments)
+    is_single = model._n_members() == 1
+    if validation is not None and not (compare or is_single):
+        shared.bad_usage(
+            "--validation",
+            "is for --compare, or to measure a single network (--members 1) after every epoch: "
+            "members of a pack are judged by the rows that they leave out.",
+        )
     rows, eval_set = roles.split(table), None
     if validation is not None:
         eval_set = roles.split(shared.read_validation_file(validation, roles, table, dialect))
-    model = shared.make_estimator(task, table, target, arguments)
     start = time.perf_counter()
     with (
         shared.lines_of(data, dialect, counted),
         shared.lines_of(validation or data, dialect, eval_set=True),
     ):
-        model.fit(*rows, eval_set if model.n_members == 1 else None)
+        model.fit(*rows, eval_set if is_single else None)
     seconds = time.perf_counter() - start
     model.save(output)
     shared.echo(f"{model.summary()}, {seconds:.1f} s")
