@@ -409,6 +409,12 @@ class BaseFCorr(BaseEstimator, ABC):
                 self.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
                 self.oob_loss_ = None
                 return [train_one(recipe, None, self.seed_, workers, progress)], None
+        if len(encoded) == 1:
+            raise InvalidInputError(
+                "Members of a pack leave rows out: X must have at least two rows, got 1 sample. "
+                "Add rows, or use n_members=1.",
+                argument="n_members",
+            )
         recipes = list_recipes(fixed)
         bags = make_bags(torch.from_numpy(self._strata(outcomes)), n_members, self.seed_)
         shown = show_progress(
