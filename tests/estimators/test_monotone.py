@@ -51,7 +51,7 @@ def courses(model, column, values, n_others=12):
     others = X.iloc[rng.integers(N, size=n_others)].assign(
         **{name: rng.permutation(X[name])[:n_others] for name in X}
     )
-    table = others.loc[others.index.repeat(len(values))].reset_index(drop=True)
+    table = others.iloc[np.repeat(np.arange(n_others), len(values))].reset_index(drop=True)
     table[column] = np.tile(values, n_others)
     return predictions(model, table).reshape(n_others, -1)
 
