@@ -19,7 +19,14 @@ WEIGHTS_ARE_NOT_COPIES = (
     "A row of weight 2 is one row in one batch, two copies fall into two batches: mini-batch "
     "training takes other steps, as scikit-learn's own SGD estimators do. A weight of 0 is removal."
 )
-REASONS = {"check_sample_weight_equivalence_on_dense_data": WEIGHTS_ARE_NOT_COPIES}
+PROBABILITIES_ARE_THE_DATAS = (
+    "Class weights are of the loss alone: probabilities stay those of the data, and decisions follow "
+    "them, or threshold. The check wants a weight of 1,000 to decide for a class."
+)
+REASONS = {
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS_ARE_NOT_COPIES,
+    "check_class_weight_classifiers": PROBABILITIES_ARE_THE_DATAS,
+}
 
 
 @parametrize_with_checks(
