@@ -20,8 +20,8 @@ WEIGHTS_ARE_NOT_COPIES = (
     "training takes other steps, as scikit-learn's own SGD estimators do. A weight of 0 is removal."
 )
 PROBABILITIES_ARE_THE_DATAS = (
-    "Class weights are of the loss alone: probabilities stay those of the data, and decisions follow "
-    "them, or threshold. The check wants a weight of 1,000 to decide for a class."
+    "Class weights are of the loss alone: probabilities stay those of the data, and decisions "
+    "follow them, or threshold. The check wants a weight of 1,000 to decide for a class."
 )
 REASONS = {
     "check_sample_weight_equivalence_on_dense_data": WEIGHTS_ARE_NOT_COPIES,
