@@ -66,10 +66,12 @@ def tasks(draw):
     options = {
         "sensitive": sensitive or [X.columns[0]],
         "invariance": draw(st.sampled_from(["adapt", "marginal"])),
+        "n_members": draw(st.sampled_from([1, 1, 2])),
         "head": draw(st.sampled_from([(3,), (8, 5), (20,)])),
         "epochs": 1,
         "random_state": 0,
         "advanced": {
+            "main_effects": draw(st.booleans()),
             "numeric_embedding": draw(st.sampled_from(["spline", "paper"])),
             "n_layers": draw(st.integers(1, 2)),
             "engine": draw(st.sampled_from(["compiled", "plain"])),
@@ -78,13 +80,11 @@ def tasks(draw):
     }
     if draw(st.booleans()):
         y = np.arange(n_rows) % draw(st.integers(2, 3))
-        model = FCorrClassifier(n_members=1, **options)
+        model = FCorrClassifier(**options)
     else:
         y = rng.poisson(2.0, n_rows)
         y[0] = 1  # a portfolio without a claim has no rate
-        model = FCorrRegressor(
-            n_members=1, objective=draw(st.sampled_from(["mse", "poisson"])), **options
-        )
+        model = FCorrRegressor(objective=draw(st.sampled_from(["mse", "poisson"])), **options)
     weight = rng.exponential(size=n_rows) if draw(st.booleans()) else None
     return model, X, y, weight
 

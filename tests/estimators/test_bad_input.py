@@ -15,7 +15,7 @@ from fcorr._core import InvalidInputError, UnseenCategoryWarning
 from fcorr.estimators import Advanced
 from fcorr.estimators.options import DEFAULTS
 
-SMALL = {"sensitive": "sex", "head": (4,), "epochs": 1, "random_state": 0}
+SMALL = {"sensitive": "sex", "n_members": 1, "head": (4,), "epochs": 1, "random_state": 0}
 ESTIMATORS = [FCorrClassifier, FCorrRegressor]
 
 _rng = np.random.default_rng(0)
@@ -144,9 +144,7 @@ def test_targets(cls, y, message):
 
 def test_unknown_class_in_the_eval_set():
     with pytest.raises(InvalidInputError, match=r"classes of the training table \(0, 1\), got .*2"):
-        FCorrClassifier(n_members=1, **SMALL).fit(
-            X, Y[FCorrClassifier], eval_set=(X, np.full(200, 2))
-        )
+        FCorrClassifier(**SMALL).fit(X, Y[FCorrClassifier], eval_set=(X, np.full(200, 2)))
 
 
 @both
@@ -211,10 +209,20 @@ def test_eval_set(cls, eval_set, message):
 
 
 @both
+@pytest.mark.parametrize("n_members", ["auto", 2])
+def test_an_eval_set_is_for_a_single_network(cls, n_members):
+    message = r"eval_set is for a single network.* Leave it out, or use n_members=1\."
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        cls(**SMALL | {"n_members": n_members}).fit(X, Y[cls], eval_set=(X, Y[cls]))
+    assert caught.value.argument == "eval_set"
+
+
+@both
 @pytest.mark.filterwarnings("ignore:Columns that take one value")
 def test_early_stopping_needs_a_row_to_validate_on(cls):
     rows = [int(np.argmin(Y[cls])), int(np.argmax(Y[cls]))]
-    model = cls(**SMALL | {"sensitive": None}, early_stopping=True, validation_fraction=0.9)
+    advanced = {"early_stopping": True, "validation_fraction": 0.9}
+    model = cls(**SMALL | {"sensitive": None}, advanced=advanced)
     with pytest.raises(InvalidInputError, match=r"early_stopping needs rows .*got 2 row\(s\) in a"):
         model.fit(X.iloc[rows], Y[cls][rows])
 
@@ -244,12 +252,15 @@ DEVICE = r"one that torch can use here \(cpu.*\)"
 BAD_VALUES = {
     "car": (CAR, [-1, float("nan"), float("inf"), "much", True]),
     "head": (HEAD, [(0,), (8, 2.5), 8]),
-    "dropout": (r"a number in \[0, 1\)", [1, -0.1]),
-    "epochs": (COUNT, [0, True, "all"]),
+    "dropout": (r"a number in \[0, 1\), or 'auto'", [1, -0.1]),
+    "epochs": (f"{COUNT}, or 'auto'", [0, True, "all"]),
     "batch_size": (f"{COUNT}, or 'auto'", [0, "big"]),
-    "learning_rate": ("a number above 0", [0, float("nan")]),
-    "early_stopping": ("True, False or a number of epochs", [0, "soon"]),
-    "validation_fraction": (r"a number in \(0, 1\)", [1, 0]),
+    "learning_rate": ("a number above 0, or 'auto'", [0, float("nan")]),
+    "n_members": (f"{COUNT}, or 'auto'", [0, -1, 2.0, True, "many"]),
+    "monotone": (
+        "a dict of columns and 'increasing' or 'dec",
+        ["age", {"age": "up"}, {"age": [1]}],
+    ),
     "min_category_rows": (f"{COUNT}, or 'auto'", [0, 2.5, "few"]),
     "invariance": ("'adapt', 'marginal' or None", ["exact"]),
     "bins": (GROUPS, [1]),
@@ -278,8 +289,12 @@ BAD_ADVANCED = {
     "n_layers": (COUNT, [0, 1.0]),
     "residual": ("True or False", ["yes"]),
     "numeric_embedding": ("'spline' or 'paper'", ["fourier"]),
-    "n_knots": ("an integer of at least 2", [1]),
-    "beta2": (r"a number in \[0, 1\)", [1, -0.1]),
+    "main_effects": ("True or False", [None, "no"]),
+    "n_views": ("an integer from 1 to 64, or 'auto'", [0, 65, 1000, "all"]),
+    "n_knots": ("an integer of at least 2, or 'auto'", [1]),
+    "beta2": (r"a number in \[0, 1\), or 'auto'", [1, -0.1]),
+    "early_stopping": ("True, False or a number of epochs to wait of at least 1", [0, "soon"]),
+    "validation_fraction": (r"a number in \(0, 1\)", [1, 0]),
     "missing_categorical": ("'category' or 'mode'", ["mean"]),
     "missing_numeric": ("'mean' or 'category'", ["mode"]),
     "engine": ("'auto', 'compiled' or 'plain'", ["gpu"]),
@@ -309,13 +324,13 @@ def test_arguments(cls, name, value, rule):
 def test_advanced_arguments(name, value, rule):
     message = rf"^advanced\['{name}'\] must be {rule}, got {re.escape(repr(value))}\."
     with pytest.raises(InvalidInputError, match=message):
-        FCorrRegressor(n_members=1, **SMALL, advanced={name: value}).fit(X, Y[FCorrRegressor])
+        FCorrRegressor(**SMALL, advanced={name: value}).fit(X, Y[FCorrRegressor])
 
 
 def test_unknown_advanced_argument():
     message = r"advanced must hold some of 'car_form', .*got 'n_layer'\. Did you mean 'n_layers'\?"
     with pytest.raises(InvalidInputError, match=message):
-        FCorrRegressor(n_members=1, **SMALL, advanced={"n_layer": 2}).fit(X, Y[FCorrRegressor])
+        FCorrRegressor(**SMALL, advanced={"n_layer": 2}).fit(X, Y[FCorrRegressor])
 
 
 @both
@@ -423,14 +438,17 @@ def test_failed_fit_leaves_the_fitted_model(monkeypatch, cls, case):
 
 def test_there_is_nothing_to_save_before_the_fit(tmp_path):
     with pytest.raises(NotFittedError):
-        FCorrClassifier(n_members=1, **SMALL).save(tmp_path / "model")
+        FCorrClassifier(**SMALL).save(tmp_path / "model")
     assert os.listdir(tmp_path) == []
+
+
+TOO_LARGE = {"epochs": 5, "learning_rate": 3.0, "advanced": {"main_effects": False}}
 
 
 @both
 def test_a_network_that_learnt_nothing_is_reported(cls):
     """Steps so large that no unit of the head is left alive."""
-    model = cls(**(SMALL | {"epochs": 5, "learning_rate": 3.0}))
+    model = cls(**(SMALL | TOO_LARGE))
     said = r"outputs with a standard deviation of \S+\. .*try a smaller learning_rate"
     with pytest.warns(ConvergenceWarning, match=said) as heard:
         model.fit(X, Y[cls])
@@ -439,6 +457,4 @@ def test_a_network_that_learnt_nothing_is_reported(cls):
 
 
 def test_a_target_without_any_difference_asks_for_none():
-    FCorrRegressor(n_members=1, **(SMALL | {"learning_rate": 3.0, "epochs": 5})).fit(
-        X, np.ones(200)
-    )
+    FCorrRegressor(**(SMALL | TOO_LARGE)).fit(X, np.ones(200))

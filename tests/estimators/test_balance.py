@@ -102,7 +102,9 @@ REGRESSIONS = {
 @pytest.mark.parametrize("name", REGRESSIONS)
 def test_predicted_total_is_the_observed_total(name, weight, early_stopping):
     options, y = REGRESSIONS[name]
-    model = FCorrRegressor(n_members=1, **SMALL, **options, early_stopping=early_stopping)
+    model = FCorrRegressor(
+        n_members=1, **SMALL, **options, advanced={"early_stopping": early_stopping}
+    )
     model.fit(X, y, sample_weight=weight)
     assert total(model.predict(X), weight) == pytest.approx(total(y, weight), rel=1e-11)
     assert model.balance_ != 0

@@ -23,7 +23,7 @@ from fcorr.estimators import read_header
 from fcorr.estimators.invariance import Portfolio
 from fcorr.estimators.model_file import compute_digest
 
-SMALL = {"head": (4,), "epochs": 1, "random_state": 0}
+SMALL = {"n_members": 1, "head": (4,), "epochs": 1, "random_state": 0}
 
 _rng = np.random.default_rng(0)
 X = pd.DataFrame(
@@ -40,7 +40,7 @@ AMOUNT = 100 + 10 * _rng.normal(size=200)
 
 
 def fit(**options):
-    return FCorrClassifier(n_members=1, **SMALL | {"sensitive": "sex"} | options).fit(X, BINARY)
+    return FCorrClassifier(**SMALL | {"sensitive": "sex"} | options).fit(X, BINARY)
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +122,13 @@ REGRESSORS = {
     "poisson": (EXPOSED | {"objective": "poisson"}, BINARY),
     "gamma": ({"objective": "gamma"}, AMOUNT),
     "tweedie": (EXPOSED | {"objective": "tweedie"}, BINARY * AMOUNT),
-    "paper embedding": ({"advanced": {"numeric_embedding": "paper"}}, AMOUNT),
-    "early stopping": ({"early_stopping": 2, "epochs": 3}, AMOUNT),
+    "main effects off": ({"advanced": {"main_effects": False}}, AMOUNT),
+    "paper embedding": (
+        {"advanced": {"main_effects": False, "numeric_embedding": "paper"}},
+        AMOUNT,
+    ),
+    "pack": ({"n_members": 3}, AMOUNT),
+    "early stopping": ({"advanced": {"early_stopping": 2}, "epochs": 3}, AMOUNT),
 }
 ROUND_TRIPS = {
     **{name: (FCorrClassifier, {}, y) for name, y in LABELS.items()},
@@ -138,6 +143,7 @@ ROUND_TRIPS = {
 
 
 @pytest.mark.parametrize("name", ROUND_TRIPS)
+@pytest.mark.filterwarnings("ignore:Columns that take one value")  # ages that occur once
 def test_round_trip(tmp_path, name):
     cls, options, y = ROUND_TRIPS[name]
     weight = pd.Series(np.linspace(1, 3, 200), name="importance") if cls is FCorrRegressor else None
@@ -162,14 +168,25 @@ def test_round_trip(tmp_path, name):
     assert again.get_params() == expected
 
 
+def test_more_classes_than_views(tmp_path):
+    """Each class has a main effect, so that there are more views than the argument can ask for."""
+    y = np.arange(200) % 70
+    model = FCorrClassifier(**SMALL).fit(X, y)
+    model.save(tmp_path / "model.fcorr")
+    again = fcorr.load(tmp_path / "model.fcorr")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
 def test_array_without_names(tmp_path):
     array = np.column_stack([X[["zip", "age", "income"]], AMOUNT])
     options = {"kinds": {0: "categorical"}, "objective": "poisson", "exposure": 2}
-    model = FCorrRegressor(n_members=1, **SMALL, sensitive=0, **options).fit(array, BINARY)
+    options["monotone"] = {1: "increasing"}
+    model = FCorrRegressor(**SMALL, sensitive=0, **options).fit(array, BINARY)
     model.save(tmp_path / "model.fcorr")
     again = fcorr.load(tmp_path / "model.fcorr")
     assert again.n_features_in_ == 4
     assert again.kinds == {"x0": "categorical"}
+    assert again.monotone == {"x1": "increasing"}
     assert not hasattr(again, "feature_names_in_")
     np.testing.assert_array_equal(again.predict(array), model.predict(array))
     assert again.fit(array, BINARY).schema_ == model.schema_
@@ -218,7 +235,9 @@ def test_arguments_set_after_the_fit_do_not_change_what_is_saved(tmp_path, chang
 
 
 def test_wrong_argument_set_after_the_fit_is_not_written(tmp_path):
-    with pytest.raises(InvalidInputError, match="epochs must be an integer of at least 1, got 0"):
+    with pytest.raises(
+        InvalidInputError, match="epochs must be an integer of at least 1, or 'auto', got 0"
+    ):
         fit().set_params(epochs=0).save(tmp_path / "model.fcorr")
     assert os.listdir(tmp_path) == []
 
@@ -233,7 +252,9 @@ def test_header(write, content, model):
     assert header["estimator"] == "FCorrClassifier"
     assert header["parameters"]["sensitive"] == "sex"
     assert header["parameters"]["head"] == [4]
-    assert header["network"] == model.network_
+    assert header["networks"] == [model.model_.description]
+    assert header["recipes"] == json.loads(json.dumps(model.recipes_))
+    assert header["oob_loss"] is None
     assert header["target"]["classes"] == [0, 1]
     assert header["schema"] == json.loads(json.dumps(model.schema_.to_dict()))
     assert header["history"]["epochs"][0]["epoch"] == 1
@@ -243,7 +264,7 @@ def test_header(write, content, model):
 def test_file_holds_tensors_and_json_alone(content, model):
     outer, _, numbers = split(content)
     tensors = {name for name in outer if name != "__metadata__"}
-    weights = {f"model.{name}" for name in model.model_.state_dict()}
+    weights = {f"model.0.{name}" for name in model.model_.state_dict()}
     assert tensors == weights | {"significance", "importance", "change"}
     ends = [outer[name]["data_offsets"][1] for name in tensors]
     assert max(ends) == len(numbers)
@@ -322,20 +343,28 @@ def test_entry_that_is_no_header(write, content, text):
         (["schema"], None, "TypeError"),
         (["parameters"], "x", "TypeError"),
         (["parameters", "head"], [0], "head must be a tuple"),
-        (["network", "head"], [5], r"size mismatch for head.hidden.0.weight"),
+        (["networks", 0, "head"], [5], r"size mismatch for head.hidden.0.weight"),
         (
-            ["network", "head"],
+            ["networks", 0, "head"],
             [10**15],
             r"header has .*'head': \[1000000000000000\].*too large for",
         ),
-        (["network", "head"], [4, 4], "head.hidden.1.weight"),
-        (["network", "head"], [10**4] * 2, "too large for .* weights"),
-        (["network", "head"], "wide", "head must be a tuple"),
-        (["network", "n_layers"], 10**15, "'n_layers': 1000000000000000, .*too large for"),
-        (["network", "residual"], "yes", r"\['residual'\] must be True or False"),
-        (["network", "numeric_embedding"], "paper", "there are knots of 2 features in place of 0"),
-        (["network", "name"], "ffn", "the network has head, .*, name"),
-        (["network"], {"head": [4]}, "the network has head"),
+        (["networks", 0, "head"], [4, 4], "head.hidden.1.weight"),
+        (["networks", 0, "head"], [10**4] * 2, "too large for .* weights"),
+        (["networks", 0, "head"], "wide", "head must be a tuple"),
+        (["networks", 0, "n_layers"], 10**15, "'n_layers': 1000000000000000, .*too large for"),
+        (["networks", 0, "residual"], "yes", r"\['residual'\] must be True or False"),
+        (["networks", 0, "numeric_embedding"], "paper", "the network has .*numeric_embedding"),
+        (["networks", 0, "n_views"], 10**15, "'n_views': 1000000000000000, .*too large for"),
+        (["networks", 0, "n_views"], 0, "n_views is 0"),
+        (["networks", 0, "n_views"], "auto", "n_views is 'auto'"),
+        (["networks", 0, "n_views"], 9, "size mismatch for views.table"),
+        (["networks", 0, "additive"], [3], "monotone must be that of the fit"),
+        (["networks", 0, "additive"], [99], "IndexError"),
+        (["networks"], [], "weights for 0 networks"),
+        (["recipes"], [{"head": [4], "colour": 1}], "TypeError: Recipe"),
+        (["networks", 0, "name"], "ffn", "the network has head, .*, name"),
+        (["networks", 0], {"head": [4]}, "the network has head"),
         (["exact"], 1, "exact is 1"),
         (["parameters", "epochs"], "many", "epochs must be an integer"),
         (["parameters", "unknown"], 1, "unknown"),
@@ -389,7 +418,8 @@ def test_damaged_header(write, content, path, value, reason):
 @pytest.mark.parametrize(
     "key",
     [
-        *("parameters", "schema", "named", "target", "seed", "history", "estimator", "network"),
+        *("parameters", "schema", "named", "target", "seed", "history", "estimator"),
+        *("networks", "recipes", "oob_loss"),
         *("fcorr_version", "columns", "balance", "exact"),
     ],
 )
@@ -429,9 +459,9 @@ def set_entry(name, value, place=0):
 
 def knots_of_age(*knots):
     def change(tensors):
-        padded = tensors["model.numeric.knots"].clone()
+        padded = tensors["model.0.views.numbers.knots"].clone()
         padded[0, : len(knots)] = torch.tensor(knots)
-        tensors["model.numeric.knots"] = padded
+        tensors["model.0.views.numbers.knots"] = padded
 
     return change
 
@@ -443,26 +473,29 @@ WRONG_WEIGHTS = {
         "significance is",
     ),
     "unknown significance": (set_entry("significance", math.nan), "significance is"),
-    "no bias": (lambda tensors: tensors.pop("model.head.output.bias"), "head.output.bias"),
-    "one too many": (lambda tensors: tensors.update(extra=torch.zeros(1)), "extra"),
+    "no bias": (lambda tensors: tensors.pop("model.0.head.output.bias"), "head.output.bias"),
+    "one too many": (
+        lambda tensors: tensors.update(extra=torch.zeros(1)),
+        "weights for 1 networks",
+    ),
     "wide": (
-        lambda tensors: tensors.update({"model.head.output.weight": torch.zeros(1, 9)}),
+        lambda tensors: tensors.update({"model.0.head.output.weight": torch.zeros(1, 9)}),
         "size mismatch for head.output.weight",
     ),
     "no knots": (
-        lambda tensors: tensors.pop("model.numeric.knots"),
+        lambda tensors: tensors.pop("model.0.views.numbers.knots"),
         "there are knots of 0 features in place of 2",
     ),
     "flat knots": (
-        lambda tensors: tensors.update({"model.numeric.knots": torch.zeros(2)}),
+        lambda tensors: tensors.update({"model.0.views.numbers.knots": torch.zeros(2)}),
         "IndexError",
     ),
     "knots of others": (
-        lambda tensors: tensors.update({"model.numeric.knots": torch.zeros(7, 7)}),
+        lambda tensors: tensors.update({"model.0.views.numbers.knots": torch.zeros(7, 7)}),
         "there are knots of ",
     ),
     "as many knots as one likes": (
-        lambda tensors: tensors.update({"model.numeric.knots": torch.zeros(10**12, 0)}),
+        lambda tensors: tensors.update({"model.0.views.numbers.knots": torch.zeros(10**12, 0)}),
         "there are knots of ",
     ),
     "repeated knots": (knots_of_age(-1.0, -1.0), "each larger than the one before"),
@@ -471,21 +504,21 @@ WRONG_WEIGHTS = {
     "a gap between knots": (knots_of_age(-5.0, math.inf), "knots must be finite"),
     "no end to knots": (knots_of_age(-math.inf), "knots must be finite"),
     "weight that is not a number": (
-        set_entry("model.head.output.weight", math.nan),
+        set_entry("model.0.head.output.weight", math.nan),
         "the weights 'head.output.weight' are not finite",
     ),
     "infinite weight": (
-        set_entry("model.categorical.elementwise.bias", math.inf, -1),
-        "the weights 'categorical.elementwise.bias' are not finite",
+        set_entry("model.0.views.table", math.inf, -1),
+        "the weights 'views.table' are not finite",
     ),
     "infinite in the model's precision": (
         lambda tensors: tensors.update(
-            {"model.head.output.bias": torch.tensor([1e300], dtype=torch.float64)}
+            {"model.0.head.output.bias": torch.tensor([1e300], dtype=torch.float64)}
         ),
         "the weights 'head.output.bias' are not finite",
     ),
     "too large to compute with": (
-        lambda tensors: tensors["model.head.hidden.0.weight"].fill_(3e38),
+        lambda tensors: tensors["model.0.head.hidden.0.weight"].fill_(3e38),
         "its predictions are not finite",
     ),
     "nothing": (lambda tensors: tensors.clear(), "KeyError: 'significance'"),
@@ -536,7 +569,7 @@ def test_portfolios_that_are_none_of_the_schema(tmp_path, values, shares):
 
 def test_target_of_a_regression(tmp_path):
     path = tmp_path / "model.fcorr"
-    model = FCorrRegressor(n_members=1, **SMALL, objective="poisson").fit(X, BINARY)
+    model = FCorrRegressor(**SMALL, objective="poisson").fit(X, BINARY)
     for change, reason in (
         ({"scale": 0.0}, "the target's scale is 0.0"),
         ({"scale": -1.0}, "the target's scale is -1.0"),

@@ -9,7 +9,7 @@ import pytest
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core import InvalidInputError
 
-QUICK = {"head": (4,), "epochs": 2, "random_state": 0}
+QUICK = {"n_members": 1, "head": (4,), "epochs": 2, "random_state": 0}
 IS_KEPT = np.random.default_rng(1).random(120) < 0.7
 WEIGHT = np.where(IS_KEPT, np.random.default_rng(2).uniform(0.5, 2, 120), 0.0)
 
@@ -47,7 +47,7 @@ CASES = {
     "adapt": (FCorrClassifier, {"sensitive": ["sex", "age"], "threshold": "f1"}),
     "marginal": (FCorrClassifier, {"sensitive": "age", "invariance": "marginal"}),
     "bins": (FCorrClassifier, {"sensitive": "age", "bins": 3, "class_weight": "balanced"}),
-    "early stopping": (FCorrClassifier, {"early_stopping": True}),
+    "early stopping": (FCorrClassifier, {"advanced": {"early_stopping": True}}),
     "squares": (FCorrRegressor, {"sensitive": "age", "advanced": {"missing_numeric": "category"}}),
     "exposure": (FCorrRegressor, {"objective": "poisson", "exposure": "years"}),
 }
@@ -77,18 +77,18 @@ def test_a_row_of_weight_0_is_not_there(case, tmp_path):
 )
 def test_in_any_library(make, tmp_path):
     X, y = draw(), draw_y("labels")
-    model = FCorrClassifier(n_members=1, **QUICK).fit(make(X), y.tolist(), pl.Series("w", WEIGHT))
+    model = FCorrClassifier(**QUICK).fit(make(X), y.tolist(), pl.Series("w", WEIGHT))
     X, y, weight = X[IS_KEPT], y[IS_KEPT], pl.Series("w", WEIGHT[IS_KEPT])
-    other = FCorrClassifier(n_members=1, **QUICK).fit(make(X), y, weight)
+    other = FCorrClassifier(**QUICK).fit(make(X), y, weight)
     assert_same(model, other, tmp_path)
 
 
 def test_in_the_eval_set(tmp_path):
     X, y, held_out, held_out_y = draw(), draw_y("counts"), draw(1), draw_y("counts", 1)
-    options = {**QUICK, "epochs": 8, "early_stopping": 1, "objective": "poisson"}
+    options = {**QUICK, "epochs": 8, "advanced": {"early_stopping": 1}, "objective": "poisson"}
     chosen = (held_out[IS_KEPT], held_out_y[IS_KEPT], WEIGHT[IS_KEPT])
     model, other = (
-        FCorrRegressor(n_members=1, **options, exposure="years").fit(X, y, WEIGHT, eval_set)
+        FCorrRegressor(**options, exposure="years").fit(X, y, WEIGHT, eval_set)
         for eval_set in [(held_out, held_out_y, WEIGHT), chosen]
     )
     assert_same(model, other, tmp_path)
@@ -96,7 +96,7 @@ def test_in_the_eval_set(tmp_path):
 
 def test_a_target_may_be_missing_where_the_weight_is_0():
     X, y = draw(), [None if label == "never" else label for label in draw_y("labels")]
-    assert FCorrClassifier(n_members=1, **QUICK).fit(X, y, WEIGHT).classes_.tolist() == [
+    assert FCorrClassifier(**QUICK).fit(X, y, WEIGHT).classes_.tolist() == [
         "no",
         "yes",
     ]
@@ -105,7 +105,7 @@ def test_a_target_may_be_missing_where_the_weight_is_0():
 def test_a_class_without_weight_is_none():
     X, y = draw()[IS_KEPT], draw_y("labels")[IS_KEPT]
     with pytest.raises(InvalidInputError, match="at least two classes, got only one class: 'no'"):
-        FCorrClassifier(n_members=1, **QUICK).fit(X, y, y == "no")
+        FCorrClassifier(**QUICK).fit(X, y, y == "no")
 
 
 def spoil(X, name, row, value):
@@ -127,7 +127,7 @@ WRONG = {
 def test_errors_count_the_rows_of_weight_0(case):
     change_X, change_y, options = WRONG[case]
     kinds = {"age": "numeric", **options.get("kinds", {})}
-    model = FCorrRegressor(n_members=1, **QUICK, objective="poisson", exposure="years", kinds=kinds)
+    model = FCorrRegressor(**QUICK, objective="poisson", exposure="years", kinds=kinds)
     X, y = draw(), draw_y("counts")
     row = int(np.argmax(IS_KEPT & (X.job == "pilot"))) if case == "order" else LAST
     with pytest.raises(InvalidInputError, match=rf"\brow {row}\b"):
@@ -149,11 +149,11 @@ def test_the_weights_themselves_are_checked_in_every_row(row, weight, message):
     wrong = WEIGHT.copy()
     wrong[row] = weight
     with pytest.raises(InvalidInputError, match=message):
-        FCorrClassifier(n_members=1, **QUICK).fit(draw(), draw_y("labels"), wrong)
+        FCorrClassifier(**QUICK).fit(draw(), draw_y("labels"), wrong)
 
 
 def test_rows_that_do_not_match_are_counted_as_they_came():
     with pytest.raises(InvalidInputError, match="same number of rows, got 120 and 119"):
-        FCorrClassifier(n_members=1, **QUICK).fit(draw(), draw_y("labels")[:-1], WEIGHT)
+        FCorrClassifier(**QUICK).fit(draw(), draw_y("labels")[:-1], WEIGHT)
     with pytest.raises(InvalidInputError, match=r"one number per row, got shape \(119,\) for 120"):
-        FCorrClassifier(n_members=1, **QUICK).fit(draw(), draw_y("labels"), WEIGHT[:-1])
+        FCorrClassifier(**QUICK).fit(draw(), draw_y("labels"), WEIGHT[:-1])

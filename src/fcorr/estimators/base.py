@@ -107,7 +107,6 @@ READ_IN_TRAINING = ("significance", "importance", "change")
 
 _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
 _NO_SPREAD = 1e-3  # of outputs, to count as one value
-_FEW_FEATURES = 3  # LayerNorm takes away location and scale: of two numbers a sign is left
 _COLLAPSED_SHARE = 0.25  # of the epochs, in which the paper's model adapts to a collapsed embedding
 _AVERAGED_ROWS = (16, 128)  # fewest and most rows that main effects are averages over
 _MOST_AVERAGED = 400_000  # outputs for that
@@ -394,6 +393,12 @@ class BaseFCorr(BaseEstimator, ABC):
                 self.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
                 self.oob_loss_ = None
                 return [train_one(recipe, None, self.seed_, workers, progress)], None
+        if len(encoded) == 1:
+            raise InvalidInputError(
+                "Members of a pack leave rows out: X must have at least two rows, got 1 sample. "
+                "Add rows, or use n_members=1.",
+                argument="n_members",
+            )
         recipes = list_recipes(fixed)
         bags = make_bags(torch.from_numpy(self._strata(outcomes)), n_members, self.seed_)
         shown = show_progress(
@@ -437,9 +442,10 @@ class BaseFCorr(BaseEstimator, ABC):
             },
             **{name: self._options.get(name) for name in ("n_views", "n_knots")},
         }
-        settings = {name: value for name, value in chosen.items() if value != "auto"}
+        # In words that JSON has: they are written to the model file.
+        settings = {name: to_plain(value) for name, value in chosen.items() if value != "auto"}
         if "head" in settings:
-            settings["head"] = tuple(int(size) for size in settings["head"])
+            settings["head"] = tuple(settings["head"])
         return settings
 
     @abstractmethod
@@ -633,6 +639,12 @@ class BaseFCorr(BaseEstimator, ABC):
                 )
             position = self.schema_.feature_names.index(column.features[0].name)
             found[position] = DIRECTIONS[direction]
+        if found and self._n_outputs() > 1:
+            raise InvalidInputError(
+                "monotone is for two classes and for numbers: of several classes not each "
+                f"probability can rise, got {self._n_outputs()} classes. Leave it out.",
+                argument="monotone",
+            )
         if found and not self._options["main_effects"]:
             raise InvalidInputError(
                 "monotone is about main effects, got advanced={'main_effects': False}. Leave one "
@@ -1109,6 +1121,21 @@ class BaseFCorr(BaseEstimator, ABC):
                 f"{self.schema_.exposure!r}, got {given} and {exposure!r}. Fit the model again."
             )
 
+    def _check_monotone(self) -> None:
+        """Refuse a monotone that the weights do not keep."""
+        signs = self._monotone_features()
+        for member in self.model_.members:
+            is_kept = set(signs) <= set(member.description.get("additive", ())) and all(
+                bool((sign * member.views.parameters_of(feature)[0][1:] >= 0).all())
+                for feature, sign in signs.items()
+                if member.views is not None
+            )
+            if not is_kept:
+                raise InvalidInputError(
+                    f"monotone must be that of the fit, got {self.monotone!r}, which the weights "
+                    "do not keep. Fit the model again."
+                )
+
     def _plain_parameters(self) -> dict[str, Any]:
         """Return the arguments in words that JSON has."""
         parameters = self.get_params(deep=False)
@@ -1116,9 +1143,10 @@ class BaseFCorr(BaseEstimator, ABC):
         parameters["random_state"] = self.seed_
         check_arguments(parameters)  # or load would refuse them
         self._check_roles()
+        self._check_monotone()
         # JSON has no integers as keys: columns without names go by the names they were given.
         names = dict(enumerate(self._column_names))
-        for name in ("kinds", "bins"):
+        for name in ("kinds", "bins", "monotone"):
             by_column = parameters[name]
             if isinstance(by_column, Mapping):
                 parameters[name] = {names.get(key, key): by_column[key] for key in by_column}

@@ -24,7 +24,7 @@ from fcorr.data.schema import Schema
 from fcorr.estimators.base import READ_IN_TRAINING, BaseFCorr
 from fcorr.estimators.classifier import FCorrClassifier
 from fcorr.estimators.invariance import Portfolio
-from fcorr.estimators.options import check_arguments
+from fcorr.estimators.options import check_arguments, is_integer
 from fcorr.estimators.regressor import FCorrRegressor
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Pack
@@ -184,6 +184,7 @@ def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:
     estimator.model_ = networks[0] if len(networks) == 1 else Pack(networks)
     estimator.exact_ = header["exact"]
     _check_exactness(estimator)
+    estimator._check_monotone()
     estimator.model_.eval()
     _check_predictions(estimator)
     return estimator
@@ -223,11 +224,10 @@ def _restore_network(
     own = {"n_views", "additive"} if has_views else {"numeric_embedding"}
     if set(network) != {"head", "n_layers", "residual"} | own:
         raise ValueError(f"the network has {', '.join(network)}")
-    advanced = {k: v for k, v in network.items() if k not in ("head", "additive")}
+    advanced = {k: v for k, v in network.items() if k not in ("head", "n_views", "additive")}
     check_arguments(estimator.get_params() | {"head": network["head"], "advanced": advanced})
-    additive = network.get("additive", [])
-    if not set(estimator._monotone_features() if has_views else ()) <= set(additive):
-        raise ValueError(f"features {additive} are said to have a main effect only")
+    if has_views and not is_integer(network["n_views"], 1):  # more than 64 for as many classes
+        raise ValueError(f"n_views is {network['n_views']!r}")
     # Loading the weights finds another size, but one gone wrong may ask for all memory before.
     n_features = len(schema.feature_names)
     sizes = [network.get("n_views", 1) * n_features, *network["head"], estimator._n_outputs()]

@@ -164,7 +164,7 @@ _RULES: dict[str, _Rule] = {
     "monotone": (
         "a dict of columns and 'increasing' or 'decreasing', or None",
         lambda v: (
-            v is None or (isinstance(v, Mapping) and all(d in DIRECTIONS for d in v.values()))
+            v is None or (isinstance(v, Mapping) and all(d in [*DIRECTIONS] for d in v.values()))
         ),
     ),
     "min_category_rows": _COUNT_OR_AUTO,
