@@ -307,7 +307,7 @@ class BaseFCorr(BaseEstimator, ABC):
         self.importance_, self.change_ = self._importance(encoded)
 
     def _move_main_effects(self, encoded: EncodedTable) -> None:
-        """Count to the main effects what heads do with a feature by itself, on average over rows."""
+        """Count to the main effects what heads do with a feature by itself, on average."""
         networks = [m for m in self.model_.members if m.views is not None]
         n_slots = max((len(m.views.shares) for m in networks if m.views is not None), default=1)
         n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
@@ -340,6 +340,17 @@ class BaseFCorr(BaseEstimator, ABC):
         Of a pack also the outputs of every row by members that left it out.
         """
         n_members, fixed = self._n_members(), self._fixed_settings()
+        if (
+            self._has_car
+            and self._options["main_effects"]
+            and self._options["car_form"] != "sensitive"
+        ):
+            raise InvalidInputError(
+                f"advanced['car_form'] must be 'sensitive' for a model with main effects, got "
+                f"{self._options['car_form']!r}: these pass the attention by. Add "
+                "'main_effects': False for the paper's model.",
+                argument="advanced",
+            )
         validation = self._read_eval_set(eval_set)
         if validation is not None and n_members != 1:
             raise InvalidInputError(
@@ -430,9 +441,22 @@ class BaseFCorr(BaseEstimator, ABC):
 
     def _n_members(self) -> int | None:
         """Return how many members a pack shall have at most; None leaves it to the pack."""
+        n_members = None if self.n_members == "auto" else int(self.n_members)
         if not self._options["main_effects"]:
+            if n_members not in (None, 1):
+                raise InvalidInputError(
+                    "advanced['main_effects'] must be True for a pack, got False with n_members="
+                    f"{n_members}. Use n_members=1 for the paper's model.",
+                    argument="advanced",
+                )
             return 1
-        return None if self.n_members == "auto" else int(self.n_members)
+        if n_members != 1 and self._options["early_stopping"]:
+            raise InvalidInputError(
+                "advanced['early_stopping'] is for a single network: members of a pack stop by the "
+                "rows that they leave out. Leave it out, or use n_members=1.",
+                argument="advanced",
+            )
+        return n_members
 
     def _fixed_settings(self) -> dict[str, Any]:
         """Return what the arguments decide about every member."""
@@ -600,7 +624,7 @@ class BaseFCorr(BaseEstimator, ABC):
         )
 
     def _collapsed(self, epochs: int) -> int:
-        """Return for how many of the last epochs the sensitive features are embedded as one number."""
+        """Return for how many of the last epochs sensitive features are embedded as one number."""
         if self.invariance != "adapt" or not self.schema_.sensitive:
             return 0
         share = 1.0 if self._options["main_effects"] else _COLLAPSED_SHARE

@@ -52,20 +52,20 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         Columns that predictions shall not depend on, categorical or continuous (``bins``,
         ``kinds``). For an array without column names, positions.
     car : float, "paper" or None, default=1e6
-        Weight λ of Counterfactual Attention Regularization. Once λ is large enough to act, what a
+        Weight λ of Counterfactual Attention Regularization, which acts with ``invariance=None``.
+        Once λ is large enough to act, what a
         flip of the sensitive column still changes falls roughly as 1/λ; in the default form a
         large λ costs the other features nothing. ``"paper"`` sets λ by the paper's rule from the
         first batch (:func:`fcorr.nn.car.paper_weight`); ``None`` or 0 switch it off.
     invariance : {"adapt", "marginal"} or None, default="adapt"
         How the model becomes exactly invariant: no flip of the sensitive columns changes a
         prediction by one bit, whatever the row, and ``predict`` does not read them: they may be
-        left out of X. ``"adapt"``: in the last quarter of the epochs each sensitive feature is
-        embedded as one number, its mean over the training rows, and the rest of the model adapts,
-        as if the columns had never been there. ``"marginal"``: trained with the sensitive columns
-        at work, without CAR, so that other columns are not asked to stand in for them; a
-        prediction is the average over their values in the training table, weighted by
-        ``sample_weight`` times exposure, one pass for each. ``None``: not exact; ``car`` alone
-        sets how close it comes.
+        left out of X. ``"adapt"``: each sensitive feature is embedded as 0, whatever it holds, and
+        the rest of the model adapts, as if the columns had never been there. ``"marginal"``:
+        trained with the sensitive columns at work, without CAR, so that other columns are not asked
+        to stand in for them; a prediction is the average over their values in the training table,
+        weighted by ``sample_weight`` times exposure, one pass for each. ``None``: not exact;
+        ``car`` alone sets how close it comes.
     bins : int, sequence of float, dict or None, default=None
         Groups that continuous sensitive columns are cut into, to be categories: a number of groups
         of about equal size, the edges between groups, or a dict of columns with one or the other.

@@ -191,16 +191,26 @@ def train_pack(
 
     by_itself: list[float | None] = [None]
     chosen = [0]
-    if first:
-        train_all(product(range(len(recipes)), first))
-        judged = torch.cat([bags[b].held_out for b in first])
-        by_itself = [loss(outputs_of([r], first), judged) for r in range(len(recipes))]
+
+    def select(candidates: Sequence[int], over: range) -> list[int]:
+        """Choose among recipes by the held-out rows of some bags."""
+        judged = torch.cat([bags[b].held_out for b in over])
+
+        def loss_of(some: Sequence[int]) -> float:
+            return loss(outputs_of([candidates[i] for i in some], over), judged)
+
         n_chosen = _n_chosen(bags, n_members)
-        chosen = select_greedily(
-            lambda some: loss(outputs_of(some, first), judged), len(recipes), n_chosen
-        )
+        return [candidates[i] for i in select_greedily(loss_of, len(candidates), n_chosen)]
+
+    if first:
+        candidates = range(len(recipes))
+        train_all(product(candidates, first))
+        judged = torch.cat([bags[b].held_out for b in first])
+        by_itself = [loss(outputs_of([r], first), judged) for r in candidates]
+        chosen = select(candidates, first)
     everything = range(len(bags))
     train_all(product(chosen, everything))
+    chosen = select(chosen, everything)  # what helped on one bag need not help on all
     held_out = torch.cat([bag.held_out for bag in bags])
     outputs = outputs_of(chosen, everything)
     by_row = torch.empty_like(outputs)
