@@ -62,8 +62,8 @@ class Recipe:
     epochs: int = 15
     learning_rate: float = 0.003
     weight_decay: float = 0.1
-    smoothness: float = 1.0
-    credibility: float = 3.0
+    smoothness: float = 5.0
+    credibility: float = 10.0
     additive: bool = False
 
 
@@ -77,14 +77,14 @@ PAPERS = Recipe(
 """Of a network without main effects, as the paper has it."""
 
 RECIPES = (
-    Recipe((8,), 1, 16, 0.0, 0.0, 10, 0.02, 0.0, 10.0, 3.0, additive=True),
-    Recipe((8,), 1, 64, 0.0, 0.0, 20, 0.01, 0.0, 100.0, 3.0, additive=True),
-    Recipe((64, 64), 4, 16, 0.5, 0.1, 10, 0.002, 0.3, 10.0, 3.0),
-    Recipe((128, 128), 8, 32, 0.5, 0.2, 10, 0.002, 0.3, 3.0, 3.0),
-    Recipe((64, 64), 4, 32, 0.3, 0.1, 12, 0.002, 0.01, 1.0, 1.0),
-    Recipe((64, 64), 4, 32, 0.3, 0.1, 6, 0.005, 0.01, 10.0, 1.0),
-    Recipe((256, 256), 8, 128, 0.5, 0.2, 15, 0.005, 0.01, 0.1, 0.3),
-    Recipe((128, 128), 8, 128, 0.5, 0.1, 12, 0.003, 0.1, 30.0, 3.0),
+    Recipe((8,), 1, 16, 0.0, 0.0, 10, 0.02, 0.0, 50.0, 15.0, additive=True),
+    Recipe((8,), 1, 64, 0.0, 0.0, 20, 0.01, 0.0, 500.0, 15.0, additive=True),
+    Recipe((64, 64), 4, 16, 0.5, 0.1, 10, 0.002, 0.3, 50.0, 15.0),
+    Recipe((128, 128), 8, 32, 0.5, 0.2, 10, 0.002, 0.3, 15.0, 15.0),
+    Recipe((64, 64), 4, 32, 0.3, 0.1, 12, 0.002, 0.01, 5.0, 5.0),
+    Recipe((64, 64), 4, 32, 0.3, 0.1, 6, 0.005, 0.01, 50.0, 5.0),
+    Recipe((256, 256), 8, 128, 0.5, 0.2, 15, 0.005, 0.01, 0.5, 1.5),
+    Recipe((128, 128), 8, 128, 0.5, 0.1, 12, 0.003, 0.1, 150.0, 15.0),
 )
 """What the first round tries: from tables with sharp bends to tables of a few hundred rows."""
 
