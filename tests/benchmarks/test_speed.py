@@ -88,7 +88,7 @@ def test_each_way_of_attention_is_the_one_that_runs(name, way, data, monkeypatch
 def test_the_matrix_gives_the_same_layer():
     generator = torch.Generator().manual_seed(0)
     layer = FCorrEncoderLayer(40, n_elementwise=2, generator=generator).double()
-    h = torch.randn(5, 40, dtype=torch.float64, generator=generator)
+    h = torch.randn(5, 1, 40, dtype=torch.float64, generator=generator)
     torch.testing.assert_close(models.run_layer_by_matrix(layer, h), layer(h))
 
 

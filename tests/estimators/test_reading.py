@@ -87,7 +87,10 @@ def features_of(model, X):
     encoded = model._encode(model._read_known_table(X), read_sensitive=not model.exact_)
     rows = torch.from_numpy(encoded.codes), torch.from_numpy(encoded.numbers)
     with torch.no_grad():
-        return np.mean([m.embed(*rows)[:, 0].double().numpy() for m in model.model_.members], 0)
+        effects = [
+            m.views.main_effects(rows[0], m.locate(rows[1]))[:, 0] for m in model.model_.members
+        ]
+        return np.mean([effect.double().numpy() for effect in effects], 0)
 
 
 # ------------------------------------------------------------------------------ main effects
@@ -150,7 +153,7 @@ def test_interval_is_that_of_the_jackknife_over_bags(regressor):
     first, second = (
         np.mean(
             [
-                m.views.values()[2:5, 0].detach().double()  # after the two of sex
+                m.views.main_values()[2:5, 0].detach().double()  # after the two of sex
                 for m in model.model_.members[k :: len(model.model_.members) // n_chosen]
             ],
             axis=0,

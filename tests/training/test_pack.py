@@ -120,7 +120,7 @@ def test_recipes_that_become_equal_are_tried_once():
     wanted = asdict(RECIPES[0])
     assert list_recipes(wanted) == [RECIPES[0]]
     del wanted["dropout"]
-    assert [recipe.dropout for recipe in list_recipes(wanted)] == [0.3, 0.5]
+    assert [recipe.dropout for recipe in list_recipes(wanted)] == [0.0, 0.5, 0.3]
 
 
 # ------------------------------------------------------------------------------------ training

@@ -308,6 +308,8 @@ class BaseFCorr(BaseEstimator, ABC):
 
     def _move_main_effects(self, encoded: EncodedTable) -> None:
         """Count to the main effects what heads do with a feature by itself, on average."""
+        if not self._options["main_effects"]:
+            return
         networks = [m for m in self.model_.members if m.views is not None]
         n_slots = max((len(m.views.shares) for m in networks if m.views is not None), default=1)
         n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
@@ -1149,11 +1151,14 @@ class BaseFCorr(BaseEstimator, ABC):
         """Refuse a monotone that the weights do not keep."""
         signs = self._monotone_features()
         for member in self.model_.members:
-            is_kept = set(signs) <= set(member.description.get("additive", ())) and all(
+            additive = member.description.get("additive", ())
+            # A recipe may have left it at main effects for all.
+            is_kept = len(additive) in (len(signs), member.n_features) and all(
                 bool((sign * member.views.parameters_of(feature)[0][1:] >= 0).all())
                 for feature, sign in signs.items()
                 if member.views is not None
             )
+            is_kept = is_kept and set(signs) <= set(additive)
             if not is_kept:
                 raise InvalidInputError(
                     f"monotone must be that of the fit, got {self.monotone!r}, which the weights "

@@ -247,9 +247,9 @@ def select_greedily(
 
     Examples
     --------
-    >>> values = [3.0, -2.0, 1.0]
+    >>> values = [4.0, -2.0, 1.0]
     >>> select_greedily(lambda some: abs(sum(values[i] for i in some) / len(some)), 3, 2)
-    [2]
+    [2, 1]
     """
     chosen: list[int] = []
     least = float("inf")
