@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-speed reproduce clean
+.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-speed reproduce clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -86,6 +86,10 @@ bench-tables: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	env -u OMP_NUM_THREADS $(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/update_readme.py
+
+bench-ablations: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	env -u OMP_NUM_THREADS $(BIN)/python benchmarks/ablations.py
 
 # As many threads as a user gets, not the one of the tests.
 bench-speed: $(READY)

@@ -608,3 +608,47 @@ def test_a_pack_seen_from_outside():
 def test_a_pack_of_one_is_its_member():
     model, (codes, numbers) = make_model(), make_rows()
     assert torch.equal(Pack([model]).score(codes, numbers), model.score(codes, numbers))
+
+
+# ---------------------------------------------------------------------- what is moved to them
+
+
+@torch.no_grad()
+def test_moved_main_effects_are_centred_average_outputs_and_change_none():
+    generator = torch.Generator().manual_seed(0)
+    knots = [torch.tensor([-1.0, 0.0, 2.0])]
+    model = FCorrTransformer(
+        [3, 2], 1, (6,), n_views=3, knots=knots, additive=[1], learn_missing=True,
+        generator=generator,
+    )  # fmt: skip
+    for parameter in model.parameters():
+        parameter.add_(0.5 * torch.randn(parameter.shape, generator=generator))
+    x_cat = torch.stack([torch.randint(n, (40,), generator=generator) for n in (3, 2)], dim=1)
+    x_num = torch.randn(40, 1, generator=generator)
+    x_num[::7] = torch.nan
+    model.views.center_on(x_cat, model.locate(x_num))
+    model.eval()
+    before = model.score(x_cat, x_num)
+    model.move_main_effects(x_cat, x_num)
+    assert torch.equal(model.score(x_cat, x_num), before)
+    effects = model.views.main_effects(x_cat, model.locate(x_num))[:, 0]
+
+    def average(feature, value):
+        codes, numbers = x_cat.clone(), x_num.clone()
+        if feature < 2:
+            codes[:, feature] = value
+        else:
+            numbers[:] = value
+        return float(model.double()(codes, numbers.double()).mean())
+
+    by_code = [average(0, c) for c in range(3)]
+    of_rows = torch.tensor([by_code[c] for c in x_cat[:, 0].tolist()])
+    torch.testing.assert_close(effects[:, 0], (of_rows - of_rows.mean()).float(), rtol=0, atol=1e-5)
+    by_number = torch.tensor([average(2, x) for x in x_num[:, 0].tolist()])
+    at_knots = (x_num[:, 0].isnan()) | (x_num[:, 0] < -1) | (x_num[:, 0] > 2)
+    difference = effects[at_knots, 2] - by_number[at_knots].float()
+    torch.testing.assert_close(
+        difference, difference.mean().expand_as(difference), rtol=0, atol=1e-5
+    )
+    assert not model.views.moved[3:5].any()  # the head never sees this feature
+    torch.testing.assert_close(effects.mean(0), torch.zeros(3), rtol=0, atol=1e-5)
