@@ -6,7 +6,7 @@ as feature dependencies, and whose predictions can be made not to depend on a se
 >>> from fcorr import FCorrClassifier
 >>> from fcorr.data import make_indirect_bias
 >>> X, y = make_indirect_bias(2_000, random_state=0)
->>> model = FCorrClassifier(sensitive="X1", epochs=5, random_state=0).fit(X, y)
+>>> model = FCorrClassifier(sensitive="X1", n_members=2, epochs=5, random_state=0).fit(X, y)
 >>> model.predict_proba(X).shape
 (2000, 2)
 """

@@ -153,7 +153,7 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
     --------
     >>> from fcorr.data import make_indirect_bias
     >>> X, y = make_indirect_bias(2_000, random_state=0)
-    >>> model = FCorrClassifier(sensitive="X1", epochs=5, random_state=0).fit(X, y)
+    >>> model = FCorrClassifier(sensitive="X1", n_members=1, epochs=5, random_state=0).fit(X, y)
     >>> model.attention(X).names
     ('X1', 'X2', 'X3')
     """

@@ -123,7 +123,7 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(1_000, 4))
     >>> y = np.abs(X[:, 0]) + X[:, 1] * X[:, 2]
-    >>> model = FCorrRegressor(epochs=40, random_state=0).fit(X, y)
+    >>> model = FCorrRegressor(n_members=1, epochs=40, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
 
@@ -131,7 +131,7 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
 
     >>> X[:, 3] = years = rng.uniform(0.1, 1, 1_000)
     >>> claims = rng.poisson(years * np.exp(X[:, 0] - 1))
-    >>> model = FCorrRegressor(objective="poisson", exposure=3, epochs=5, random_state=0)
+    >>> model = FCorrRegressor(objective="poisson", exposure=3, n_members=1, random_state=0)
     >>> expected = model.fit(X, claims).predict(X)
     >>> bool(np.isclose(expected.sum(), claims.sum()))
     True
