@@ -94,7 +94,20 @@ def test_one_member_is_a_single_network_on_all_rows():
 
 
 def test_the_papers_network_has_no_pack():
-    assert len(fit(n_members=5, advanced={"main_effects": False}).model_.members) == 1
+    paper = {"main_effects": False}
+    assert len(fit(n_members="auto", advanced=paper).model_.members) == 1
+    with pytest.raises(InvalidInputError, match="got False with n_members=5"):
+        fit(n_members=5, advanced=paper)
+
+
+def test_early_stopping_is_for_a_single_network():
+    with pytest.raises(InvalidInputError, match="members of a pack stop by the rows"):
+        fit(n_members=2, advanced={"early_stopping": 3})
+
+
+def test_a_form_of_car_that_main_effects_pass_by():
+    with pytest.raises(InvalidInputError, match="must be 'sensitive' for a model with main"):
+        fit(n_members=1, sensitive="sex", invariance=None, advanced={"car_form": "cda"})
 
 
 def test_the_out_of_bag_loss_is_that_of_rows_left_out():
