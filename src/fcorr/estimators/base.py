@@ -310,8 +310,8 @@ class BaseFCorr(BaseEstimator, ABC):
         """Count to the main effects what heads do with a feature by itself, on average."""
         if not self._options["main_effects"]:
             return
-        networks = [m for m in self.model_.members if m.views is not None]
-        n_slots = max((len(m.views.shares) for m in networks if m.views is not None), default=1)
+        networks = self.model_.members
+        n_slots = max(len(network.main_values()) for network in networks)
         n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
         some = sample_rows(encoded, n_rows, self.seed_)
         rows = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
@@ -609,7 +609,7 @@ class BaseFCorr(BaseEstimator, ABC):
         )
 
     def _pace(self, recipe: Recipe, batch_size: int, *, waits: bool) -> Pace:
-        """Return how long and how fast to train; a member of a pack waits for no better loss."""
+        """Return how long and how fast to train; whether it ``waits`` for a better loss."""
         epochs, beta2 = recipe.epochs, self._options["beta2"]
         stopping = self._options["early_stopping"]
         patience = _PATIENCE if isinstance(stopping, bool | np.bool_) else int(stopping)
@@ -783,10 +783,10 @@ class BaseFCorr(BaseEstimator, ABC):
         log-odds, in the logarithm of a relativity, or in the unit of y. Sensitive features of an
         exact model have an effect of 0.
 
-        They are not all that a feature does. Nothing keeps the correction from learning what one
-        feature does alone, and it often learns much of it. Before a table is used by itself, give
-        rows: ``average`` is what the whole model makes of each value, and where it is far from
-        ``effect`` the table is only a part of the model.
+        Each is the average output of the whole model over up to 128 training rows, with the feature
+        at each of its values: what the head does with a feature by itself is counted to it. What
+        depends on several features is the correction. Given rows, ``average`` is the same over
+        these: where it is far from ``effect``, the feature acts otherwise among them.
 
         Parameters
         ----------
@@ -889,7 +889,7 @@ class BaseFCorr(BaseEstimator, ABC):
         significance (paper, §4.1). Sensitive features come first. A model with
         ``invariance="marginal"`` needs the sensitive columns here, which ``predict`` does not.
 
-        NOTE[DIFF]: in the first layer of a model with main effects, z are these effects over the
+        NOTE[DIFF]: in the first layer of a model with main effects, z are the first views over the
         root of their mean square in the row, mean over the members. The LayerNorm of the layer
         takes the row's mean away as well and weighs the features: a feature without any effect
         would have a significance.
@@ -923,7 +923,7 @@ class BaseFCorr(BaseEstimator, ABC):
         """Significance of each feature on the training table, the largest first.
 
         It is the diagonal of the attention matrix before the softmax (paper, §4.1), that of
-        :meth:`attention`: the mean square of a feature's main effect in units of the row's, over
+        :meth:`attention`: the mean square of a feature's first view in units of the row's, over
         √p. A feature that the model ignores has 0. It is quick and rough, and leaves out what
         features do together: :meth:`importance` measures what changes, and how far the two agree.
         """
@@ -1152,14 +1152,9 @@ class BaseFCorr(BaseEstimator, ABC):
         signs = self._monotone_features()
         for member in self.model_.members:
             additive = member.description.get("additive", ())
-            # A recipe may have left it at main effects for all.
-            is_kept = len(additive) in (len(signs), member.n_features) and all(
-                bool((sign * member.views.parameters_of(feature)[0][1:] >= 0).all())
-                for feature, sign in signs.items()
-                if member.views is not None
-            )
-            is_kept = is_kept and set(signs) <= set(additive)
-            if not is_kept:
+            # A recipe may have left it at main effects for all features.
+            is_alone = set(additive) in (set(signs), set(range(member.n_features)))
+            if not is_alone or not all(member.is_monotone(*each) for each in signs.items()):
                 raise InvalidInputError(
                     f"monotone must be that of the fit, got {self.monotone!r}, which the weights "
                     "do not keep. Fit the model again."

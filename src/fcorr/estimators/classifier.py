@@ -230,15 +230,8 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Compute the log-odds of the second class, or with more classes a score of each.
 
-        Parameters
-        ----------
-        X : dataframe or array of shape (n_rows, n_features)
-            Rows to score; columns are found by name, in any order.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,) or (n_rows, n_classes)
-            Balanced outputs; of several classes the softmax makes probabilities of them.
+        Parameters as in :meth:`predict_proba`. Of several classes, ``(n_rows, n_classes)``, the
+        softmax makes probabilities of them.
         """
         outputs = self._outputs(self._read_known_table(X))
         return outputs[:, 0] if len(self.classes_) == 2 else outputs

@@ -230,8 +230,8 @@ class MainEffect:
         ``exp(effect)``, the factor on the prediction; None unless the link is logarithmic.
     average : ndarray or None
         What the whole model makes of the value: the output with the feature at it, on average over
-        given rows (partial dependence), less the mean over ``rows``. It differs from the effect by
-        what attention and head add. None where no rows were given.
+        given rows (partial dependence), less the mean over ``rows``. It differs from the effect
+        where these rows differ from those of training. None where no rows were given.
     """
 
     name: str
@@ -327,7 +327,7 @@ class MainEffects(Mapping[str, MainEffect]):
 def read_main_effects(
     reader: Reader, credibility: float, encoded: EncodedTable | None = None
 ) -> MainEffects:
-    """Read the main effects off the members' first views; credibility is k of ``n / (n + k)``.
+    """Read the main effects off the members; credibility is k of ``n / (n + k)``.
 
     Given rows, also the average outputs over them.
     """

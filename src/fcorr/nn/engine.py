@@ -142,15 +142,10 @@ class CompiledEncoderLayer(torch.autograd.Function):
         ctx: Any, h_BF: Tensor, own: Sequence[int], eps: float, residual: bool, *parameters: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Run the layer."""
-        h_BF = h_BF.contiguous()
-        norms = torch.stack(parameters[:4])
-        stack = torch.stack(parameters[4:]) if len(parameters) > 4 else norms[:0]
+        inputs = _keep_layer(ctx, h_BF, eps, residual, parameters)
         columns_BSF = h_BF.new_empty(len(h_BF), len(own), h_BF.shape[1])
-        outputs = torch.empty_like(h_BF), columns_BSF, h_BF.new_empty(len(h_BF), len(own))
-        features = np.asarray(own, dtype=np.int64)
-        run_kernel("encoder_forward", h_BF, norms, stack, eps, residual, features, *outputs)
-        ctx.save_for_backward(h_BF, norms, stack)
-        ctx.options = eps, residual
+        outputs = torch.empty_like(inputs[0]), columns_BSF, h_BF.new_empty(len(h_BF), len(own))
+        run_kernel("encoder_forward", *inputs, np.asarray(own, dtype=np.int64), *outputs)
         ctx.mark_non_differentiable(*outputs[1:])
         ctx.set_materialize_grads(False)
         return outputs
@@ -163,6 +158,49 @@ class CompiledEncoderLayer(torch.autograd.Function):
             grad_BF = torch.zeros_like(ctx.saved_tensors[0])
         dh_BF, *others = _layer_gradient("encoder_backward", ctx, grad_BF)
         return dh_BF, None, *others
+
+
+class CompiledViewsLayer(torch.autograd.Function):
+    """The same layer for many views of few features, side by side in single precision.
+
+    **Shape**: ``(R, F)`` → ``(R, F)``.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, h_RF: Tensor, eps: float, residual: bool, *parameters: Tensor) -> Tensor:
+        """Run the layer."""
+        inputs = _keep_layer(ctx, h_RF, eps, residual, parameters)
+        out_RF = torch.empty_like(inputs[0])
+        run_kernel("views_forward", *inputs, out_RF)
+        return out_RF
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_RF: Tensor) -> tuple[Tensor | None, ...]:
+        """Run the layer again, and its gradient after it."""
+        return _layer_gradient("views_backward", ctx, grad_RF)
+
+
+def _keep_layer(
+    ctx: Any, h: Tensor, eps: float, residual: bool, parameters: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, Tensor, float, bool]:
+    """Return what the kernels of an encoder layer begin with, and keep it for the gradient."""
+    h, norms = h.contiguous(), torch.stack(list(parameters[:4]))
+    stack = torch.stack(list(parameters[4:])) if len(parameters) > 4 else norms[:0]
+    ctx.save_for_backward(h, norms, stack)
+    ctx.options = eps, residual
+    return h, norms, stack, eps, residual
+
+
+def _layer_gradient(kernel: str, ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    """Gradient by the input of an encoder layer, nothing for two options, and the parameters."""
+    h, norms, stack = ctx.saved_tensors
+    dh = torch.empty_like(h)
+    # Added up over all rows, so in double precision.
+    dnorms, dstack = np.empty(norms.shape), np.empty(stack.shape)
+    run_kernel(kernel, h, norms, stack, *ctx.options, grad, dh, dnorms, dstack)
+    by_parameter = torch.from_numpy(np.concatenate([dnorms, dstack])).to(h.dtype)
+    return dh, None, None, *by_parameter.unbind()
 
 
 class CompiledEmbedding(torch.autograd.Function):
@@ -197,42 +235,6 @@ class CompiledEmbedding(torch.autograd.Function):
         dvalues = np.empty(ctx.size)
         run_kernel("embed_backward", *ctx.saved_tensors, grad, dvalues)
         return torch.from_numpy(dvalues).to(grad.dtype), None, None, None, None
-
-
-class CompiledViewsLayer(torch.autograd.Function):
-    """The same layer for many views of few features, side by side in single precision.
-
-    **Shape**: ``(R, F)`` → ``(R, F)``.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, h_RF: Tensor, eps: float, residual: bool, *parameters: Tensor) -> Tensor:
-        """Run the layer."""
-        h_RF = h_RF.contiguous()
-        norms = torch.stack(parameters[:4])
-        stack = torch.stack(parameters[4:]) if len(parameters) > 4 else norms[:0]
-        out_RF = torch.empty_like(h_RF)
-        run_kernel("views_forward", h_RF, norms, stack, eps, residual, out_RF)
-        ctx.save_for_backward(h_RF, norms, stack)
-        ctx.options = eps, residual
-        return out_RF
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad_RF: Tensor) -> tuple[Tensor | None, ...]:
-        """Run the layer again, and its gradient after it."""
-        return _layer_gradient("views_backward", ctx, grad_RF)
-
-
-def _layer_gradient(kernel: str, ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    """Gradient by the input of an encoder layer, nothing for two options, and the parameters."""
-    h, norms, stack = ctx.saved_tensors
-    dh = torch.empty_like(h)
-    # Added up over all rows, so in double precision.
-    dnorms, dstack = np.empty(norms.shape), np.empty(stack.shape)
-    run_kernel(kernel, h, norms, stack, *ctx.options, grad, dh, dnorms, dstack)
-    by_parameter = torch.from_numpy(np.concatenate([dnorms, dstack])).to(h.dtype)
-    return dh, None, None, *by_parameter.unbind()
 
 
 class CompiledColumnChange(torch.autograd.Function):

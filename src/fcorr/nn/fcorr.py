@@ -141,8 +141,8 @@ class FCorrTransformer(nn.Module):
         f(x) = b + Σ_j e_j(x_j) + head(attention(views))
 
     so that ``e_j``, the *main effect* of feature j, has the unit of the output. The head starts
-    near 0: what is additive is learnt where it can be read. With several outputs each has a view of
-    main effects.
+    near 0; what it still learns of a feature by itself is counted to the main effect when training
+    is over (:meth:`move_main_effects`). With several outputs each has a view of main effects.
 
     **Shape**: codes ``(B, n_categorical)``, numbers ``(B, n_numeric)`` → ``(B, n_outputs)``.
 
@@ -356,10 +356,18 @@ class FCorrTransformer(nn.Module):
     @torch.no_grad()
     def hold_monotone(self, feature: int, sign: int) -> None:
         """Undo what a training step did against the direction of a feature's shape functions."""
+        steps = self._steps(feature)
+        steps.copy_(sign * (sign * steps).clamp(min=0))
+
+    def is_monotone(self, feature: int, sign: int) -> bool:
+        """Whether all shape functions of a feature go in a direction, by the stored weights."""
+        return bool((sign * self._steps(feature) >= 0).all())
+
+    def _steps(self, feature: int) -> Tensor:
+        """Return the steps between a feature's knots, a view of the parameter."""
         if self.views is None:
             raise RuntimeError("Only main effects can be monotone.")
-        steps = self.views.parameters_of(feature)[0][1:]
-        steps.copy_(sign * (sign * steps).clamp(min=0))
+        return self.views.parameters_of(feature)[0][1:]
 
     def _embedding_of(
         self, feature: int
@@ -417,6 +425,12 @@ class FCorrTransformer(nn.Module):
             if self.views is not None:
                 run_kernel("add_main_effects", e_BHF, outputs)
             return outputs
+
+    def main_values(self) -> Tensor:
+        """Return the main effects of every category and knot: ``(S, n_outputs)``."""
+        if self.views is None:
+            raise RuntimeError("Only views have main effects.")
+        return self.views.main_values()
 
     @torch.no_grad()
     def move_main_effects(self, x_cat: Tensor, x_num: Tensor) -> None:
