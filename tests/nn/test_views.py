@@ -235,14 +235,18 @@ def test_the_compiled_embedding_is_the_plain_one(n_views, n_rows):
 
 def test_penalty_by_hand():
     embedding = make_embedding()
-    rough = 0.0
+    rough = slope = 0.0
     for steps in embedding.steps.detach().double().split([len(k) for k in KNOTS]):
         values = steps.cumsum(0)
         for k in range(1, len(values) - 1):
             rough += float((values[k - 1] - 2 * values[k] + values[k + 1]).square().sum())
-    table = float(embedding.table.detach().double().square().sum())
+        # The integral of the squared slope, with the knots evenly between 0 and 1.
+        width = 1 / max(1, len(values) - 1)
+        slope += float(((values[1:] - values[:-1]) / width).square().sum() * width)
     found = float(embedding.penalty(3.0, 0.7).detach())
-    assert found == pytest.approx(0.5 * (3.0 * rough + 0.7 * table), rel=1e-5)
+    values = torch.cat([embedding.table, embedding.missing]).detach().double()
+    effects = float(values.square().sum()) + slope / 3
+    assert found == pytest.approx(0.5 * (3.0 * rough + 0.7 * effects), rel=1e-5)
     codes_only = ViewEmbedding([3], [], 2, generator=seeded())
     expected = 0.35 * float(codes_only.table.detach().square().sum())
     assert float(codes_only.penalty(3.0, 0.7).detach()) == pytest.approx(expected)

@@ -60,6 +60,7 @@ from fcorr.estimators.options import (
     check_device,
     is_integer,
 )
+from fcorr.estimators.proxies import find_groups
 from fcorr.estimators.reading import (
     Explanation,
     FeatureMatrix,
@@ -92,6 +93,7 @@ from fcorr.training.pack import (
     make_bags,
     train_pack,
 )
+from fcorr.training.proxies import Groups, ProxyDial
 from fcorr.training.threads import Workers, locate_rows, map_rows, start_workers
 
 Columns = str | int | Sequence[str | int] | None
@@ -126,6 +128,7 @@ class BaseFCorr(BaseEstimator, ABC):
     sensitive: Columns
     car: CarWeight
     invariance: Invariance
+    proxy: float = 0.0
     bins: Bins | None
     n_members: int | Auto
     head: Sequence[int] | Auto
@@ -174,6 +177,10 @@ class BaseFCorr(BaseEstimator, ABC):
     def _loss(self) -> Loss:
         """Return the performance loss."""
 
+    def _start(self, outcomes: Outcomes) -> NDArray[np.float64] | float:
+        """Return the outputs that training starts from: those of the mean."""
+        return 0.0
+
     @abstractmethod
     def _n_outputs(self) -> int:
         """Return the number of the model's outputs."""
@@ -184,6 +191,10 @@ class BaseFCorr(BaseEstimator, ABC):
 
     def _learn_decision(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> None:
         """Learn what maps balanced outputs to decisions, where there are decisions."""
+
+    def _dial(self) -> ProxyDial:
+        """Return the penalty on what groups differ in."""
+        return ProxyDial(float(self.proxy))
 
     @abstractmethod
     def _link(self) -> Link:
@@ -277,7 +288,12 @@ class BaseFCorr(BaseEstimator, ABC):
         # The network, or a pack of them
         encoded = self._encode(table)
         training = use_ratings(encoded, self.schema_, held_out_ratings)
-        members, held_out = self._train(training, outcomes, eval_set, device)
+        groups = None
+        if self.proxy:
+            weight = outcomes.weight * outcomes.exposure
+            batch_size = choose_batch_size(self.batch_size, len(encoded))
+            groups = find_groups(table, encoded, self.schema_, weight, batch_size)
+        members, held_out = self._train(training, outcomes, eval_set, device, groups)
         # Engine and device are those of the training: predictions are computed in one way.
         networks = [member.model.to("cpu") for member in members]
         self.model_ = networks[0] if len(networks) == 1 else Pack(networks)
@@ -336,6 +352,7 @@ class BaseFCorr(BaseEstimator, ABC):
         outcomes: Outcomes,
         eval_set: EvalSet | None,
         device: torch.device,
+        groups: Groups | None = None,
     ) -> tuple[list[Trained], NDArray[np.float64] | None]:
         """Train one network on all rows, or a pack of them: the members that predictions need.
 
@@ -361,7 +378,7 @@ class BaseFCorr(BaseEstimator, ABC):
                 argument="eval_set",
             )
         target, weight = self._encode_target(outcomes), self._loss_weight(outcomes)
-        exchanges = self._exchanges(encoded, device)
+        exchanges, dial = self._exchanges(encoded, device), self._dial()
         batch_size = choose_batch_size(self.batch_size, len(encoded))
         curvature = self._curvature(outcomes)
 
@@ -370,10 +387,12 @@ class BaseFCorr(BaseEstimator, ABC):
         ) -> Trained:
             generator = torch.Generator().manual_seed(seed)
             model = self._make_network(encoded, recipe, generator)
-            rows = self._rows(model, encoded, target, weight, workers)
+            rows = replace(self._rows(model, encoded, target, weight, workers), groups=groups)
             if isinstance(model, FCorrTransformer) and model.views is not None:
                 weights = torch.from_numpy(outcomes.weight)
                 model.views.center_on(rows.x_cat, rows.x_num, weights)
+                with torch.no_grad():
+                    model.head.output.bias.copy_(torch.as_tensor(self._start(outcomes)))
             model, rows = model.to(device), rows.to(device)
             held_out = None if validation is None else self._rows(model, *validation, workers)
             if bag is not None:
@@ -382,6 +401,7 @@ class BaseFCorr(BaseEstimator, ABC):
                 rows, held_out = self._split(rows, generator)
             penalty_scale = curvature / len(rows)  # rows have a loss each, the penalty one for all
             objective = self._objective(model, exchanges, recipe, penalty_scale)
+            objective.dial = dial
             pace = self._pace(recipe, batch_size, waits=bag is not None and bag.stops)
             history = train(
                 objective,
@@ -412,7 +432,7 @@ class BaseFCorr(BaseEstimator, ABC):
                 "Add rows, or use n_members=1.",
                 argument="n_members",
             )
-        recipes = list_recipes(fixed)
+        recipes = list_recipes(len(encoded), fixed)
         bags = make_bags(torch.from_numpy(self._strata(outcomes)), n_members, self.seed_)
         shown = show_progress(
             "training", count_trainings(recipes, bags, n_members), shown=bool(self.verbose),
@@ -424,7 +444,11 @@ class BaseFCorr(BaseEstimator, ABC):
             wanted = target[rows]
             losses = loss(outputs, wanted.double() if wanted.is_floating_point() else wanted)
             total = max(float(weights[rows].sum()), float(np.finfo(float).tiny))
-            return float((weights[rows] * losses.double()).sum()) / total
+            found = float((weights[rows] * losses.double()).sum()) / total
+            if dial is not None and groups is not None:
+                some = groups.each(lambda part: part[rows])
+                found += float(dial.penalty(outputs, wanted, some))
+            return found
 
         with start_workers(2**62 if device.type == "cpu" else 0) as workers, shown as progress:
             prepare_engine(progress.say)

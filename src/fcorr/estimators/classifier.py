@@ -1,6 +1,7 @@
 """The classifier: labels, weights of classes, probabilities and decisions."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from fcorr.estimators.invariance import Invariance
 from fcorr.estimators.options import Advanced
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
 from fcorr.training.objective import CarWeight, Loss, binary_log_loss, log_loss
+from fcorr.training.proxies import ProxyDial, ProxyTarget, decision_cut
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 
@@ -66,6 +68,17 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         to stand in for them; a prediction is the average over their values in the training table,
         weighted by ``sample_weight`` times exposure, one pass for each. ``None``: not exact;
         ``car`` alone sets how close it comes.
+    proxy : float, default=0.0
+        Weight of a penalty on how far the groups of the sensitive columns differ in what the model
+        says, since other columns can stand in for these: see :mod:`fcorr.training.proxies`. Its
+        measure lies between 0 and about 1; weights of 0.3 to 30 act. Needs ``sensitive`` in
+        training only. A continuous sensitive column is cut into quarters of the rows, unless
+        ``bins`` cuts it; rows without a value are in no group.
+    proxy_target : {"score", "decision", "odds"}, default="score"
+        What shall not differ. ``"score"``: the whole distribution of scores. ``"decision"``: the
+        share that is decided positive at ``threshold``, which must then be a number, where one
+        cut-off is all that counts; much cheaper in accuracy. ``"odds"``: the same among rows of
+        each class by itself.
     bins : int, sequence of float, dict or None, default=None
         Groups that continuous sensitive columns are cut into, to be categories: a number of groups
         of about equal size, the edges between groups, or a dict of columns with one or the other.
@@ -170,6 +183,8 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         sensitive: Columns = None,
         car: CarWeight = 1e6,
         invariance: Invariance = "adapt",
+        proxy: float = 0.0,
+        proxy_target: ProxyTarget = "score",
         bins: Bins | None = None,
         n_members: int | Auto = "auto",
         head: Sequence[int] | Auto = "auto",
@@ -188,6 +203,8 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         self.sensitive = sensitive
         self.car = car
         self.invariance = invariance
+        self.proxy = proxy
+        self.proxy_target = proxy_target
         self.bins = bins
         self.n_members = n_members
         self.head = head
@@ -268,6 +285,17 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
                 f"classes in {outcomes.label}. Leave it out: the most probable class is predicted."
             )
 
+    def _dial(self) -> ProxyDial:
+        if self.proxy and self.proxy_target != "score" and not isinstance(self.threshold, Real):
+            raise InvalidInputError(
+                f"proxy_target={self.proxy_target!r} is about decisions, whose threshold must be "
+                f"known in training: a number, got threshold={self.threshold!r}. Set a number, or "
+                "use proxy_target='score'.",
+                argument="proxy_target",
+            )
+        cut = decision_cut(float(self.threshold)) if isinstance(self.threshold, Real) else 0.0
+        return ProxyDial(float(self.proxy), self.proxy_target, cut)
+
     def _weigh_classes(self, outcomes: Outcomes) -> NDArray[np.float64]:
         shares = self._class_shares(outcomes)
         labels: list[Any] = self.classes_.tolist()
@@ -302,6 +330,11 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
 
     def _strata(self, outcomes: Outcomes) -> NDArray[np.int64]:
         return self._codes(outcomes)
+
+    def _start(self, outcomes: Outcomes) -> NDArray[np.float64]:
+        weights = np.bincount(self._codes(outcomes), weights=self._loss_weight(outcomes))
+        log_shares = np.log(weights / weights.sum())
+        return log_shares - log_shares.mean() if len(weights) > 2 else np.diff(log_shares)
 
     def _curvature(self, outcomes: Outcomes) -> float:
         shares = self._class_shares(outcomes)

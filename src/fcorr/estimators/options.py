@@ -150,6 +150,8 @@ _RULES: dict[str, _Rule] = {
         lambda v: v is None or v == "paper" or (_is_number(v) and v >= 0),
     ),
     "invariance": _choice("adapt", "marginal", None),
+    "proxy": ("a number of at least 0", lambda v: _is_number(v) and v >= 0),
+    "proxy_target": _choice("score", "decision", "odds"),
     "n_members": _COUNT_OR_AUTO,
     "head": _or_auto(
         (
@@ -223,6 +225,13 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
             parse(arguments[name])
         except InvalidInputError as error:
             raise InvalidInputError(str(error), argument=name) from None
+    if arguments.get("proxy") and arguments["invariance"] == "marginal":
+        raise InvalidInputError(
+            "proxy needs predictions that are trained as they are used, got invariance='marginal', "
+            "which averages over the sensitive column afterwards. Use invariance='adapt' with "
+            "proxy, or 'marginal' without.",
+            argument="proxy",
+        )
     exposure = arguments.get("exposure")
     if exposure is not None and arguments["objective"] == "mse":
         raise InvalidInputError(

@@ -62,6 +62,12 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
     invariance : {"adapt", "marginal"} or None, default="adapt"
         How the model becomes exactly invariant: it adapts to the absence of the sensitive columns,
         or averages over their values in training; ``None``: not exact, ``car`` alone.
+    proxy : float, default=0.0
+        Weight of a penalty on how far the groups of the sensitive columns differ in what the model
+        says, since other columns can stand in for these: see :mod:`fcorr.training.proxies`. Its
+        measure lies between 0 and about 1; weights of 0.3 to 30 act. Needs ``sensitive`` in
+        training only. A continuous sensitive column is cut into quarters of the rows, unless
+        ``bins`` cuts it; rows without a value are in no group.
     bins : int, sequence of float, dict or None, default=None
         Groups that continuous sensitive columns are cut into.
     n_members : int or "auto", default="auto"
@@ -152,6 +158,7 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         sensitive: Columns = None,
         car: CarWeight = 1e6,
         invariance: Invariance = "adapt",
+        proxy: float = 0.0,
         bins: Bins | None = None,
         n_members: int | Auto = "auto",
         head: Sequence[int] | Auto = "auto",
@@ -170,6 +177,7 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         self.sensitive = sensitive
         self.car = car
         self.invariance = invariance
+        self.proxy = proxy
         self.bins = bins
         self.n_members = n_members
         self.head = head

@@ -31,6 +31,7 @@ from fcorr.nn.layers import (
 NumericEmbeddingName = Literal["spline", "paper"]
 
 _FEW_FEATURES = 128  # up to which views are computed side by side
+_MOST_NUMBERS = 2**20  # embedded at once for main effects
 
 
 class FCorrEncoderLayer(nn.Module):
@@ -247,6 +248,7 @@ class FCorrTransformer(nn.Module):
         self.drop_features = Dropout(feature_dropout)
         self.register_buffer("mixed", torch.ones(n_features), persistent=False)
         self.mixed[list(additive)] = 0
+        self.is_additive = len(set(additive)) == n_features  # then the head is its bias
         self.layers = nn.ModuleList(
             FCorrEncoderLayer(
                 n_features,
@@ -396,12 +398,18 @@ class FCorrTransformer(nn.Module):
 
     def decode(self, h_BHF: Tensor, e_BHF: Tensor) -> Tensor:
         """Map encoded features, and main effects, to outputs: ``(B, n_outputs)``."""
-        outputs = self.head(self.head_norm(h_BHF.flatten(1)))
-        return outputs if self.views is None else outputs + e_BHF[:, : self.n_outputs].sum(2)
+        if self.views is None:
+            return self.head(self.head_norm(h_BHF.flatten(1)))
+        if self.is_additive:
+            outputs = self.head.output.bias
+        else:
+            outputs = self.head(self.head_norm(h_BHF.flatten(1)))
+        return outputs + e_BHF[:, : self.n_outputs].sum(2)
 
     def outputs(self, e_BHF: Tensor) -> Tensor:
         """Compute the outputs from embedded features: ``(B, n_outputs)``."""
-        return self.decode(self.encode(self.mix(e_BHF)), e_BHF)
+        h_BHF = e_BHF if self.is_additive else self.encode(self.mix(e_BHF))
+        return self.decode(h_BHF, e_BHF)
 
     def forward(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Compute the outputs (logits, or the regression score)."""
@@ -419,9 +427,12 @@ class FCorrTransformer(nn.Module):
     def score_embedded(self, e_BHF: Tensor) -> Tensor:
         """Do the same from embedded features: ``(B, H, F)`` → ``(B, n_outputs)``."""
         with torch.no_grad(), use_engine("compiled"):
-            layers = [*self.head.hidden, self.head.output]
-            h_BHF = self.encode(self.mix(e_BHF))
-            outputs = run_head(self.head_norm, layers, h_BHF.flatten(1))
+            if self.is_additive:
+                outputs = self.head.output.bias.repeat(len(e_BHF), 1)
+            else:
+                layers = [*self.head.hidden, self.head.output]
+                h_BHF = self.encode(self.mix(e_BHF))
+                outputs = run_head(self.head_norm, layers, h_BHF.flatten(1))
             if self.views is not None:
                 run_kernel("add_main_effects", e_BHF, outputs)
             return outputs
@@ -451,11 +462,12 @@ class FCorrTransformer(nn.Module):
             if not self.mixed[feature] or not values[slots].any():
                 continue
             averages = []
-            for slot in slots.tolist():
-                e_RHF_at = e_RHF.clone()
-                e_RHF_at[:, :, feature] = values[slot]
-                averages.append(self.score_embedded(e_RHF_at).double().mean(0))
-            average_SO = torch.stack(averages)
+            for some in slots.split(max(1, _MOST_NUMBERS // e_RHF.numel())):
+                e_SRHF = e_RHF.repeat(len(some), 1, 1, 1)
+                e_SRHF[..., feature] = values[some].unsqueeze(1)
+                outputs = self.score_embedded(e_SRHF.flatten(0, 1)).double()
+                averages.append(outputs.unflatten(0, e_SRHF.shape[:2]).mean(1))
+            average_SO = torch.cat(averages)
             average_SO -= views.shares[slots].double() @ average_SO
             views.moved[slots] = (average_SO - values[slots, :n_outputs]).to(values.dtype)
 

@@ -23,6 +23,7 @@ from fcorr.nn.car import (
     paper_weight,
 )
 from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.training.proxies import Groups, ProxyDial
 from fcorr.training.threads import Workers
 
 CarForm = Literal["sensitive", "paper", "cda"]
@@ -88,13 +89,14 @@ class Rows:
     """Rows as tensors: codes, numbers, target and weight (of mean 1).
 
     FCorrTransformer's numbers are located among its knots (``model.locate``), once and not in
-    every step.
+    every step. ``groups`` are those of each sensitive column, where a proxy dial needs them.
     """
 
     x_cat: Tensor
     x_num: Tensor
     target: Tensor
     weight: Tensor
+    groups: Groups | None = None
 
     def __len__(self) -> int:
         return len(self.target)
@@ -106,12 +108,20 @@ class Rows:
 
     def take(self, rows: Tensor) -> "Rows":
         """Select rows by index."""
-        return Rows(self.x_cat[rows], self.x_num[rows], self.target[rows], self.weight[rows])
+        return self._each(lambda part: part[rows])
 
     def to(self, device: torch.device) -> "Rows":
         """Move them to a device."""
-        tensors = self.x_cat, self.x_num, self.target, self.weight
-        return Rows(*(each.to(device) for each in tensors))
+        return self._each(lambda part: part.to(device))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> "Rows":
+        return Rows(
+            change(self.x_cat),
+            change(self.x_num),
+            change(self.target),
+            change(self.weight),
+            None if self.groups is None else self.groups.each(change),
+        )
 
 
 class Objective:
@@ -119,7 +129,8 @@ class Objective:
 
     ``exchanges`` is what the sensitive features are exchanged for; ``car`` is λ, "paper" for its
     rule, settled on a first batch, or ``None``; forms of CAR are explained in :mod:`fcorr.nn.car`.
-    ``penalty`` is added to it in training, whatever the batch.
+    ``penalty`` is added to it in training, whatever the batch, and ``dial``, of what groups differ
+    in, always.
     ``collapsed`` says whether the sensitive features are embedded as one number each, and
     ``car_ratio`` is ``L_perf / L_CAR`` before the first step, if the paper's rule asked for it.
 
@@ -136,6 +147,7 @@ class Objective:
         car: CarWeight = None,
         car_form: CarForm = "sensitive",
         penalty: Callable[[], Tensor] | None = None,
+        dial: ProxyDial | None = None,
         signs: Mapping[int, int] | None = None,
     ) -> None:
         self.model = model
@@ -148,6 +160,7 @@ class Objective:
         )
         self.car_form = car_form
         self.penalty = penalty
+        self.dial = dial
         self.signs = dict(signs or {})
         self.car_ratio: float | None = None
         self.collapsed = False
@@ -155,13 +168,16 @@ class Objective:
     def __call__(self, batch: Rows) -> tuple[Tensor, Tensor, Tensor]:
         """Return the total, the performance loss and CAR, each a scalar."""
         if not self.has_car or self.collapsed:  # CAR of a collapsed embedding is 0
-            performance = self._performance(self._outputs(batch), batch)
+            outputs = self._outputs(batch)
+            performance = self._performance(outputs, batch)
             car, total = torch.zeros_like(performance), performance
         else:
             if self.car_weight is None:
                 raise RuntimeError("The paper's weight must be settled before the first step.")
-            performance, car = self._losses(batch)
+            outputs, performance, car = self._losses(batch)
             total = performance + self.car_weight * car
+        if self.dial is not None and batch.groups is not None:
+            total = total + self.dial.penalty(outputs, batch.target, batch.groups)
         if self.penalty is not None and self.model.training:  # it is no part of how good a model is
             total = total + self.penalty()
         return total, performance, car
@@ -176,7 +192,7 @@ class Objective:
         self.model.eval()
         parts = torch.arange(len(batch), device=batch.target.device).split(n_rows or len(batch))
         sums = sum(
-            len(part) * torch.stack(self._losses(batch.take(part))).double() for part in parts
+            len(part) * torch.stack(self._losses(batch.take(part))[1:]).double() for part in parts
         )
         performance, car = (torch.as_tensor(sums) / len(batch)).tolist()
         self.car_ratio = performance / car if car > 0 else None
@@ -213,10 +229,10 @@ class Objective:
         chunks = zip(rows.x_cat.split(_CHUNK_ROWS), rows.x_num.split(_CHUNK_ROWS), strict=True)
         return torch.cat([*workers.map(outputs, chunks)])
 
-    def _losses(self, batch: Rows) -> tuple[Tensor, Tensor]:
+    def _losses(self, batch: Rows) -> tuple[Tensor, Tensor, Tensor]:
         outputs, losses = self._outputs_and_car(batch)
         car = (batch.weight[: len(losses)] * losses).mean()
-        return self._performance(outputs, batch), car
+        return outputs, self._performance(outputs, batch), car
 
     def _performance(self, outputs: Tensor, batch: Rows) -> Tensor:
         return (batch.weight * self.loss(outputs, batch.target)).mean()

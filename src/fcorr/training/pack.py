@@ -52,6 +52,8 @@ class Recipe:
         as if by ``n / (n + credibility)``.
     additive : bool
         Main effects only: attention and head see nothing.
+    min_rows : int
+        Size of a table from which on it is tried.
     """
 
     head: tuple[int, ...] = (128, 128)
@@ -65,6 +67,7 @@ class Recipe:
     smoothness: float = 5.0
     credibility: float = 10.0
     additive: bool = False
+    min_rows: int = 0
 
 
 SINGLE = Recipe()
@@ -83,15 +86,16 @@ RECIPES = (
     Recipe((128, 128), 8, 32, 0.5, 0.2, 10, 0.002, 0.3, 15.0, 15.0),
     Recipe((64, 64), 4, 32, 0.3, 0.1, 12, 0.002, 0.01, 5.0, 5.0),
     Recipe((64, 64), 4, 32, 0.3, 0.1, 6, 0.005, 0.01, 50.0, 5.0),
-    Recipe((256, 256), 8, 128, 0.5, 0.2, 15, 0.005, 0.01, 0.5, 1.5),
-    Recipe((128, 128), 8, 128, 0.5, 0.1, 12, 0.003, 0.1, 150.0, 15.0),
+    Recipe((256, 256), 8, 128, 0.5, 0.2, 15, 0.005, 0.01, 0.5, 1.5, min_rows=_VERY_FEW_ROWS),
+    Recipe((128, 128), 8, 128, 0.5, 0.1, 12, 0.003, 0.1, 150.0, 15.0, min_rows=_VERY_FEW_ROWS),
 )
 """What the first round tries: from tables with sharp bends to tables of a few hundred rows."""
 
 
-def list_recipes(fixed: Mapping[str, Any]) -> list[Recipe]:
-    """Return the recipes with what the user decided on; each once."""
-    return list(dict.fromkeys(replace(recipe, **fixed) for recipe in RECIPES))
+def list_recipes(n_rows: int, fixed: Mapping[str, Any]) -> list[Recipe]:
+    """Return the recipes for a table, with what the user decided on; each once."""
+    recipes = (replace(recipe, **fixed) for recipe in RECIPES if n_rows >= recipe.min_rows)
+    return list(dict.fromkeys(recipes))
 
 
 @dataclass(frozen=True)
@@ -227,11 +231,17 @@ def _n_tried(recipes: Sequence[Recipe], bags: Sequence[Bag]) -> int:
     """Count the bags on which the first round tries every recipe; none if there is but one."""
     if len(recipes) == 1:
         return 0
-    return len(bags) if sum(len(bag.held_out) for bag in bags) <= _FEW_ROWS else 1
+    return len(bags) if _has_few_rows(bags) else 1
+
+
+def _has_few_rows(bags: Sequence[Bag]) -> bool:
+    return sum(len(bag.held_out) for bag in bags) <= _FEW_ROWS
 
 
 def _n_chosen(bags: Sequence[Bag], n_members: int | None) -> int:
-    return 2 if n_members is None else max(1, n_members // len(bags))
+    if n_members is not None:
+        return max(1, n_members // len(bags))
+    return 3 if _has_few_rows(bags) else 2  # where all are trained, one more costs nothing
 
 
 def count_trainings(recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: int | None) -> int:
