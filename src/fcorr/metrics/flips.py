@@ -386,14 +386,10 @@ def choose_values(labels: Labels, wanted: Values | None, what: str, is_categoric
 
     For a measurement, a row's own is the value that stands for its group.
     """
-    # fcorr.data imports pyarrow and more: only those who flip wait for it.
-    from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
-
     known = [label for label in labels.categories if label is not None]
-    are_many = not is_categorical and len(known) > MAX_SENSITIVE_CATEGORIES
-    is_measurement = are_many and _are_numbers(known)
+    is_measurement = not is_categorical and _are_measured(known)
     if wanted is None:
-        chosen = _grouped(labels, known, N_VALUES) if is_measurement else labels
+        chosen = labels if is_categorical else group_numbers(labels)
     elif not isinstance(wanted, numbers.Integral):
         chosen = _listed(labels, wanted, what, is_measurement=is_measurement)
     elif wanted < 2:
@@ -411,6 +407,12 @@ def choose_values(labels: Labels, wanted: Values | None, what: str, is_categoric
         chosen = _grouped(labels, known, int(wanted))
     _check_values(chosen.categories, what)
     return chosen
+
+
+def group_numbers(labels: Labels) -> Labels:
+    """Divide the rows of a measurement into groups, each row as the median of its group."""
+    known = [label for label in labels.categories if label is not None]
+    return _grouped(labels, known, N_VALUES) if _are_measured(known) else labels
 
 
 def _grouped(labels: Labels, known: Sequence[Any], n_values: int) -> Labels:
@@ -494,6 +496,13 @@ def _check_values(values: tuple[Any, ...], what: str) -> None:
             f"A flip needs two categories or more, {what} has {len(values)}: "
             f"{enumerate_some(values)}. Pass categories= with the values known to the model."
         )
+
+
+def _are_measured(known: Sequence[Any]) -> bool:
+    # fcorr.data imports pyarrow and more: only those who need it wait for it.
+    from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
+
+    return len(known) > MAX_SENSITIVE_CATEGORIES and _are_numbers(known)
 
 
 def _are_numbers(known: Sequence[Any]) -> bool:
