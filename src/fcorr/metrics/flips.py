@@ -227,11 +227,11 @@ def flip_scores(
 
     def score(columns: Iterable[Any]) -> FloatArray:
         if isinstance(table, nw.DataFrame):
-            return _as_scores(predict(table.with_columns(*columns).to_native()), n_rows)
+            return as_scores(predict(table.with_columns(*columns).to_native()), n_rows)
         flipped = table.copy()  # a fresh one for each pass: predict may keep what it was given
         for position, column in zip(names, columns, strict=True):
             flipped[:, position] = column
-        return _as_scores(predict(flipped), n_rows)
+        return as_scores(predict(flipped), n_rows)
 
     n_rows = len(columns[0])
     cells = [
@@ -271,7 +271,8 @@ def _by_column(categories: Any, names: Sequence[Any]) -> list[Values | None]:
     return [categories] * len(names)
 
 
-def _as_scores(output: Any, n_rows: int) -> FloatArray:
+def as_scores(output: Any, n_rows: int) -> FloatArray:
+    """Return what a model said of rows as one score each: of two probabilities, the second."""
     shape = np.shape(output)
     if shape == (n_rows, 2):
         probabilities = np.asarray(output)
@@ -387,7 +388,7 @@ def choose_values(labels: Labels, wanted: Values | None, what: str, is_categoric
     For a measurement, a row's own is the value that stands for its group.
     """
     known = [label for label in labels.categories if label is not None]
-    is_measurement = not is_categorical and _are_measured(known)
+    is_measurement = not is_categorical and are_measured(known)
     if wanted is None:
         chosen = labels if is_categorical else group_numbers(labels)
     elif not isinstance(wanted, numbers.Integral):
@@ -412,7 +413,7 @@ def choose_values(labels: Labels, wanted: Values | None, what: str, is_categoric
 def group_numbers(labels: Labels) -> Labels:
     """Divide the rows of a measurement into groups, each row as the median of its group."""
     known = [label for label in labels.categories if label is not None]
-    return _grouped(labels, known, N_VALUES) if _are_measured(known) else labels
+    return _grouped(labels, known, N_VALUES) if are_measured(known) else labels
 
 
 def _grouped(labels: Labels, known: Sequence[Any], n_values: int) -> Labels:
@@ -498,7 +499,8 @@ def _check_values(values: tuple[Any, ...], what: str) -> None:
         )
 
 
-def _are_measured(known: Sequence[Any]) -> bool:
+def are_measured(known: Sequence[Any]) -> bool:
+    """Tell whether values are so many numbers that they are a measurement, and no categories."""
     # fcorr.data imports pyarrow and more: only those who need it wait for it.
     from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
 
