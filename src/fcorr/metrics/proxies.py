@@ -13,7 +13,7 @@ default. None of this is causal.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -112,12 +112,11 @@ class AdmissiblePrice:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data but for the rows: what is the portfolio's, not a person's."""
-        kept = [field.name for field in fields(self) if field.name != "difference"]
-        return {name: getattr(self, name) for name in kept}
+        return {name: value for name, value in vars(self).items() if name != "difference"}
 
     def _repr_html_(self) -> str:
-        lines = [(describe_label(s), f"{v:.4g}") for s, v in self.weights.items()]
-        lines = [("constant", f"{self.constant:.4g}"), *lines]
+        shown = {"constant": self.constant, **self.weights}
+        lines = [(describe_label(s), f"{v:.4g}") for s, v in shown.items()]
         note = f"Proxy discrimination: {self.discrimination:.4g}. Left out: {self.n_left_out} rows."
         return html_table("Nearest admissible price", ("group", "weight"), lines, note)
 
