@@ -282,7 +282,7 @@ def test_parts_are_those_of_all_orders_within_their_errors(weighted):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (400, 3)).astype(float)
     X[:, 1] = np.where(rng.random(400) < 0.6, X[:, 0], X[:, 1])  # columns that go together
-    weight = rng.random(400) if weighted else np.ones(400)
+    weight = (0.1 + X[:, 2]) ** 2 if weighted else np.ones(400)
 
     def price(X):
         return 2 * X[:, 0] + X[:, 1] * X[:, 2] - 0.5 * X[:, 2]
@@ -308,6 +308,29 @@ def test_parts_are_those_of_all_orders_within_their_errors(weighted):
         row = parts[f"x{j}"]
         assert abs(row.part - expected) < 3.5 * row.error
         assert row.error < 0.02
+
+
+def test_estimates_are_by_the_model_that_did_not_see_the_person():
+    rng = np.random.default_rng(0)
+    folds = np.arange(60) % 3
+    X = np.column_stack([rng.normal(size=60), folds])
+    seen = {}
+
+    def predictor(fold):
+        def predict(X):
+            seen.setdefault(fold, []).append((X[:, 1] == fold).all())
+            return np.column_stack([X[:, 0], 2 * X[:, 0]])
+
+        return predict
+
+    scores = np.column_stack([X[:, 0], 2 * X[:, 0]])
+    predictors = tuple(map(predictor, range(3)))
+    estimates = BestEstimates(("a", "b"), np.arange(60) % 2, scores, None, predictors, folds)
+    attribute_discrimination(
+        lambda X: X[:, 0] ** 2, X, estimates, n_samples=6, n_rows=20, random_state=0
+    )
+    # With both columns a person's own, which is the case at the end of each order.
+    assert [sum(seen[fold]) >= 3 for fold in range(3)] == [True] * 3
 
 
 def test_an_admissible_price_has_no_parts(policies):

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from fcorr._core import InvalidInputError, RandomState, draw_seed, enumerate_some, take_rows
@@ -155,7 +156,7 @@ def measure_proxies(
                 truth = rng.permutation(targets) if source == PERMUTED else targets
                 seen = table.select(columns).take(rows[kept])
                 interval = bootstrap_interval(
-                    _mean_auroc if metric == "AUROC" else _r_squared,
+                    _mean_auroc if metric == "AUROC" else r2_score,
                     truth.astype(np.float64),
                     _predict_held_out(seen, truth, of_rows, cv, seed),
                     sample_weight=of_rows,
@@ -188,8 +189,8 @@ def _read_targets(
     least = 2 * cv
     enough = [code for code in range(len(known)) if counts[code] >= least]
     if few := [f"{known[c]} (n={counts[c]})" for c in range(len(known)) if c not in enough]:
-        named = enumerate_some(few)
-        notes.append(f"Categories of {name!r} of fewer than {least} rows are left out: {named}.")
+        left_out = f"of fewer than {least} rows are left out: {enumerate_some(few)}."
+        notes.append(f"Categories of {name!r} {left_out}")
     kept = np.flatnonzero(np.isin(labels.codes, enough))
     if len(enough) < 2:
         notes.append(f"{name!r} has fewer than two categories to predict.")
@@ -226,12 +227,6 @@ def _mean_auroc(truth: Floats, predicted: Floats, *, sample_weight: Floats) -> f
     pairs = zip(truth.T, predicted.T, strict=True)
     with np.errstate(invalid="ignore"):  # a resample without a category has no answer
         return float(np.mean([areas_under_roc(t, p[None], sample_weight)[0] for t, p in pairs]))
-
-
-def _r_squared(truth: Floats, predicted: Floats, *, sample_weight: Floats) -> float:
-    mean = np.average(truth[:, 0], weights=sample_weight)
-    left, all_of_it = (sample_weight @ (truth - other) ** 2 for other in (predicted, mean))
-    return float(1 - left[0] / all_of_it[0])
 
 
 def _describe(X: Any) -> Schema:

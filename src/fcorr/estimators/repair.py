@@ -23,12 +23,10 @@ Floats = NDArray[np.float64]
 class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
     """Move a model's scores towards a distribution that all groups share.
 
-    A score at the share u of its group's distribution moves to the mean of all groups' scores at u:
-    the Wasserstein barycentre, which is the nearest distribution that groups can have in common
-    (Chzhen et al., 2020). The order within a group stays, and so does the total of the scores.
-
-    **It needs the sensitive columns at scoring**: two people who differ in nothing else get
-    different scores, by design. Compare `invariance="marginal"`, which does not.
+    A score at the share u of its group's distribution moves to the mean of all groups' scores at u,
+    the Wasserstein barycentre. The order within a group stays, and so does the total of the scores.
+    **It reads the sensitive columns at scoring**: people who differ in nothing else get different
+    scores, by design.
 
     Parameters
     ----------
@@ -39,19 +37,15 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
     share : float, default=1.0
         How far scores move: 0 leaves them as they are, 1 goes all the way.
     cv : int, default=5
-        Folds of rows: distributions are learnt from scores of rows that the model was not fitted
-        to, which are spread less than those of the rows it was. For a model that is fitted already,
-        ``QuantileRepair(FrozenEstimator(model), ...).fit(X, y)`` learns them from other rows.
+        Folds of rows: distributions are learnt from scores of rows not fitted to. A model that is
+        fitted already can be wrapped as scikit-learn's ``FrozenEstimator(model)``.
 
     Attributes
     ----------
     estimator_ : object
         The model, fitted to all rows.
     groups_ : dict
-        For each group its share of the rows, by weight, its distinct scores and their places in the
-        distribution.
-    classes_ : ndarray
-        The two classes, of a classifier.
+        Each group's share of the rows, its distinct scores and their places in its distribution.
 
     Examples
     --------

@@ -1,15 +1,10 @@
 """Proxy metrics: how far prices follow the sensitive column by way of other columns.
 
-Two questions about the prices π of any model, both answered in shares of their variance and both
-after Lindholm, Richman, Tsanakas and Wüthrich, "Sensitivity-based measures of discrimination in
-insurance pricing", European Journal of Operational Research 333 (2026):
-
-- *demographic unfairness*: how much of it lies between the groups, for whatever reason;
-- *proxy discrimination*: how much of it no admissible price would have. Admissible is what weighs
-  the best estimates of the groups in the same way for everybody, and so infers nobody's group.
-
-A price is any number by which people are treated: a premium, a claim frequency, a probability of
-default. None of this is causal.
+Shares of the variance of prices π, after Lindholm, Richman, Tsanakas and Wüthrich (2026,
+"Sensitivity-based measures of discrimination in insurance pricing", European Journal of Operational
+Research 333): what lies between the groups, and what no price has that infers nobody's group. A
+price is any number by which people are treated: a premium, a frequency, a probability. None of it
+is causal.
 """
 
 from collections.abc import Sequence
@@ -131,8 +126,6 @@ def nearest_admissible(
 
     Examples
     --------
-    The first two people have a proxy that costs them 1, the last two one that saves them 1:
-
     >>> estimates = FlippedScores(("f", "m"), [0, 1, 0, 1], [[2, 4], [6, 8], [2, 4], [6, 8]])
     >>> found = nearest_admissible([4, 8, 2, 6], estimates)
     >>> found.difference, found.discrimination
@@ -173,19 +166,13 @@ def proxy_discrimination(
 
     Notes
     -----
-    Weights that sum to less than 1 are those of the paper: to ask less of everybody's risk is not
-    to infer a group. With a sum of 1 a price halved towards its mean would count as discrimination.
-    What is estimated badly counts as well: errors of π and of μ that differ are a distance. Compare
-    prices by the same estimates; ``bootstrap_interval(proxy_discrimination, prices, estimates)``
-    tells the chance of the draw of rows, not that of the estimates.
-
-    The minimum is exact: the point of a polytope nearest to another, by the active sets of
-    non-negative least squares.
+    Weights may sum to less than 1: to ask less of everybody's risk infers no group. Accounts of the
+    paper have it so in its equation (7); we could not see the paper itself. The minimum is exact,
+    by active sets. Errors of π and of μ count as distance;
+    ``bootstrap_interval(proxy_discrimination, prices, estimates)`` is about the draw of rows alone.
 
     Examples
     --------
-    Prices that follow the estimates for half, and a proxy for the rest:
-
     >>> estimates = FlippedScores(("f", "m"), [0, 1, 0, 1], [[1, 2], [1, 2], [3, 4], [3, 4]])
     >>> round(proxy_discrimination([1, 3, 3, 5], estimates), 6)
     0.5
@@ -206,7 +193,7 @@ def _find_nearest(
     if rows is None:
         nowhere = np.full(len(price), np.nan)
         return AdmissiblePrice(np.nan, np.nan, dict.fromkeys(labels, np.nan), nowhere)
-    n_left_out = int(len(rows) - np.count_nonzero(rows))
+    n_left_out = int(np.count_nonzero(~rows))
     share = rows * weight / np.sum(rows * weight)
     mean, means = np.sum(share * price), np.sum(share[:, None] * estimates.scores, axis=0)[columns]
     if _is_constant(price[rows]):
@@ -251,23 +238,14 @@ def _keep_known(
     """Mark the rows of known groups, and count the others; None where groups are too few."""
     is_known = np.array([_is_known(label) for label in categories])
     rows: npt.NDArray[np.bool_] = is_known[codes]
-    n_left_out = int(len(rows) - np.count_nonzero(rows))
-    groups = sorted(np.unique(codes[rows]).tolist())
+    n_left_out, groups = np.count_nonzero(~rows), np.unique(codes[rows])
+    reason = f" for {n_left_out} of {len(rows)} rows, whose group is unknown: they are left out."
     if len(groups) < 2:
         named = ", ".join(describe_label(categories[code]) for code in groups) or "none"
-        not_estimable(
-            f"{metric} is not estimable: it compares two groups or more, got rows of {named} "
-            f"and {n_left_out} rows of unknown group.",
-            stacklevel=stacklevel,
-        )
-        return None
-    if n_left_out:
-        not_estimable(
-            f"{metric} is not estimable for {n_left_out} of {len(rows)} rows, whose group is "
-            "unknown: they are left out.",
-            stacklevel=stacklevel,
-        )
-    return rows
+        reason = f": it compares two groups or more, got {named} and {n_left_out} unknown rows."
+    if n_left_out or len(groups) < 2:
+        not_estimable(f"{metric} is not estimable{reason}", stacklevel=stacklevel)
+    return rows if len(groups) > 1 else None
 
 
 def _is_known(label: Any) -> bool:
