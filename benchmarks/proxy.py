@@ -1,8 +1,9 @@
 """A sensitive column with an effect, and a proxy without one: what models give the proxy.
 
-Four models on ``make_proxy_bias``, several seeds: with the sensitive column at work, with the
-column removed, and the two exact forms. For each the effect that it gives the proxy (the truth is
-0), how well it predicts, what a flip changes and how far the groups are apart. Run with
+Models on ``make_proxy_bias``, several seeds: with the sensitive column at work, with the column
+removed, the two exact forms, and the removed one with its scores repaired to parity. For each the
+effect that it gives the proxy (the truth is 0), how well it predicts, what a flip changes, how far
+the groups are apart, and proxy discrimination by the population's own probabilities. Run with
 ``make bench-proxy``; writes benchmarks/results/proxy.jsonl and docs/tables/proxy.md.
 """
 
@@ -11,16 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from fcorr import FCorrClassifier, __version__
+from fcorr import FCorrClassifier, QuantileRepair, __version__
 from fcorr.data import make_proxy_bias
+from fcorr.data.generators.bias import TRUE_EFFECTS
 from fcorr.metrics import (
+    FlippedScores,
     average_individual_fairness,
     demographic_parity_difference,
+    demographic_unfairness,
     equal_opportunity_difference,
     equalized_odds_difference,
     flip_changes,
     flip_scores,
+    proxy_discrimination,
     roc_auc_score,
 )
 
@@ -35,6 +43,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "removed: the column held constant": {},
     "adapt": {"sensitive": "S", "invariance": "adapt"},
     "marginal": {"sensitive": "S", "invariance": "marginal"},
+    "removed, then quantile repair": {},
 }
 GAPS = {
     "dpd": demographic_parity_difference,
@@ -52,6 +61,13 @@ def run(name: str, seed: int) -> dict:
     X, y = make_proxy_bias(N_ROWS, task="classification", random_state=seed, frame="pandas")
     model = FCorrClassifier(**MODELS[name], advanced=NETWORK, random_state=seed)
     model.fit(view(X), y)
+    if name.endswith("repair"):
+        # Of rows that the model was not fitted to; the repair reads the column, the model does not.
+        blind = make_pipeline(FunctionTransformer(held_constant), FrozenEstimator(model))
+        other_rows = make_proxy_bias(
+            N_ROWS, task="classification", random_state=2_000 + seed, frame="pandas"
+        )
+        model, view = QuantileRepair(blind, "S").fit(*other_rows), lambda X: X
     X, y = make_proxy_bias(N_ROWS, task="classification", random_state=1_000 + seed, frame="pandas")
     flips = flip_scores(lambda X: model.predict_proba(view(X)), X, "S")
     scores = flips.factual
@@ -64,8 +80,18 @@ def run(name: str, seed: int) -> dict:
         "auroc": float(roc_auc_score(y, scores)),
         "avgif": average_individual_fairness(flips),
         "largest_change": flip_changes(flips)["max"],
+        "uf": demographic_unfairness(scores, sensitive_features=groups),
+        "pd": proxy_discrimination(scores, true_estimates(X)),
         **{name: float(gap(y, decisions, sensitive_features=groups)) for name, gap in GAPS.items()},
     }
+
+
+def true_estimates(X: Any) -> FlippedScores:
+    """Return the population's probabilities for each row, were S "no" or "yes"."""
+    risk = TRUE_EFFECTS["X1"] * X["X1"] + TRUE_EFFECTS["X2"] * X["X2"]
+    risk += TRUE_EFFECTS["X3"] * ((X["X3"] == "yes") - 0.5)
+    log_odds = np.column_stack([risk - TRUE_EFFECTS["S"] / 2, risk + TRUE_EFFECTS["S"] / 2])
+    return FlippedScores(("no", "yes"), (X["S"] == "yes").astype(int), 1 / (1 + np.exp(-log_odds)))
 
 
 def proxy_effect(X: Any, scores: np.ndarray) -> float:
@@ -89,6 +115,8 @@ def write_table(records: list[dict], path: Path) -> None:
         "dpd": "DPD",
         "eqodd": "EqOdd",
         "eqopp": "EqOpp",
+        "uf": "UF",
+        "pd": "PD",
     }
     lines = [f"| | {' | '.join(names.values())} |", f"|---|{'---:|' * len(names)}"]
     for model in MODELS:

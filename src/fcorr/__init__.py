@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         UnseenCategoryWarning,
     )
     from fcorr.audit.sweep import sweep
-    from fcorr.estimators import FCorrClassifier, FCorrRegressor, load
+    from fcorr.estimators import FCorrClassifier, FCorrRegressor, QuantileRepair, load
 
 __all__ = [
     "FCorrClassifier",
@@ -33,6 +33,7 @@ __all__ = [
     "InvalidInputError",
     "ModelFileError",
     "NotEstimableWarning",
+    "QuantileRepair",
     "UnseenCategoryWarning",
     "__version__",
     "audit",
@@ -51,6 +52,7 @@ _HOME = {
     "InvalidInputError": "fcorr._core",
     "ModelFileError": "fcorr._core",
     "NotEstimableWarning": "fcorr._core",
+    "QuantileRepair": "fcorr.estimators",
     "UnseenCategoryWarning": "fcorr._core",
     "load": "fcorr.estimators",
     "sweep": "fcorr.audit.sweep",

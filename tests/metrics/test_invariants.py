@@ -55,6 +55,8 @@ REGISTRY = {
     # With claims per exposure, a weight is an exposure and no repetition.
     "actual_over_expected": Spec(("counts", "expected"), grouped=True, repeated=False),
     "demographic_parity_difference": Spec(("amounts", "predicted"), grouped=True, degree=1),
+    "demographic_unfairness": Spec(("predicted",), grouped=True, degree=0),
+    "proxy_discrimination": Spec(("predicted", "estimates"), degree=0),
     "equalized_odds_difference": Spec(DECISIONS, grouped=True),
     "equal_opportunity_difference": Spec(DECISIONS, grouped=True),
     "average_individual_fairness": Spec(("flips",), degree=1),
@@ -69,7 +71,7 @@ REGISTRY = {
     "population_bound": Spec(("changes",), weighted=False, options={"alpha": 0.1}, degree=1),
 }
 # What is no metric: results, which are classes, and what makes or wraps metrics.
-NO_METRICS = {"bootstrap_interval", "flip_scores"} | {
+NO_METRICS = {"bootstrap_interval", "flip_scores", "nearest_admissible"} | {
     name for name in fcorr.metrics.__all__ if name[0].isupper()
 }
 N_ROWS = 61  # odd, so that no vector unit divides it
@@ -100,6 +102,7 @@ def make_table(seed: int = 0) -> Table:
         "flips": FlippedScores(("a", "b", "c"), codes, flipped),
         "flipped_amounts": flipped_amounts,
         "changes": flipped_amounts.changes,
+        "estimates": FlippedScores(("a", "b", "c"), codes, amounts[:, None] + 100 * flipped),
     }
 
 
@@ -221,6 +224,10 @@ def check_no_change_is_zero(function: Any, spec: Spec, table: Table) -> None:
         assert (value == 0.0).all(), f"exactly 0 expected, got {value}"
 
 
+def has_categories(spec: Spec) -> bool:
+    return spec.grouped or looks_at_flips(spec) or "estimates" in spec.columns
+
+
 def looks_at_flips(spec: Spec) -> bool:
     return any("flip" in column for column in spec.columns)
 
@@ -231,7 +238,7 @@ CHECKS: dict[Callable[..., None], Callable[[Spec], bool]] = {
     check_unit_weights: lambda spec: spec.weighted,
     check_weight_is_repetition: lambda spec: spec.weighted and spec.repeated,
     check_zero_weight_is_removal: lambda spec: spec.weighted,
-    check_category_names: lambda spec: spec.grouped or looks_at_flips(spec),
+    check_category_names: has_categories,
     check_scale: lambda spec: spec.degree is not None,
     check_no_change_is_zero: looks_at_flips,
 }

@@ -2,5 +2,6 @@
 
 `measure` says what is known of one model on rows; `comparison` puts it beside the unconstrained one
 and the one with the column removed; `sweep` goes over a grid of arguments, whose runs are in
-`runs`, and chooses; `tables` writes numbers; `displays` draws; `demo` shows it all.
+`runs`, and chooses; `proxies` looks for columns that stand in for the sensitive one; `tables`
+writes numbers; `displays` draws; `demo` shows it all.
 """

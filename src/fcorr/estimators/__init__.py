@@ -1,4 +1,4 @@
-"""The scikit-learn surface: a classifier, a regressor, and model files."""
+"""The scikit-learn surface: a classifier, a regressor, model files, and a repair of any scores."""
 
 from fcorr.estimators.classifier import FCorrClassifier
 from fcorr.estimators.model_file import load, read_header
@@ -11,6 +11,7 @@ from fcorr.estimators.reading import (
     MainEffects,
 )
 from fcorr.estimators.regressor import FCorrRegressor
+from fcorr.estimators.repair import QuantileRepair
 
 __all__ = [
     "Advanced",
@@ -21,6 +22,7 @@ __all__ = [
     "Importance",
     "MainEffect",
     "MainEffects",
+    "QuantileRepair",
     "load",
     "read_header",
 ]

@@ -803,17 +803,45 @@ def shapley_values(
     values, errors : Tensors of shape (B, F, n_outputs) in float64
         The mean over orders, and its standard error over pairs of them.
     """
-    at_zero = score(torch.zeros_like(e_BHF)).double()
+    at_zero = score(torch.zeros_like(e_BHF)).double().numpy()
+
+    def appear(order: list[int]) -> Iterator[NDArray[Any]]:
+        present = torch.zeros_like(e_BHF)
+        yield at_zero
+        for j in order:
+            present[:, :, j] = e_BHF[:, :, j]
+            yield score(present).double().numpy()
+
+    found = torch.from_numpy(share_out(appear, orders))
+    return found.mean(0), found.std(0) / math.sqrt(len(found))
+
+
+def share_out(
+    appear: Callable[[list[int]], Iterator[NDArray[Any]]], orders: NDArray[np.intp]
+) -> NDArray[Any]:
+    """Share a function of rows out among features, by what it changes by as each appears.
+
+    Parameters
+    ----------
+    appear : callable
+        For an order of the features, gives the function of the rows without any of them, and then
+        with one more at a time: each ``(B, *)``.
+    orders : ndarray of shape (n_orders, F)
+        Orders, each second one the reverse of the one before.
+
+    Returns
+    -------
+    ndarray of shape (n_orders / 2, B, F, *)
+        The mean of each pair of orders.
+    """
     pairs = []
-    for pair in orders.reshape(-1, 2, orders.shape[1]):
-        total_BFO = at_zero.new_zeros(len(e_BHF), e_BHF.shape[2], at_zero.shape[1])
-        for order in pair.tolist():
-            present, before = torch.zeros_like(e_BHF), at_zero
-            for j in order:
-                present[:, :, j] = e_BHF[:, :, j]
-                after = score(present).double()
-                total_BFO[:, j] += (after - before) / 2
+    for pair in orders.reshape(-1, 2, orders.shape[1]).tolist():
+        parts: list[Any] = [0.0] * orders.shape[1]
+        for order in pair:
+            steps = appear(order)
+            before = next(steps)
+            for j, after in zip(order, steps, strict=True):
+                parts[j] = parts[j] + (after - before) / 2
                 before = after
-        pairs.append(total_BFO)
-    found = torch.stack(pairs)
-    return found.mean(0), found.std(0) / math.sqrt(len(pairs))
+        pairs.append(np.stack(parts, axis=1))
+    return np.stack(pairs)

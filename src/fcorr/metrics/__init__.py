@@ -1,10 +1,11 @@
 """Metrics: numpy in, numbers out. No torch; scikit-learn and scipy only where they are needed.
 
 How good the predictions are (`performance`, `insurance`), whether groups fare alike (`group`),
-whether groups and probabilities bring what was expected of them (`calibration`), from which score
-on to decide (`thresholds`), whether a flip of the sensitive column changes anything (`flips`,
-`counterfactual`), how sure all of that is (`intervals`), and what share of the population sees a
-change at most, going by a sample of it (`population`).
+whether prices follow a group by way of other columns (`proxies`), whether groups and probabilities
+bring what was expected of them (`calibration`), from which score on to decide (`thresholds`),
+whether a flip of the sensitive column changes anything (`flips`, `counterfactual`), how sure all of
+that is (`intervals`), and what share of the population sees a change at most, going by a sample of
+it (`population`).
 
 Several sensitive columns are taken together, as the combinations of their values, and a missing
 value is one more value: ``flip_scores(predict, X, ["race", "sex"])`` and
@@ -67,6 +68,12 @@ from fcorr.metrics.performance import (
     percentage_error,
 )
 from fcorr.metrics.population import PopulationBound, population_bound
+from fcorr.metrics.proxies import (
+    AdmissiblePrice,
+    demographic_unfairness,
+    nearest_admissible,
+    proxy_discrimination,
+)
 from fcorr.metrics.thresholds import choose_threshold
 
 if TYPE_CHECKING:
@@ -82,6 +89,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ActualExpected",
     "ActualExpectedTable",
+    "AdmissiblePrice",
     "DoubleLiftBin",
     "DoubleLiftTable",
     "FlippedScores",
@@ -101,6 +109,7 @@ __all__ = [
     "choose_threshold",
     "decisions_flipped",
     "demographic_parity_difference",
+    "demographic_unfairness",
     "double_lift_table",
     "equal_opportunity_difference",
     "equalized_odds_difference",
@@ -118,10 +127,12 @@ __all__ = [
     "lorenz_curve",
     "mae_gap",
     "mean_absolute_error",
+    "nearest_admissible",
     "normalized_gini_score",
     "percentage_error",
     "poisson_deviance",
     "population_bound",
+    "proxy_discrimination",
     "rmse_gap",
     "roc_auc_score",
     "root_mean_squared_error",

@@ -227,11 +227,11 @@ def flip_scores(
 
     def score(columns: Iterable[Any]) -> FloatArray:
         if isinstance(table, nw.DataFrame):
-            return _as_scores(predict(table.with_columns(*columns).to_native()), n_rows)
+            return as_scores(predict(table.with_columns(*columns).to_native()), n_rows)
         flipped = table.copy()  # a fresh one for each pass: predict may keep what it was given
         for position, column in zip(names, columns, strict=True):
             flipped[:, position] = column
-        return _as_scores(predict(flipped), n_rows)
+        return as_scores(predict(flipped), n_rows)
 
     n_rows = len(columns[0])
     cells = [
@@ -271,7 +271,8 @@ def _by_column(categories: Any, names: Sequence[Any]) -> list[Values | None]:
     return [categories] * len(names)
 
 
-def _as_scores(output: Any, n_rows: int) -> FloatArray:
+def as_scores(output: Any, n_rows: int) -> FloatArray:
+    """Return what a model said of rows as one score each: of two probabilities, the second."""
     shape = np.shape(output)
     if shape == (n_rows, 2):
         probabilities = np.asarray(output)
@@ -386,14 +387,10 @@ def choose_values(labels: Labels, wanted: Values | None, what: str, is_categoric
 
     For a measurement, a row's own is the value that stands for its group.
     """
-    # fcorr.data imports pyarrow and more: only those who flip wait for it.
-    from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
-
     known = [label for label in labels.categories if label is not None]
-    are_many = not is_categorical and len(known) > MAX_SENSITIVE_CATEGORIES
-    is_measurement = are_many and _are_numbers(known)
+    is_measurement = not is_categorical and are_measured(known)
     if wanted is None:
-        chosen = _grouped(labels, known, N_VALUES) if is_measurement else labels
+        chosen = labels if is_categorical else group_numbers(labels)
     elif not isinstance(wanted, numbers.Integral):
         chosen = _listed(labels, wanted, what, is_measurement=is_measurement)
     elif wanted < 2:
@@ -411,6 +408,12 @@ def choose_values(labels: Labels, wanted: Values | None, what: str, is_categoric
         chosen = _grouped(labels, known, int(wanted))
     _check_values(chosen.categories, what)
     return chosen
+
+
+def group_numbers(labels: Labels) -> Labels:
+    """Divide the rows of a measurement into groups, each row as the median of its group."""
+    known = [label for label in labels.categories if label is not None]
+    return _grouped(labels, known, N_VALUES) if are_measured(known) else labels
 
 
 def _grouped(labels: Labels, known: Sequence[Any], n_values: int) -> Labels:
@@ -494,6 +497,14 @@ def _check_values(values: tuple[Any, ...], what: str) -> None:
             f"A flip needs two categories or more, {what} has {len(values)}: "
             f"{enumerate_some(values)}. Pass categories= with the values known to the model."
         )
+
+
+def are_measured(known: Sequence[Any]) -> bool:
+    """Tell whether values are so many numbers that they are a measurement, and no categories."""
+    # fcorr.data imports pyarrow and more: only those who need it wait for it.
+    from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
+
+    return len(known) > MAX_SENSITIVE_CATEGORIES and _are_numbers(known)
 
 
 def _are_numbers(known: Sequence[Any]) -> bool:

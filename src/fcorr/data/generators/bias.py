@@ -121,7 +121,8 @@ def make_proxy_bias(
     **What a linear model makes of it.** Without ``S``, least squares gives ``Z`` the effect
     ``direct_effect * proxy_shift / (4 + proxy_shift**2)``, which is 0.46 per unit, or 0.83 per
     standard deviation: nearly as much as ``X1``, the strongest honest feature. With ``S`` it gives
-    ``Z`` none.
+    ``Z`` none. The price without ``S`` has a proxy discrimination of ``b² v / (1.41 + b² v)``, with
+    the effect b that it gives ``Z`` and ``v = 1 + proxy_shift**2 / 4``: 0.33.
 
     Examples
     --------

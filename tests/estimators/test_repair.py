@@ -1,0 +1,165 @@
+"""Scores of any model, moved until groups have the same distribution."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.stats import wasserstein_distance
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.compose import make_column_transformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import fcorr
+from fcorr import InvalidInputError, QuantileRepair
+from fcorr.data import make_proxy_bias
+from fcorr.metrics import demographic_unfairness
+
+
+def on_frame(model):
+    encode = make_column_transformer((OneHotEncoder(), ["S", "X3"]), remainder="passthrough")
+    return make_pipeline(encode, model)
+
+
+@pytest.fixture(scope="module")
+def people():
+    return [make_proxy_bias(4_000, random_state=seed, frame="pandas") for seed in (0, 1)]
+
+
+def distance(scores, groups):
+    return wasserstein_distance(scores[groups == "no"], scores[groups == "yes"])
+
+
+def test_groups_get_one_distribution_with_the_order_and_the_total_kept(people):
+    (X, y), (test, _) = people
+    model = QuantileRepair(on_frame(LinearRegression()), "S").fit(X, y)
+    plain, repaired = model.estimator_.predict(test), model.predict(test)
+    groups = test["S"].to_numpy()
+    assert distance(plain, groups) > 1.5
+    assert distance(repaired, groups) < 0.1
+    assert demographic_unfairness(plain, sensitive_features=groups) > 0.3
+    assert demographic_unfairness(repaired, sensitive_features=groups) < 0.005
+    assert repaired.mean() == pytest.approx(plain.mean(), abs=0.02)
+    for group in ("no", "yes"):
+        order = np.argsort(plain[groups == group])
+        assert (np.diff(repaired[groups == group][order]) >= -1e-12).all()
+
+
+def test_of_two_normal_groups_the_common_one_is_known():
+    """Means 0 and 4, deviations 1 and 3, a quarter in the second: mean 1, deviation 1.5."""
+    rng = np.random.default_rng(0)
+    s = np.arange(40_000) % 4 == 0
+    score = rng.normal(np.where(s, 4, 0), np.where(s, 3, 1))
+    X = np.column_stack([s, score])
+    plain = LinearRegression().fit(X, score)
+    repaired = QuantileRepair(FrozenEstimator(plain), 0).fit(X, score).predict(X)
+    for group in (True, False):
+        assert repaired[s == group].mean() == pytest.approx(1, abs=0.05)
+        assert repaired[s == group].std() == pytest.approx(1.5, abs=0.05)
+
+
+def test_the_share_moves_scores_in_a_straight_line(people):
+    (X, y), (test, _) = people
+    models = {
+        share: QuantileRepair(on_frame(LogisticRegression()), "S", share=share).fit(X, y > 0)
+        for share in (0.0, 0.25, 1.0)
+    }
+    p = {share: model.predict_proba(test)[:, 1] for share, model in models.items()}
+    np.testing.assert_array_equal(p[0.0], models[0.0].estimator_.predict_proba(test)[:, 1])
+    np.testing.assert_allclose(p[0.25], 0.75 * p[0.0] + 0.25 * p[1.0])
+    assert (p[1.0] >= 0).all()
+    assert (p[1.0] <= 1).all()
+    np.testing.assert_array_equal(models[1.0].predict(test), p[1.0] >= 0.5)
+    gaps = [distance(p[share], test["S"]) for share in (0.0, 0.25, 1.0)]
+    assert gaps[0] > gaps[1] > 0.5 * gaps[0]
+    assert gaps[2] < 0.1 * gaps[0]
+
+
+def test_distributions_are_those_of_rows_not_fitted_to(people):
+    (X, y), _ = people
+    by_heart = on_frame(KNeighborsRegressor(1))
+    model = QuantileRepair(by_heart, "S", cv=3).fit(X, y)
+    np.testing.assert_array_equal(model.estimator_.predict(X), y)
+    folds = KFold(3, shuffle=True, random_state=0)
+    for group, (share, values, places) in model.groups_.items():
+        own = (X["S"] == group).to_numpy()
+        expected = np.unique(cross_val_predict(by_heart, X, y, cv=folds)[own])
+        np.testing.assert_allclose(values, expected, atol=1e-7)
+        assert share == pytest.approx(own.mean())
+        assert (np.diff(places) > 0).all()
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_any_frame_and_several_columns(frame):
+    rng = np.random.default_rng(0)
+    columns = {
+        "sex": ["f", "m"] * 200,
+        "race": (["a"] * 200 + ["b"] * 200),
+        "x": rng.normal(size=400),
+    }
+    y = columns["x"] + (np.array(columns["sex"]) == "m")
+    model = fcorr.FCorrRegressor(n_members=1, epochs=2, random_state=0)
+    X = frame(columns)
+    repair = QuantileRepair(model, ["sex", "race"], cv=2).fit(X, y)
+    assert set(repair.groups_) == {("f", "a"), ("f", "b"), ("m", "a"), ("m", "b")}
+    assert np.isfinite(repair.predict(X)).all()
+
+
+def test_weights_are_repetition():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.arange(90) % 2, rng.normal(size=90)])
+    weight = rng.integers(0, 4, 90)
+    frozen = FrozenEstimator(LinearRegression().fit(X, X[:, 1] + X[:, 0]))
+    weighted = QuantileRepair(frozen, 0).fit(X, X[:, 1], sample_weight=weight)
+    repeated = QuantileRepair(frozen, 0).fit(
+        np.repeat(X, weight, axis=0), np.repeat(X[:, 1], weight)
+    )
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X))
+
+
+def test_scikit_learn_sees_what_is_inside(people):
+    (X, y), _ = people
+    regressor, classifier = (
+        QuantileRepair(on_frame(model), "S", cv=2)
+        for model in (LinearRegression(), LogisticRegression())
+    )
+    assert is_regressor(regressor)
+    assert is_classifier(classifier)
+    assert not hasattr(regressor, "predict_proba")
+    assert clone(classifier).set_params(share=0.5).share == 0.5
+    assert 0.2 < cross_val_score(regressor, X, y, cv=2).mean() < 0.6
+    assert 0.6 < cross_val_score(classifier, X, y > 0, cv=2).mean() < 0.9
+
+
+def test_a_group_of_one_row_goes_to_the_middle():
+    X = np.array([[0, x] for x in range(11)] + [[1, 99.0]])
+    frozen = FrozenEstimator(LinearRegression().fit(X, X[:, 1]))
+    assert QuantileRepair(frozen, 0).fit(X, X[:, 1]).predict(X)[-1] == pytest.approx(
+        5 * 11 / 12 + 99 / 12
+    )
+
+
+def test_refusals(people):
+    (X, y), (test, _) = people
+    model = QuantileRepair(on_frame(LinearRegression()), "S", cv=2).fit(X, y)
+    with pytest.raises(InvalidInputError, match="at scoring too, must name columns of X, got 'S'"):
+        model.predict(test.drop(columns="S"))
+    unseen = test.assign(S=test["S"].astype(object).where(test.index > 0, "perhaps"))
+    with pytest.raises(InvalidInputError, match=r"'yes'\), got 'perhaps'\. Fit to rows"):
+        model.predict(unseen)
+    for arguments, target, message in [
+        ({"sensitive": "S", "share": 1.5}, y, "share must lie between 0 and 1, got 1.5"),
+        ({"sensitive": "Z"}, y, "sensitive must have groups, got 4000 different numbers"),
+        ({"sensitive": "sex"}, y, "must name columns of X, got 'sex'"),
+    ]:
+        with pytest.raises(InvalidInputError, match=message):
+            QuantileRepair(on_frame(LinearRegression()), **arguments).fit(X, target)
+    with pytest.raises(InvalidInputError, match="two classes and for numbers"):
+        QuantileRepair(on_frame(LogisticRegression()), "S").fit(X, np.arange(len(X)) % 3)
+    with pytest.raises(InvalidInputError, match="two groups or more, got 'no' alone"):
+        QuantileRepair(on_frame(LinearRegression()), "S").fit(X[X["S"] == "no"], y[X["S"] == "no"])
