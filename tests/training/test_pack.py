@@ -1,6 +1,7 @@
 """Packs: bags, the choice among recipes, and the order in which members are trained."""
 
 import itertools
+import time
 from dataclasses import asdict
 
 import pytest
@@ -11,9 +12,11 @@ from fcorr.training import pack
 from fcorr.training.loop import History
 from fcorr.training.pack import (
     RECIPES,
+    Candidates,
     Recipe,
     Trained,
     count_trainings,
+    draw_recipe,
     list_recipes,
     make_bags,
     select_greedily,
@@ -110,26 +113,26 @@ def test_losses_that_are_no_numbers_choose_the_first():
 
 
 def test_recipes_with_what_the_user_decided():
-    assert list_recipes({}) == list(RECIPES)
-    fixed = list_recipes({"epochs": 3, "head": (4,)})
+    assert list_recipes(5_000, {}) == list(RECIPES)
+    fixed = list_recipes(5_000, {"epochs": 3, "head": (4,)})
     assert {(recipe.epochs, recipe.head) for recipe in fixed} == {(3, (4,))}
     assert [r.smoothness for r in fixed] == [r.smoothness for r in RECIPES]
 
 
 def test_recipes_that_become_equal_are_tried_once():
     wanted = asdict(RECIPES[0])
-    assert list_recipes(wanted) == [RECIPES[0]]
+    assert list_recipes(5_000, wanted) == [RECIPES[0]]
     del wanted["dropout"]
-    assert [recipe.dropout for recipe in list_recipes(wanted)] == [0.0, 0.5, 0.3]
+    assert [recipe.dropout for recipe in list_recipes(5_000, wanted)] == [0.0, 0.5, 0.3]
 
 
 # ------------------------------------------------------------------------------------ training
 
 
-def run(n_rows=40, n_members=None, n_recipes=3, n_threads=1, seed=11):
+def run(n_rows=40, n_members=None, n_recipes=3, n_threads=1, seed=11, **growth):
     """Train a pack of constants: recipe r predicts a level of its own plus the bag's number."""
     recipes = [Recipe(epochs=r + 1) for r in range(n_recipes)]
-    levels = [2.0, -1.0, -3.0, 0.2][:n_recipes]
+    levels = [2.0, -1.0, -3.0, 0.2]
     bags = make_bags(torch.zeros(n_rows, dtype=torch.long), n_members, seed=0)
     calls = []
 
@@ -148,9 +151,10 @@ def run(n_rows=40, n_members=None, n_recipes=3, n_threads=1, seed=11):
     try:
         torch.set_num_threads(n_threads)
         with start_workers(2**62) as workers:
-            options = {"n_members": n_members, "seed": seed, "workers": workers}
+            options = {"seed": seed, "workers": workers}
             progress = Progress(advance=reports.append)
-            result = train_pack(recipes, bags, train_one, loss, progress=progress, **options)
+            candidates = Candidates(recipes, bags, train_one, loss, progress=progress, **options)
+            result = train_pack(candidates, n_members=n_members, **growth)
     finally:
         torch.set_num_threads(before)
     expected = count_trainings(recipes, bags, n_members)
@@ -167,6 +171,28 @@ def test_few_rows_try_every_recipe_on_every_bag():
     firsts = [int(bag.held_out[0]) for bag in bags]
     assert [m.model for m in result.members] == [(r, f) for r in (1, 0) for f in firsts]
     assert result.loss == pytest.approx(0.25, rel=0.05)
+
+
+def test_a_pack_grows_until_nothing_helps_or_the_time_is_over():
+    def draw(number):
+        return Recipe(epochs=min(number, 3) + 1, n_knots=16 + number)  # the fourth level for all
+
+    now = time.monotonic()
+    result, _, calls, *_ = run(until=now + 1e6, draw=draw)
+    assert [each["n_knots"] for each in result.tried[3:]] == list(range(19, 31))
+    assert len(calls) == (3 + 12) * 8  # two rounds of four without a gain end it
+    assert all(i >= 3 for i, each in enumerate(result.tried) if each["chosen"])
+    assert result.loss == pytest.approx(0.04, rel=0.1)
+    usual, late = run()[0], run(until=now - 1, draw=draw)[0]
+    assert late.tried == usual.tried
+
+
+def test_recipes_are_drawn_by_their_number():
+    drawn = [draw_recipe(number, seed=0) for number in range(200)]
+    assert drawn == [draw_recipe(number, seed=0) for number in range(200)]
+    assert len(set(drawn)) == 200
+    assert drawn[0] != draw_recipe(0, seed=1)
+    assert 15 < sum(recipe.additive for recipe in drawn) < 55
 
 
 def test_outputs_come_back_in_the_order_of_the_rows():

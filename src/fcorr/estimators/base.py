@@ -2,6 +2,7 @@
 
 import math
 import os
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +46,7 @@ from fcorr.data.encode import (
 from fcorr.data.infer import Bins, MinCategoryRows, infer_schema, rate_columns, warn_of_copies
 from fcorr.data.schema import Kinds, NumericColumn, OrdinalColumn, Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
+from fcorr.estimators.checkpoint import Checkpoint, parse_budget
 from fcorr.estimators.invariance import (
     Invariance,
     Portfolio,
@@ -86,9 +88,11 @@ from fcorr.training.pack import (
     PAPERS,
     SINGLE,
     Bag,
+    Candidates,
     Recipe,
     Trained,
     count_trainings,
+    draw_recipe,
     list_recipes,
     make_bags,
     train_pack,
@@ -216,6 +220,9 @@ class BaseFCorr(BaseEstimator, ABC):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         eval_set: EvalSet | None = None,
+        *,
+        budget: str | float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -235,6 +242,14 @@ class BaseFCorr(BaseEstimator, ABC):
         eval_set : tuple (X, y) or (X, y, sample_weight), optional
             For a single network (``n_members=1``): rows to measure after every epoch; with
             ``early_stopping`` they decide when to stop.
+        budget : str or float, optional
+            Time for more than the usual pack, such as ``"10min"``, ``"2h"`` or seconds: further
+            recipes are drawn at random and tried until it is over, or until they no longer lower
+            the out-of-bag loss. How many were tried, ``recipes_`` tells; it depends on the machine.
+        checkpoint : path-like, optional
+            Folder that keeps each member as soon as it is trained. A fit of the same rows with the
+            same arguments and an integer ``random_state`` takes them from there: one that was
+            cut short goes on, and one with a larger ``budget`` goes further.
 
         Returns
         -------
@@ -242,11 +257,20 @@ class BaseFCorr(BaseEstimator, ABC):
             The fitted estimator.
         """
         check_arguments(self.get_params(deep=False))
+        until = None if budget is None else time.monotonic() + parse_budget(budget)
         with _unchanged_if_it_fails(self), use_engine(self._options["engine"]):
-            self._fit(X, y, sample_weight, eval_set)
+            self._fit(X, y, sample_weight, eval_set, until, checkpoint)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any) -> None:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        eval_set: Any,
+        until: float | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> None:
         device = check_device(self.device)
         # The table and the target
         with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
@@ -293,7 +317,9 @@ class BaseFCorr(BaseEstimator, ABC):
             weight = outcomes.weight * outcomes.exposure
             batch_size = choose_batch_size(self.batch_size, len(encoded))
             groups = find_groups(table, encoded, self.schema_, weight, batch_size)
-        members, held_out = self._train(training, outcomes, eval_set, device, groups)
+        members, held_out = self._train(
+            training, outcomes, eval_set, device, groups, until, checkpoint
+        )
         # Engine and device are those of the training: predictions are computed in one way.
         networks = [member.model.to("cpu") for member in members]
         self.model_ = networks[0] if len(networks) == 1 else Pack(networks)
@@ -353,6 +379,8 @@ class BaseFCorr(BaseEstimator, ABC):
         eval_set: EvalSet | None,
         device: torch.device,
         groups: Groups | None = None,
+        until: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> tuple[list[Trained], NDArray[np.float64] | None]:
         """Train one network on all rows, or a pack of them: the members that predictions need.
 
@@ -418,6 +446,12 @@ class BaseFCorr(BaseEstimator, ABC):
             return Trained(model, history, outputs)
 
         if n_members == 1:
+            if until is not None or checkpoint is not None:
+                raise InvalidInputError(
+                    "budget and checkpoint are for packs: a single network has no members to add "
+                    "or to keep. Leave them out, or use n_members='auto'.",
+                    argument="budget" if until is not None else "checkpoint",
+                )
             recipe = replace(SINGLE if self._options["main_effects"] else PAPERS, **fixed)
             n_numbers = min(batch_size, len(encoded)) * len(self.schema_.feature_names)
             shown = show_progress("training", recipe.epochs, shown=bool(self.verbose), unit="epoch")
@@ -450,17 +484,37 @@ class BaseFCorr(BaseEstimator, ABC):
                 found += float(dial.penalty(outputs, wanted, some))
             return found
 
+        kept = None
+        if checkpoint is not None:
+            arguments = {**self.get_params(deep=False), "random_state": self.seed_, "verbose": 0}
+            arrays = encoded.codes, encoded.numbers, target.numpy(), weight
+            kept = Checkpoint(checkpoint, sorted(arguments.items()), *arrays)
+
+        def train_member(recipe: Recipe, bag: Bag, seed: int) -> Trained:
+            if kept is None:
+                return train_one(recipe, bag, seed, Workers(None), Progress())
+            found = kept.recall(recipe, seed, lambda: self._make_network(encoded, recipe, None))
+            if found is None:
+                found = train_one(recipe, bag, seed, Workers(None), Progress())
+                kept.keep(recipe, seed, found)
+            return found
+
         with start_workers(2**62 if device.type == "cpu" else 0) as workers, shown as progress:
             prepare_engine(progress.say)
-            result = train_pack(
+            candidates = Candidates(
                 recipes,
                 bags,
-                lambda recipe, bag, seed: train_one(recipe, bag, seed, Workers(None), Progress()),
+                train_member,
                 loss_of,
-                n_members=n_members,
                 seed=self.seed_,
                 workers=workers,
                 progress=progress,
+            )
+            result = train_pack(
+                candidates,
+                n_members=n_members,
+                until=until,
+                draw=lambda number: replace(draw_recipe(number, self.seed_), **fixed),
             )
         self.recipes_, self.oob_loss_ = result.tried, result.loss
         return result.members, result.held_out.numpy()

@@ -10,6 +10,8 @@ of different settings chosen greedily by their mean from ensemble selection (Car
 and TabPack (Gorishniy et al., 2026).
 """
 
+import random
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -26,6 +28,8 @@ from fcorr.training.threads import Workers
 _FEW_ROWS = 10_000  # up to which the first round tries every recipe on all bags, not on one
 _VERY_FEW_ROWS = 2_000  # up to which bags leave out less, and are more
 _N_FOLDS, _N_FOLDS_OF_FEW = 4, 8
+_N_DRAWN, _MOST_GROWN = 4, 6  # recipes to draw at a time, and to choose, where there is time
+_N_STALE, _LEAST_GAIN = 2, 1e-4  # how often, in vain, and what is a gain
 _MANY_HELD_OUT = 2_000  # rows that tell when to stop, and still are fit to judge by
 
 
@@ -158,73 +162,142 @@ def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
     return [Bag(everything[fold != k], everything[fold == k]) for k in range(n_folds)]
 
 
-def train_pack(
-    recipes: Sequence[Recipe],
-    bags: Sequence[Bag],
-    train_one: Callable[[Recipe, Bag, int], Trained],
-    loss: Callable[[Tensor, Tensor], float],
-    *,
-    n_members: int | None,
-    seed: int,
-    workers: Workers,
-    progress: Progress,
-) -> PackResult:
-    """Try the recipes, choose among them, and train the chosen ones on all bags.
+class Candidates:
+    """Networks of some recipes, trained on some bags when they are first asked for.
 
     ``train_one(recipe, bag, seed)`` trains a network, and ``loss(outputs, rows)`` is the loss of
     outputs for some rows. What comes out does not depend on the number of threads.
     """
-    first = range(_n_tried(recipes, bags))
-    trained: dict[tuple[int, int], Trained] = {}
 
-    def train_all(pairs: Iterable[tuple[int, int]]) -> None:
-        pairs = [pair for pair in pairs if pair not in trained]
+    def __init__(
+        self,
+        recipes: Sequence[Recipe],
+        bags: Sequence[Bag],
+        train_one: Callable[[Recipe, Bag, int], Trained],
+        loss: Callable[[Tensor, Tensor], float],
+        *,
+        seed: int,
+        workers: Workers,
+        progress: Progress,
+    ) -> None:
+        self.recipes, self.bags = list(recipes), bags
+        self.train_one, self.loss = train_one, loss
+        self.seed, self.workers, self.progress = seed, workers, progress
+        self.trained: dict[tuple[int, int], Trained] = {}
+
+    def train(self, recipes: Iterable[int], bags: Iterable[int]) -> None:
+        """Train what of it is not trained yet."""
+        pairs = [pair for pair in product(recipes, bags) if pair not in self.trained]
 
         def one(pair: tuple[int, int]) -> Trained:
             r, b = pair
-            return train_one(recipes[r], bags[b], (seed + 1_000_003 * r + 7_919 * b) % 2**62)
+            seed = (self.seed + 1_000_003 * r + 7_919 * b) % 2**62
+            return self.train_one(self.recipes[r], self.bags[b], seed)
 
-        for pair, result in zip(pairs, workers.map(one, pairs), strict=True):
-            trained[pair] = result
-            (r, b), found = pair, loss(result.outputs.double(), bags[pair[1]].held_out)
-            progress.advance(f"recipe {r + 1}, bag {b + 1}: out-of-bag loss {found:.4f}")
+        for (r, b), result in zip(pairs, self.workers.map(one, pairs), strict=True):
+            self.trained[r, b] = result
+            found = self.loss(result.outputs.double(), self.bags[b].held_out)
+            self.progress.advance(f"recipe {r + 1}, bag {b + 1}: out-of-bag loss {found:.4f}")
 
-    def outputs_of(chosen: Sequence[int], over: Iterable[int]) -> Tensor:
-        """Mean outputs of the held-out rows of some bags, one bag after the other."""
-        return torch.cat([_mean([trained[r, b].outputs for r in chosen]) for b in over])
+    def outputs(self, chosen: Sequence[int], bags: Iterable[int]) -> Tensor:
+        """Return mean outputs of the held-out rows of some bags, one bag after the other."""
+        return torch.cat([_mean([self.trained[r, b].outputs for r in chosen]) for b in bags])
 
-    by_itself: list[float | None] = [None]
+    def held_out(self, bags: Iterable[int]) -> Tensor:
+        """Return the rows that some bags leave out, one bag after the other."""
+        return torch.cat([self.bags[b].held_out for b in bags])
+
+    def loss_of(self, chosen: Sequence[int], bags: Iterable[int]) -> float:
+        """Return the loss of the mean of some recipes, by the held-out rows of some bags."""
+        bags = list(bags)
+        return self.loss(self.outputs(chosen, bags), self.held_out(bags))
+
+    def select(self, recipes: Sequence[int], bags: Sequence[int], n_most: int) -> list[int]:
+        """Train what of it is not trained yet, and choose among it."""
+        self.train(recipes, bags)
+        chosen = select_greedily(
+            lambda some: self.loss_of([recipes[i] for i in some], bags), len(recipes), n_most
+        )
+        return [recipes[i] for i in chosen]
+
+
+def train_pack(
+    candidates: Candidates,
+    *,
+    n_members: int | None,
+    until: float | None = None,
+    draw: Callable[[int], Recipe] | None = None,
+) -> PackResult:
+    """Try the recipes, choose among them, and train the chosen ones on all bags.
+
+    With ``until``, a time by ``time.monotonic``, recipes that ``draw`` gives by their number are
+    tried as well, some at a time, until then or until they no longer lower the out-of-bag loss.
+    """
+    recipes, bags = candidates.recipes, candidates.bags
+    first, everything = range(_n_tried(recipes, bags)), range(len(bags))
+    n_most = _n_chosen(bags, n_members)
+    losses: list[float | None] = [None]
     chosen = [0]
-
-    def select(candidates: Sequence[int], over: range) -> list[int]:
-        """Choose among recipes by the held-out rows of some bags."""
-        judged = torch.cat([bags[b].held_out for b in over])
-
-        def loss_of(some: Sequence[int]) -> float:
-            return loss(outputs_of([candidates[i] for i in some], over), judged)
-
-        n_chosen = _n_chosen(bags, n_members)
-        return [candidates[i] for i in select_greedily(loss_of, len(candidates), n_chosen)]
-
     if first:
-        candidates = range(len(recipes))
-        train_all(product(candidates, first))
-        judged = torch.cat([bags[b].held_out for b in first])
-        by_itself = [loss(outputs_of([r], first), judged) for r in candidates]
-        chosen = select(candidates, first)
-    everything = range(len(bags))
-    train_all(product(chosen, everything))
-    chosen = select(chosen, everything)  # what helped on one bag need not help on all
-    held_out = torch.cat([bag.held_out for bag in bags])
-    outputs = outputs_of(chosen, everything)
+        chosen = candidates.select(range(len(recipes)), first, n_most)
+        losses = [candidates.loss_of([r], first) for r in range(len(recipes))]
+    chosen = candidates.select(chosen, everything, n_most)  # what helped on one bag may not on all
+    if until is not None and draw is not None:
+        first = first or everything
+        least, n_stale, took = candidates.loss_of(chosen, everything), 0, 0.0
+        n_most = n_most if n_members is not None else _MOST_GROWN
+        while n_stale < _N_STALE and time.monotonic() + took <= until:
+            started, n_known = time.monotonic(), len(recipes)
+            recipes += [draw(r) for r in range(n_known, n_known + _N_DRAWN)]
+            found = candidates.select([*chosen, *range(n_known, len(recipes))], first, n_most)
+            losses += [candidates.loss_of([r], first) for r in range(n_known, len(recipes))]
+            found = candidates.select(sorted({*chosen, *found}), everything, n_most)
+            loss = candidates.loss_of(found, everything)
+            n_stale = 0 if loss < least * (1 - _LEAST_GAIN) else n_stale + 1
+            if loss < least:
+                chosen, least = found, loss
+            took = time.monotonic() - started
+    outputs = candidates.outputs(chosen, everything)
     by_row = torch.empty_like(outputs)
-    by_row[held_out] = outputs
+    by_row[candidates.held_out(everything)] = outputs
     tried = [
         {**asdict(recipe), "loss": found, "chosen": r in chosen}
-        for r, (recipe, found) in enumerate(zip(recipes, by_itself, strict=True))
+        for r, (recipe, found) in enumerate(zip(recipes, losses, strict=True))
     ]
-    members = [trained[pair] for pair in product(chosen, everything)]
-    return PackResult(members, by_row, tried, loss(outputs, held_out))
+    members = [candidates.trained[pair] for pair in product(chosen, everything)]
+    return PackResult(members, by_row, tried, candidates.loss_of(chosen, everything))
+
+
+def draw_recipe(number: int, seed: int) -> Recipe:
+    """Draw a recipe at random, the same for the same number and seed."""
+    pick = random.Random(f"{seed} {number}")
+
+    def between(low: float, high: float) -> float:
+        return float(f"{low * (high / low) ** pick.random():.2g}")
+
+    recipe = Recipe(
+        head=pick.choice(((64, 64), (128, 128), (256, 256))),
+        n_views=pick.choice((2, 4, 8)),
+        n_knots=pick.choice((16, 32, 64, 128)),
+        dropout=pick.choice((0.1, 0.3, 0.5)),
+        feature_dropout=pick.choice((0.0, 0.1, 0.2)),
+        epochs=pick.randint(6, 18),
+        learning_rate=between(0.001, 0.006),
+        weight_decay=between(0.01, 0.3),
+        smoothness=between(0.5, 500),
+        credibility=between(1.5, 50),
+    )
+    if pick.random() < 1 / 6:
+        rate = 5 * recipe.learning_rate
+        return replace(
+            RECIPES[0],
+            n_knots=recipe.n_knots,
+            learning_rate=rate,
+            epochs=recipe.epochs,
+            smoothness=recipe.smoothness,
+            credibility=recipe.credibility,
+        )
+    return recipe
 
 
 def _n_tried(recipes: Sequence[Recipe], bags: Sequence[Bag]) -> int:
