@@ -81,8 +81,8 @@ def test_forced_task(train, options, kind):
 def test_options_reach_the_estimator(train):
     train(
         *("--sensitive", "sex", "--sensitive", "job", "--kind", "amount=numeric"),
-        *("--car", "paper", "--seed", 7, "--min-category-rows", 1),
-        *("--set", "car_form=cda", "--set", "n-layers=2", "--set", "residual=true"),
+        *("--car", "paper", "--seed", 7, "--min-category-rows", 1, "--proxy", 0.5),
+        *("--set", "car_form=cda", "--set", "proxy_target=decision", "--set", "n-layers=2", "--set", "residual=true"),
         *("--set", "batch_size=50", "--set", "learning_rate=0.01", "--set", "early_stopping=3"),
     )
     model = fcorr.load("model.fcorr")
@@ -91,6 +91,8 @@ def test_options_reach_the_estimator(train):
         "kinds": {"amount": "numeric"},
         "min_category_rows": 1,
         "car": "paper",
+        "proxy": 0.5,
+        "proxy_target": "decision",
         "advanced": {"car_form": "cda", "n_layers": 2, "residual": True, "early_stopping": 3},
         "batch_size": 50,
         "learning_rate": 0.01,
@@ -98,6 +100,19 @@ def test_options_reach_the_estimator(train):
         "head": (4,),
     }
     assert model.get_params() == model.get_params() | expected
+
+
+def test_a_budget_and_a_folder_for_members(train):
+    options = "--members", 2, "--seed", 1, "--checkpoint", "members", "--budget"
+    train(*options, "1s")
+    n_kept = len([*Path("members").iterdir()])
+    assert n_kept >= 2
+    first = Path("model.fcorr").read_bytes()
+    train(*options, "1s")
+    assert len([*Path("members").iterdir()]) >= n_kept
+    assert len(first) > 1_000
+    result = train("--members", 2, "--budget", "soon", code=2)
+    assert "--budget: must be a time such as '90s', '10min' or '2h', got 'soon'" in result.stderr
 
 
 def test_kinds(train, columns):

@@ -37,6 +37,21 @@ def train(
             "absence, or predicts the average over their values; none: --car alone."
         ),
     ] = "adapt",
+    proxy: Annotated[
+        float,
+        typer.Option(help="Weight of a penalty on what groups of the sensitive columns differ in."),
+    ] = 0.0,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Time to look for a better pack, such as 10min.", metavar="TIME"),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that keeps trained members; the same command goes on from there.",
+            file_okay=False,
+        ),
+    ] = None,
     validation: Annotated[
         Path | None,
         typer.Option(
@@ -72,6 +87,7 @@ def train(
         sensitive=sensitive or None,
         car=car,
         invariance=invariance,
+        proxy=proxy,
         random_state=seed,
         verbose=not quiet,
     )
@@ -93,7 +109,7 @@ def train(
         shared.lines_of(data, dialect, counted),
         shared.lines_of(validation or data, dialect, eval_set=True),
     ):
-        model.fit(*rows, eval_set if is_single else None)
+        model.fit(*rows, eval_set if is_single else None, budget=budget, checkpoint=checkpoint)
     seconds = time.perf_counter() - start
     model.save(output)
     shared.echo(f"{model.summary()}, {seconds:.1f} s")
