@@ -82,7 +82,16 @@ def test_options_reach_the_estimator(train):
     train(
         *("--sensitive", "sex", "--sensitive", "job", "--kind", "amount=numeric"),
         *("--car", "paper", "--seed", 7, "--min-category-rows", 1, "--proxy", 0.5),
-        *("--set", "car_form=cda", "--set", "proxy_target=decision", "--set", "n-layers=2", "--set", "residual=true"),
+        *(
+            "--set",
+            "car_form=cda",
+            "--set",
+            "proxy_target=decision",
+            "--set",
+            "n-layers=2",
+            "--set",
+            "residual=true",
+        ),
         *("--set", "batch_size=50", "--set", "learning_rate=0.01", "--set", "early_stopping=3"),
     )
     model = fcorr.load("model.fcorr")

@@ -107,10 +107,24 @@ def test_what_scores_decisions_and_odds_are():
 
     assert penalty(2.0) == pytest.approx(2 * share(outputs, squared=False))
     assert penalty(2.0, "score", 0.7) == pytest.approx(2 * share(outputs.sigmoid(), squared=False))
-    steps = (outputs - 0.7).sigmoid()
+    steps = (outputs > 0.7).double()
     assert penalty(3.0, "decision", 0.7) == pytest.approx(3 * share(steps))
     by_outcome = [share(steps, outcomes == outcome) for outcome in (0, 1)]
     assert penalty(1.0, "odds", 0.7) == pytest.approx(sum(by_outcome) / 2)
+
+
+def test_decisions_have_the_gradient_of_a_sigmoid():
+    outputs, weight, codes = make_rows(200)
+    outputs.requires_grad_()
+    groups = Groups(codes[:, None], weight, (SIZES,))
+    penalty = ProxyDial(1.0, "decision", 0.7).penalty(outputs[:, None], codes, groups)
+    (found,) = torch.autograd.grad(penalty, outputs)
+    steps = (outputs.detach() > 0.7).double().requires_grad_()
+    (by_step,) = torch.autograd.grad(
+        share_between(steps, weight, codes, SIZES, squared=True), steps
+    )
+    smooth = (outputs.detach() - 0.7).sigmoid()
+    torch.testing.assert_close(found, by_step * smooth * (1 - smooth))
 
 
 def test_several_columns_and_several_classes_are_averaged():

@@ -71,7 +71,7 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
     proxy : float, default=0.0
         Weight of a penalty on how far the groups of the sensitive columns differ in what the model
         says, since other columns can stand in for these: see :mod:`fcorr.training.proxies`. Its
-        measure lies between 0 and about 1; weights of 0.3 to 30 act. Needs ``sensitive`` in
+        measure lies between 0 and about 1; weights of 0.03 to 10 act. Needs ``sensitive`` in
         training only. A continuous sensitive column is cut into quarters of the rows, unless
         ``bins`` cuts it; rows without a value are in no group.
     proxy_target : {"score", "decision", "odds"}, default="score"

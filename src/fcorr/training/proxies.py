@@ -8,7 +8,7 @@ estimates without bias, however few rows of a group it holds: a row is never pai
 With the distance ``|a − b|`` of scores the share is 0 only if all groups have the same
 distribution: the numerator is the mean energy distance of two groups, twice the integral of the
 squared difference of their distribution functions (Székely and Rizzo, 2013). With ``(a − b)²`` of
-smooth decisions it is the share of their variance that groups explain.
+decisions, 0 or 1, it is the share of their variance that groups explain.
 """
 
 import math
@@ -46,10 +46,11 @@ class Groups:
 class ProxyDial:
     """Weight of the penalty, and what it is about.
 
-    ``cut`` is the output from which on a row is decided positive; None where outputs are no
-    log-odds. A decision is a step at the cut, as wide as that from an output to its probability: a
-    steeper one would be closer to it, and training then moves rows to either side of the step,
-    whatever they have in common with a group.
+    ``cut`` is the output above which a row is decided positive; None where outputs are no log-odds.
+
+    A decision is a step, which has no gradient. It is given that of a sigmoid at the cut: the row
+    to change its side is then that for which it costs least for what it does to the groups. The
+    gradient of a steeper one would move only rows that are at the cut already.
     """
 
     weight: float
@@ -65,8 +66,11 @@ class ProxyDial:
         values_BO, squared = outputs_BO, self.target != "score"
         if outputs_BO.shape[1] > 1:
             values_BO = outputs_BO.softmax(1)
+        elif squared:
+            smooth_BO = (outputs_BO - (self.cut or 0.0)).sigmoid()
+            values_BO = (smooth_BO > 0.5).to(smooth_BO) + smooth_BO - smooth_BO.detach()
         elif self.cut is not None:
-            values_BO = (outputs_BO - (self.cut if squared else 0)).sigmoid()
+            values_BO = outputs_BO.sigmoid()
         strata: list[Any] = [slice(None)]
         if self.target == "odds":
             strata = [outcomes == outcome for outcome in outcomes.unique()]
