@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-speed reproduce clean
+.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-speed reproduce clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -91,6 +91,11 @@ bench-tables: $(READY)
 bench-frontier: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	env -u OMP_NUM_THREADS $(BIN)/python benchmarks/frontier.py
+	$(BIN)/python benchmarks/update_readme.py
+
+# Is what is read what the model does?
+bench-reading: $(READY)
+	env -u OMP_NUM_THREADS $(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/update_readme.py
 
 bench-ablations: $(READY)
