@@ -215,8 +215,13 @@ class Candidates:
     def select(self, recipes: Sequence[int], bags: Sequence[int], n_most: int) -> list[int]:
         """Train what of it is not trained yet, and choose among it."""
         self.train(recipes, bags)
+        # Of few rows even all together can make one recipe look best that is not: two err less.
+        n_least = min(2, n_most) if _has_few_rows(self.bags) else 1
         chosen = select_greedily(
-            lambda some: self.loss_of([recipes[i] for i in some], bags), len(recipes), n_most
+            lambda some: self.loss_of([recipes[i] for i in some], bags),
+            len(recipes),
+            n_most,
+            n_least,
         )
         return [recipes[i] for i in chosen]
 
@@ -324,9 +329,11 @@ def count_trainings(recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: i
 
 
 def select_greedily(
-    loss: Callable[[Sequence[int]], float], n_candidates: int, n_most: int
+    loss: Callable[[Sequence[int]], float], n_candidates: int, n_most: int, n_least: int = 1
 ) -> list[int]:
     """Choose candidates one by one, each time that which lowers the loss of all together most.
+
+    It ends when the loss no longer falls, but not before there are ``n_least``.
 
     Examples
     --------
@@ -339,7 +346,7 @@ def select_greedily(
     while len(chosen) < n_most:
         losses = {i: loss([*chosen, i]) for i in range(n_candidates) if i not in chosen}
         best = min(losses, key=losses.__getitem__, default=None)
-        if best is None or not losses[best] < least:
+        if best is None or not (losses[best] < least or len(chosen) < n_least):
             break
         chosen.append(best)
         least = losses[best]
