@@ -347,6 +347,6 @@ def test_arguments_of_advanced_are_named_like_others(people, classifier):
 
 def test_figures_are_written(swept, tmp_path):
     files = swept.write_figures(tmp_path / "new" / "folder")
-    assert [file.name for file in files] == ["controllability.svg", "frontier.svg"]
+    assert [file.name for file in files] == ["frontier.svg"]
     for file in files:
         assert ElementTree.fromstring(file.read_text()).tag == "{http://www.w3.org/2000/svg}svg"

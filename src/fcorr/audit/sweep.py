@@ -601,17 +601,13 @@ class Sweep:
         )
 
     def write_figures(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write the figures into a folder: what λ does, and the frontier; return the files.
+        """Write the frontier into a folder as a figure; return the files.
 
         Needs matplotlib, which the extra ``plot`` installs.
         """
-        from fcorr.audit.displays import ControllabilityDisplay, FrontierDisplay, save_figure
+        from fcorr.audit.displays import FrontierDisplay, save_figure
 
-        displays = {
-            "controllability.svg": ControllabilityDisplay.from_sweep(self),
-            "frontier.svg": FrontierDisplay.from_sweep(self),
-        }
+        display = FrontierDisplay.from_sweep(self)
         Path(folder).mkdir(parents=True, exist_ok=True)
-        for name, display in displays.items():
-            save_figure(display.figure_, Path(folder) / name)
-        return [Path(folder) / name for name in displays]
+        save_figure(display.figure_, Path(folder) / "frontier.svg")
+        return [Path(folder) / "frontier.svg"]
