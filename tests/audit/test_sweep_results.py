@@ -11,7 +11,7 @@ import pytest
 
 import fcorr
 from fcorr._core import InvalidInputError
-from fcorr.audit.runs import hash_rows
+from fcorr.audit.measure import hash_rows
 from fcorr.audit.sweep import (
     Summary,
     choose_point,

@@ -24,10 +24,10 @@ from fcorr._core import (
 from fcorr.audit.measure import (
     LOWER_IS_BETTER,
     MAIN_METRIC,
-    Estimator,
     Measured,
     check_estimator,
-    read_rows,
+    hash_rows,
+    read_test_rows,
     unpack,
 )
 from fcorr.audit.runs import (
@@ -37,10 +37,10 @@ from fcorr.audit.runs import (
     Record,
     append_record,
     expand_grid,
-    hash_rows,
     read_records,
 )
 from fcorr.audit.tables import TextTable, show_metric, show_small
+from fcorr.estimators.model_file import Estimator
 from fcorr.estimators.options import is_integer
 
 
@@ -136,7 +136,7 @@ def sweep(
             argument="n_jobs",
         )
     points = expand_grid(grid, estimator.get_params(deep=False))
-    rows = read_rows(eval_set, estimator.sensitive, "eval_set")
+    rows = read_test_rows(estimator, eval_set, "eval_set")
     data = [hash_rows(X, y, sample_weight), hash_rows(*unpack(eval_set, "eval_set"))]
     if data[0] == data[1]:
         raise InvalidInputError(
