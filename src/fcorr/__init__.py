@@ -24,10 +24,12 @@ if TYPE_CHECKING:
         NotEstimableWarning,
         UnseenCategoryWarning,
     )
+    from fcorr.audit.report import AuditResult, audit_model
     from fcorr.audit.sweep import sweep
     from fcorr.estimators import FCorrClassifier, FCorrRegressor, load
 
 __all__ = [
+    "AuditResult",
     "FCorrClassifier",
     "FCorrRegressor",
     "InvalidInputError",
@@ -36,6 +38,7 @@ __all__ = [
     "UnseenCategoryWarning",
     "__version__",
     "audit",
+    "audit_model",
     "data",
     "estimators",
     "load",
@@ -46,12 +49,14 @@ __all__ = [
 ]
 
 _HOME = {
+    "AuditResult": "fcorr.audit.report",
     "FCorrClassifier": "fcorr.estimators",
     "FCorrRegressor": "fcorr.estimators",
     "InvalidInputError": "fcorr._core",
     "ModelFileError": "fcorr._core",
     "NotEstimableWarning": "fcorr._core",
     "UnseenCategoryWarning": "fcorr._core",
+    "audit_model": "fcorr.audit.report",
     "load": "fcorr.estimators",
     "sweep": "fcorr.audit.sweep",
 }

@@ -11,7 +11,6 @@ import pytest
 
 import fcorr
 from fcorr._core import InvalidInputError
-from fcorr.audit.measure import hash_rows
 from fcorr.audit.sweep import (
     Summary,
     choose_point,
@@ -20,6 +19,7 @@ from fcorr.audit.sweep import (
     name_point,
     performance_metrics,
 )
+from fcorr.data.encode import hash_rows
 
 
 def record(auroc, search, exact, **arguments):

@@ -190,6 +190,10 @@ class Display:
     axes_: npt.NDArray[Any]
     _is_own: bool = False
 
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on given axes, or in a figure of its own."""
+        raise NotImplementedError
+
     @property
     def ax_(self) -> Any:
         """The axes, or the first of several."""
@@ -268,6 +272,8 @@ class AttentionDisplay(Display):
         Features to mark. Names that no matrix has are ignored.
     title : str
         What is seen.
+    k : int, optional
+        How many features to show, the most significant ones; all by default.
 
     Attributes
     ----------
@@ -285,30 +291,27 @@ class AttentionDisplay(Display):
     matrices: "FeatureMatrix | Mapping[str, FeatureMatrix]"
     sensitive: Collection[str] = ()
     title: str = "Mean pre-softmax attention"
+    k: int | None = None
 
     @classmethod
     def from_estimator(
         cls, model: Any, X: Any, *, k: int | None = None, layer: int = 0, ax: Any = None
     ) -> Self:
-        """Draw a fitted model's attention, the mean over the rows of X.
-
-        ``k`` features are shown, the most significant ones; all when it is left out.
-        """
+        """Draw a fitted model's attention, the mean over the rows of X."""
         matrix = model.attention(X, layer=layer)
-        title = cls.title
-        if k is not None and k < len(matrix.names):
-            shown = np.argsort(-matrix.values.diagonal(), kind="stable")[:k]
-            names = tuple(matrix.names[i] for i in shown)
-            matrix = type(matrix)(names, matrix.values[np.ix_(shown, shown)])
-            title += f", the {k} most significant features"
-        return cls(matrix, model.schema_.sensitive_features, title).plot(ax)
+        return cls(matrix, model.schema_.sensitive_features, k=k).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, one for each matrix, or in a figure of its own."""
-        given = self.matrices
+        given, title = self.matrices, self.title
         panels: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {"": given}
-        for matrix in panels.values():
-            _check_features(np.asarray(matrix.values), matrix.names)
+        for name, matrix in panels.items():
+            if self.k is not None and self.k < len(matrix.names):
+                shown = np.argsort(-matrix.values.diagonal(), kind="stable")[: self.k]
+                names = tuple(matrix.names[i] for i in shown)
+                panels[name] = type(matrix)(names, matrix.values[np.ix_(shown, shown)])
+                title = f"{self.title}, the {self.k} most significant features"
+            _check_features(np.asarray(panels[name].values), panels[name].names)
         n, n_most = len(panels), max((len(m.names) for m in panels.values()), default=0)
         check_count(n, 9, "matrices", "Choose the ones to show.")
         side = n_most * (0.55 if n_most <= _MAX_WRITTEN else 0.2)
@@ -322,7 +325,7 @@ class AttentionDisplay(Display):
             if axes is not self.ax_ and matrix.names == panels[next(iter(panels))].names:
                 axes.tick_params(labelleft=not self._is_own)  # the rows are named once
         self.figure_.colorbar(image, ax=list(self.axes_), shrink=0.9, pad=0.02)
-        return self._finish(self.title, panels)
+        return self._finish(title, panels)
 
     def _draw(self, ax: Any, matrix: "FeatureMatrix", limit: float, is_written: bool) -> Any:
         from matplotlib.colors import LinearSegmentedColormap

@@ -3,23 +3,22 @@
 Any model can be measured: `open_model` makes a `Subject` of it, which says what its scores are.
 """
 
-import hashlib
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+import narwhals.stable.v2 as nw
 import numpy as np
-import pyarrow.types as pat
 from numpy.typing import ArrayLike, NDArray
 
 from fcorr import metrics
 from fcorr._core import (
     InvalidInputError,
     NotEstimableWarning,
-    counted_rows,
     enumerate_some,
     errors_about,
     find_counted,
@@ -182,40 +181,6 @@ def name_columns(sensitive: Any) -> tuple[str | int, ...]:
     return columns
 
 
-def hash_rows(X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> str:
-    """Hash names and values of a table, its outcomes and its weights.
-
-    The same rows give the same text, in whatever library they come; those of weight 0 are none.
-
-    Examples
-    --------
-    >>> hash_rows([[1, "a"], [2, "b"]], [0, 1], None) == hash_rows(
-    ...     np.array([[1, "a"], [2, "b"]], dtype=object), [0, 1], [3, 3]
-    ... )
-    True
-    """
-    digest = hashlib.sha256()
-    with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
-        table = read_table(X)
-        target = None if y is None else read_target(y, table.n_rows)
-        weight = read_sample_weight(sample_weight, table.n_rows)
-    for name, column in table.columns.items():
-        digest.update(repr(name).encode())
-        if pat.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        values = column.to_numpy() if pat.is_primitive(column.type) else None
-        if values is not None and values.dtype != object:
-            digest.update(np.ascontiguousarray(values).tobytes())
-        else:
-            # Each distinct text once, and where it is: a million texts would be a million objects.
-            encoded = column.combine_chunks().dictionary_encode()
-            digest.update(repr(encoded.dictionary.to_pylist()).encode())
-            digest.update(encoded.indices.fill_null(-1).to_numpy().tobytes())
-    digest.update(repr(None if target is None else target.tolist()).encode())
-    digest.update(weight.tobytes())
-    return digest.hexdigest()[:16]
-
-
 # ------------------------------------------------------------------------------ models
 
 
@@ -258,7 +223,7 @@ class Subject:
 
     def score(self, X: Any) -> Floats:
         """Score a table: ``(n_rows, n_outputs)``, checked."""
-        return self.read(self.ask(X), read_table(X).n_rows)
+        return self.read(_ask(self.ask, X), read_table(X).n_rows)
 
     def read(self, answer: Any, n_rows: int) -> Floats:
         """Check what the model answered, and take the scores out of it."""
@@ -343,7 +308,8 @@ def open_model(
             f"{type(model).__name__}. Wrap it: lambda X: ...",
             argument="model",
         )
-    answer = np.asarray(ask(rows.X))
+    ask = partial(_ask_known, ask, getattr(model, "feature_names_in_", ()))
+    answer = np.asarray(_ask(ask, rows.X))
     n_outputs = answer.shape[1] if answer.ndim == 2 else 1
     known = labels if labels is not None else np.unique(rows.y) if rows.y is not None else [0, 1]
     classes = tuple(known.tolist() if isinstance(known, np.ndarray) else known)
@@ -364,6 +330,31 @@ def open_model(
     cut = 0.5 if threshold is None else threshold
     kind: Task = "two classes" if len(classes) == 2 else "several classes"
     return Subject(name, kind, ask, classes, cut if kind == "two classes" else None)
+
+
+def _ask(ask: Callable[[Any], Any], X: Any) -> Any:
+    try:
+        return ask(X)
+    except InvalidInputError:
+        raise
+    except Exception as error:  # each model has its own
+        raise InvalidInputError(
+            f"The model must score X as it is, got {type(error).__name__}: {error}. Pass the "
+            "columns that it was trained on, or a function that prepares them: lambda X: ..."
+        ) from error
+
+
+def _ask_known(ask: Callable[[Any], Any], names: Sequence[str], X: Any) -> Any:
+    """Ask a model that knows the names of its columns for these alone.
+
+    Often it was trained without the sensitive ones, which an audit needs.
+    """
+    names = list(names)
+    if len(names) and not isinstance(X, np.ndarray):
+        frame = nw.from_native(X, eager_only=True)
+        if set(names) < set(frame.columns):
+            X = frame.select(names).to_native()
+    return ask(X)
 
 
 def _open_ours(model: Any, threshold: float | None, view: View) -> Subject:

@@ -26,7 +26,6 @@ from fcorr.audit.measure import (
     MAIN_METRIC,
     Measured,
     check_estimator,
-    hash_rows,
     read_test_rows,
     unpack,
 )
@@ -40,6 +39,7 @@ from fcorr.audit.runs import (
     read_records,
 )
 from fcorr.audit.tables import TextTable, show_metric, show_small
+from fcorr.data.encode import hash_rows
 from fcorr.estimators.model_file import Estimator
 from fcorr.estimators.options import is_integer
 

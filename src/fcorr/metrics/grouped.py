@@ -5,7 +5,9 @@ ratios and rankings by sums over rows that were put in order once. A resample is
 how often the row was drawn.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -126,3 +128,138 @@ def interval(values: FloatArray, confidence: float) -> tuple[FloatArray, FloatAr
     rare = np.isnan(values).mean(axis=0) > 2 * tail
     low, high = np.nanquantile(np.where(rare, 0.0, values), [tail, 1 - tail], axis=0)
     return np.where(rare, np.nan, low), np.where(rare, np.nan, high)
+
+
+# ------------------------------------------------------------------------------ tables
+
+MIN_ROWS = 30
+"""Rows that a group needs to have an interval, and to be compared with others."""
+
+_LACKING = {
+    "true positive rate": "no positives",
+    "false positive rate": "no negatives",
+    "precision": "nobody was selected",
+    "adverse impact ratio": "nobody was selected",
+    "AUROC": "one class only",
+    "actual / expected": "nothing was expected",
+    "Gini": "no positive amounts",
+}
+
+
+def _gap(values: FloatArray) -> FloatArray:
+    return np.asarray(values.max(axis=-1) - values.min(axis=-1))
+
+
+_COMPARED: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
+    "adverse impact ratio": ("adverse impact ratio", lambda values: values.min(axis=-1)),
+    "selection rate difference": ("selection rate", _gap),
+    "standardised mean difference": (
+        "standardised mean difference",
+        lambda values: np.abs(values).max(axis=-1),
+    ),
+    "true positive rate difference": ("true positive rate", _gap),
+    "false positive rate difference": ("false positive rate", _gap),
+    "precision difference": ("precision", _gap),
+    "mean ratio": ("mean / highest", lambda values: values.min(axis=-1)),
+    "actual over expected difference": ("actual / expected", _gap),
+}
+"""What groups are compared by: a figure, and what is made of it over the groups."""
+
+
+def cell(
+    estimate: Any, low: Any = math.nan, high: Any = math.nan, *, why: str = ""
+) -> dict[str, Any]:
+    """Put a figure and its interval together as plain data; what is not estimable has the reason.
+
+    Examples
+    --------
+    >>> cell(0.5), cell(math.nan, why="no rows")
+    ({'estimate': 0.5}, {'estimate': None, 'why': 'no rows'})
+    """
+    if math.isnan(estimate):
+        return {"estimate": None, "why": why}
+    ends = {} if math.isnan(low) or math.isnan(high) else {"low": float(low), "high": float(high)}
+    return {"estimate": float(estimate), **ends}
+
+
+def tabulate_groups(
+    names: Sequence[str],
+    rows: GroupedRows,
+    weight: FloatArray,
+    draws: Figures,
+    confidence: float,
+) -> dict[str, Any]:
+    """Put each group's figures with their intervals into a table, and what groups differ by.
+
+    ``draws`` are the figures of resamples, ``(n_resamples, n_groups)``. What few rows say is in the
+    table, without an interval; what groups differ by does not rest on it.
+
+    Returns
+    -------
+    dict
+        Plain data: ``groups``, ``differences``, the ``largest`` group, and those ``too_small``.
+    """
+    found = rows.figures(weight)
+    largest = int(np.argmax(found["weight"]))
+    for figures in (found, draws):
+        _add_ratios(figures, found, largest)
+    is_large = rows.counts >= MIN_ROWS
+    ends = {
+        name: np.where(is_large, interval(values, confidence), np.nan)
+        for name, values in draws.items()
+    }
+    groups: list[dict[str, Any]] = [
+        {
+            "group": name,
+            "n": int(rows.counts[g]),
+            "weight": float(found["weight"][g]),
+            "figures": {
+                figure: cell(
+                    values[g], *ends[figure][:, g].tolist(), why=_LACKING.get(figure, "no rows")
+                )
+                for figure, values in found.items()
+                if figure not in ("weight", "variance")
+            },
+        }
+        for g, name in enumerate(names)
+    ]
+    differences = {}
+    for name, (figure, compare) in _COMPARED.items():
+        if figure in found:
+            known = is_large & ~np.isnan(found[figure])
+            why = f"fewer than two groups of {MIN_ROWS} rows have a {figure}"
+            differences[name] = cell(math.nan, why=why)
+            if known.sum() > 1:
+                numbers = interval(compare(draws[figure][:, known]), confidence)
+                differences[name] = cell(compare(found[figure][known]), *numbers)
+    too_small = [name for name, large in zip(names, is_large, strict=True) if not large]
+    found_groups = {"largest": names[largest], "groups": groups, "too_small": too_small}
+    return {**found_groups, "differences": differences}
+
+
+def _add_ratios(figures: Figures, found: Figures, largest: int) -> None:
+    """Add what sets a group against another: the one with the highest rate, or the largest."""
+    weight, mean = figures["weight"], figures["mean"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = weight / weight.sum(-1, keepdims=True)
+        centre = np.nansum(share * mean, -1, keepdims=True)
+        square = np.nansum(share * (figures["variance"] + (mean - centre) ** 2), -1, keepdims=True)
+        figures["standardised mean difference"] = (mean - mean[..., [largest]]) / np.sqrt(square)
+        rate, name = "selection rate", "adverse impact ratio"
+        if rate not in found:
+            rate, name = "mean", "mean / highest"
+        figures[name] = figures[rate] / figures[rate][..., [int(np.nanargmax(found[rate]))]]
+
+
+def deviances(truth: FloatArray, score: FloatArray, power: float) -> FloatArray:
+    """Return what each row adds to `tweedie_deviance`; to the squared error where power is 0."""
+    from scipy.special import xlogy
+
+    if power == 0:
+        return (truth - score) ** 2
+    if power == 1:
+        return np.asarray(2 * (xlogy(truth, truth / score) - truth + score))
+    if power == 2:
+        return 2 * (np.log(score / truth) + truth / score - 1)
+    a, b = 1 - power, 2 - power
+    return np.asarray(2 * (truth**b / (a * b) - truth * score**a / a + score**b / b))
