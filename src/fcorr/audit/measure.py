@@ -26,7 +26,7 @@ from fcorr._core import (
     take_rows,
 )
 from fcorr.data.encode import read_exposure, read_sample_weight, read_target
-from fcorr.data.tables import read_table, resolve_columns
+from fcorr.data.tables import read_table, resolve_columns, to_numbers
 from fcorr.metrics import FlippedScores, flip_scores
 from fcorr.metrics._checks import Labels, check_same_length
 from fcorr.metrics.flips import check_values, group_rows
@@ -293,6 +293,8 @@ def open_model(
         return _open_ours(model, threshold, view)
     name = getattr(model, "__name__", type(model).__name__)
     labels = getattr(model, "classes_", None)
+    if hasattr(model, "get_inputs"):  # a session of onnxruntime
+        model = partial(_ask_onnx, model)
     if task != "regression" and hasattr(model, "predict_proba"):
         ask = model.predict_proba
     elif labels is not None and hasattr(model, "predict"):  # decides, and gives no probabilities
@@ -355,6 +357,27 @@ def _ask_known(ask: Callable[[Any], Any], names: Sequence[str], X: Any) -> Any:
         if set(names) < set(frame.columns):
             X = frame.select(names).to_native()
     return ask(X)
+
+
+def _ask_onnx(session: Any, X: Any) -> Any:
+    """Ask an ONNX model, which takes one matrix of all columns, or each column by its name."""
+    table, inputs = read_table(X), session.get_inputs()
+    columns = table.columns
+    if len(inputs) == 1 and len(inputs[0].shape) == 2 and len(columns) > 1:
+        numbers = [to_numbers(name, column) for name, column in columns.items()]
+        feeds = {inputs[0].name: np.column_stack(numbers).astype(np.float32)}
+    else:
+        feeds = {}
+        for each in inputs:
+            (name,) = resolve_columns(table, [each.name], "The model's inputs")
+            kind = {"tensor(string)": object, "tensor(int64)": np.int64}.get(each.type, np.float32)
+            feeds[name] = (
+                columns[name].to_numpy().astype(kind).reshape(-1, len(each.shape[1:]) or 1)
+            )
+    *_, scores = session.run(None, feeds)
+    if isinstance(scores, list):  # a map of classes to probabilities for each row
+        scores = [[*each.values()] for each in scores]
+    return scores
 
 
 def _open_ours(model: Any, threshold: float | None, view: View) -> Subject:
