@@ -32,7 +32,9 @@ def test_figures_of_a_class_are_those_of_the_metrics(weight):
         assert found["precision"][g] == pytest.approx(
             precision_score(TRUTH[of], DECISION[of], **by)
         )
-        assert found["mean"][g] == pytest.approx(np.average(SCORE[of], weights=weight[of]))
+        assert found["mean predicted"][g] == pytest.approx(
+            np.average(SCORE[of], weights=weight[of])
+        )
 
 
 @pytest.mark.parametrize("power", [0, 1, 1.5, 2])

@@ -210,7 +210,7 @@
     return [select];
   }
   function slider(column, id, change) {
-    const { low, high, mean: start = (low + high) / 2 } = range(column);
+    const { low, high, mean: middle = (low + high) / 2 } = range(column), start = model.starts[column.name] ?? middle;
     const step = column.kind === "numeric" && high - low > 20 ? 1 : (high - low) / 100 || 1;
     const at = step === 1 ? Math.round(start) : start;
     const box = make("input", { id, type: "number", step: "any", value: show(at) });
@@ -231,14 +231,15 @@
     const cells = (tag, row) => make("tr", {}, ...row.map((cell) => make(tag, tag === "th" ? { scope: "col" } : {}, cell)));
     target.replaceChildren(make("thead", {}, cells("th", header)), make("tbody", {}, ...rows.map((row) => cells("td", row))));
   }
-  function bars(target, items) {
-    const largest = Math.max(...items.map(([, value]) => Math.abs(value)), 1e-12), height = 22;
-    const svg = make("svg", { viewBox: `0 0 640 ${items.length * height}`, role: "img", "aria-label": items.map(([name, v]) => `${name} ${show(v)}`).join(", ") });
-    items.forEach(([name, value], i) => {
-      const length = 150 * Math.abs(value) / largest, y = i * height;
+  function bars(target, items) {  // of name, beginning and end
+    const ends = items.flatMap(([, from, to]) => [from, to]), low = Math.min(0, ...ends), width = Math.max(0, ...ends) - low || 1;
+    const X = (x) => 245 + 295 * (x - low) / width, height = 22;
+    const said = items.map(([name, from, to]) => `${name} ${show(to - from)}`).join(", ");
+    const svg = make("svg", { viewBox: `0 0 640 ${items.length * height}`, role: "img", "aria-label": said });
+    items.forEach(([name, from, to], i) => {
+      const y = i * height, look = { x: X(Math.min(from, to)), y: y + 3, width: Math.max(1, X(Math.max(from, to)) - X(Math.min(from, to))), height: 15 };
       svg.append(make("text", { x: 235, y: y + 15, "text-anchor": "end" }, name.length > 32 ? name.slice(0, 31) + "…" : name));
-      svg.append(make("rect", { x: value < 0 ? 400 - length : 400, y: y + 3, width: length, height: 15, class: value < 0 ? "down" : "up" }));
-      svg.append(make("text", { x: 560, y: y + 15 }, show(value)));
+      svg.append(make("rect", { ...look, class: to < from ? "down" : "up" }), make("text", { x: 550, y: y + 15 }, show(to - from)));
     });
     target.replaceChildren(svg);
   }
@@ -281,12 +282,13 @@
     const hasMain = model.members[0].main[1] > 0, parts = hasMain ? explain(state, o) : null;
     if (parts) {
       const items = parts.effects.map((effect, i) => [model.features[i], effect]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-      const shown = items.slice(0, 15), rest = items.slice(15).reduce((sum, [, v]) => sum + v, 0);
-      bars($("whatif-parts"), [["start", parts.start], ...shown, ...(items.length > 15 ? [["all other features", rest]] : []),
-        ["features together", parts.together], ["sum", parts.end]]);
+      const rest = items.splice(15).reduce((sum, [, v]) => sum + v, 0);
+      let at = 0;  // a waterfall: each begins where the one before it ends
+      const steps = [["start", parts.start], ...items, ["all other features", rest], ["features together", parts.together]];
+      bars($("whatif-parts"), [...steps.map(([name, v]) => [name, at, at += v]), ["sum", 0, parts.end]]);
       curve($("whatif-curve"), state, j, o);
     }
-    bars($("whatif-attention"), attention(state, j).map((share, i) => [model.features[i], share]).sort((a, b) => b[1] - a[1]).slice(0, 12));
+    bars($("whatif-attention"), attention(state, j).map((share, i) => [model.features[i], 0, share]).sort((a, b) => b[2] - a[2]).slice(0, 12));
   }
   model.columns.forEach((column, i) => {
     const id = `whatif-${i}`, change = (value) => { state[column.name] = value; update(); };
@@ -297,6 +299,8 @@
   const classes = model.link === "softmax" ? model.classes : [model.classes[1] ?? "prediction"];
   classes.forEach((name, i) => $("whatif-class").append(make("option", { value: i }, name)));
   model.features.forEach((name, i) => $("whatif-feature").append(make("option", { value: i }, name)));
+  const effects = model.features.map((_, j) => Math.abs(mainEffect(encode(state), j, 0)) || 0);
+  $("whatif-feature").value = effects.indexOf(Math.max(...effects));
   for (const id of ["whatif-class", "whatif-feature"]) $(id).addEventListener("change", update);
   update();
   $("whatif").hidden = false;

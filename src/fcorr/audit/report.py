@@ -448,7 +448,9 @@ class _Audit:
         for group in section["groups"][:60]:
             figures = group["figures"]
             ratio = [figures["actual / expected"].get(n) for n in ("estimate", "low", "high")]
-            totals = [figures[n]["estimate"] * group["weight"] for n in ("mean actual", "mean")]
+            totals = [
+                figures[n]["estimate"] * group["weight"] for n in ("mean actual", "mean predicted")
+            ]
             numbers = [math.nan if number is None else number for number in ratio]
             size = group["group"], group["n"], group["weight"]
             rows.append(metrics.ActualExpected(*size, *totals, *numbers))

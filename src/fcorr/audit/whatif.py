@@ -45,9 +45,16 @@ def pack_model(estimator: Estimator) -> dict[str, Any] | str:
     with torch.no_grad():
         packed = [_pack_member(member, place) for member in members]
     constant, unit = estimator._scale()
+    starts: dict[str, Any] = {}  # of numbers, the median of the training rows
+    if estimator._options["main_effects"]:
+        for name, effect in estimator.main_effects().items():
+            if effect.kind == "numeric":
+                places = np.searchsorted(np.cumsum(effect.rows), effect.rows.sum() / 2)
+                starts[name] = next(v for v in effect.values[int(places) :: -1] if v is not None)
     data: dict[str, Any] = {
         "columns": [_describe(column, schema.feature_names) for column in schema.columns],
         "features": schema.feature_names,
+        "starts": starts,
         "sensitive": schema.sensitive,
         "hidden": schema.sensitive_positions if estimator.exact_ else [],
         "cardinalities": schema.cardinalities,

@@ -75,7 +75,11 @@ class GroupedRows:
         sums = {n: np.add.reduceat(w * x, self._starts) for n, x in self._columns.items()}
         with np.errstate(invalid="ignore", divide="ignore"):  # 0/0 is nan: not estimable
             mean = sums["score"] / mass
-            found = {"weight": mass, "mean": mean, "variance": sums["score²"] / mass - mean**2}
+            found = {
+                "weight": mass,
+                "mean predicted": mean,
+                "variance": sums["score²"] / mass - mean**2,
+            }
             if self.is_class:
                 found["selection rate"] = sums["decision"] / mass
             if "truth" not in sums:
@@ -239,7 +243,7 @@ def tabulate_groups(
 
 def _add_ratios(figures: Figures, found: Figures, largest: int) -> None:
     """Add what sets a group against another: the one with the highest rate, or the largest."""
-    weight, mean = figures["weight"], figures["mean"]
+    weight, mean = figures["weight"], figures["mean predicted"]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = weight / weight.sum(-1, keepdims=True)
         centre = np.nansum(share * mean, -1, keepdims=True)
@@ -247,7 +251,7 @@ def _add_ratios(figures: Figures, found: Figures, largest: int) -> None:
         figures["standardised mean difference"] = (mean - mean[..., [largest]]) / np.sqrt(square)
         rate, name = "selection rate", "adverse impact ratio"
         if rate not in found:
-            rate, name = "mean", "mean / highest"
+            rate, name = "mean predicted", "mean / highest"
         figures[name] = figures[rate] / figures[rate][..., [int(np.nanargmax(found[rate]))]]
 
 
