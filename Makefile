@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs examples bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-speed reproduce clean
+.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs examples example-reports bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-speed reproduce clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -59,6 +59,11 @@ examples: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt lightgbm
 	for script in examples/plot_*.py; do $(BIN)/python $$script --output docs/examples || exit 1; done
 	$(BIN)/python benchmarks/update_readme.py
+
+# One page each for Adult and beMTPL97, from the data folder that FCORR_DATA names.
+example-reports: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python examples/audit_reports.py --output example-reports
 
 bench-adult: $(READY)
 	$(BIN)/python benchmarks/adult.py
@@ -134,7 +139,7 @@ reproduce: $(READY)
 	$(BIN)/python -m paper all --output docs
 
 clean:
-	rm -rf $(VENV) fcorr-demo fcorr-reproduction build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) fcorr-demo fcorr-reproduction example-reports build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
         NotEstimableWarning,
         UnseenCategoryWarning,
     )
+    from fcorr.audit.report import AuditResult, audit_model
     from fcorr.audit.sweep import sweep
     from fcorr.estimators import FCorrClassifier, FCorrRegressor, QuantileRepair, load
 
 __all__ = [
+    "AuditResult",
     "FCorrClassifier",
     "FCorrRegressor",
     "InvalidInputError",
@@ -37,6 +39,7 @@ __all__ = [
     "UnseenCategoryWarning",
     "__version__",
     "audit",
+    "audit_model",
     "data",
     "estimators",
     "load",
@@ -47,6 +50,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "AuditResult": "fcorr.audit.report",
     "FCorrClassifier": "fcorr.estimators",
     "FCorrRegressor": "fcorr.estimators",
     "InvalidInputError": "fcorr._core",
@@ -54,6 +58,7 @@ _HOME = {
     "NotEstimableWarning": "fcorr._core",
     "QuantileRepair": "fcorr.estimators",
     "UnseenCategoryWarning": "fcorr._core",
+    "audit_model": "fcorr.audit.report",
     "load": "fcorr.estimators",
     "sweep": "fcorr.audit.sweep",
 }

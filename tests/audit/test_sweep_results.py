@@ -11,7 +11,6 @@ import pytest
 
 import fcorr
 from fcorr._core import InvalidInputError
-from fcorr.audit.runs import hash_rows
 from fcorr.audit.sweep import (
     Summary,
     choose_point,
@@ -20,6 +19,7 @@ from fcorr.audit.sweep import (
     name_point,
     performance_metrics,
 )
+from fcorr.data.encode import hash_rows
 
 
 def record(auroc, search, exact, **arguments):
@@ -347,6 +347,6 @@ def test_arguments_of_advanced_are_named_like_others(people, classifier):
 
 def test_figures_are_written(swept, tmp_path):
     files = swept.write_figures(tmp_path / "new" / "folder")
-    assert [file.name for file in files] == ["controllability.svg", "frontier.svg"]
+    assert [file.name for file in files] == ["frontier.svg"]
     for file in files:
         assert ElementTree.fromstring(file.read_text()).tag == "{http://www.w3.org/2000/svg}svg"

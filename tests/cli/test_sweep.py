@@ -12,7 +12,7 @@ import fcorr
 from fcorr.data.files import write_file
 from fcorr.estimators.base import BaseFCorr
 
-WRITTEN = ["sweep.jsonl", "table.md", "controllability.svg", "frontier.svg"]
+WRITTEN = ["sweep.jsonl", "table.md", "frontier.svg"]
 SMALL = ("--members", 1, "--epochs", 1, "--set", "head=4", "--drop", "key", "--quiet")
 ORDER = np.random.default_rng(0).permutation(200)  # the first fifth of the rows is set aside
 

@@ -9,11 +9,20 @@ import fcorr
 
 
 def imported_by(statement):
-    code = f"import sys; {statement}; print('\\n'.join(sys.modules))"
+    code = f"import sys\n{statement}\nprint('\\n'.join(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     return set(done.stdout.split())
+
+
+AUDIT = """
+import fcorr, numpy as np
+from sklearn.linear_model import LogisticRegression
+X = np.random.default_rng(0).integers(0, 2, (99, 2))
+model = LogisticRegression().fit(X, X[:, 1])
+assert '<html' in fcorr.audit_model(model, X, X[:, 1], sensitive=0).to_html()
+"""
 
 
 @pytest.mark.parametrize(
@@ -22,6 +31,8 @@ def imported_by(statement):
         ("import fcorr", {"torch", "pandas", "polars", "sklearn", "numpy", "pyarrow"}),
         ("import fcorr; dir(fcorr)", {"torch", "pandas", "sklearn"}),
         ("import fcorr.metrics", {"torch"}),
+        ("import fcorr; fcorr.audit_model", {"torch", "pandas", "polars", "matplotlib"}),
+        (AUDIT, {"torch"}),
         ("import fcorr.data", {"torch", "pandas", "polars"}),
         ("import fcorr.cli", {"torch", "pandas", "polars", "sklearn", "pyarrow"}),
     ],

@@ -15,18 +15,18 @@ from sklearn.base import clone
 from fcorr._core import InvalidInputError, errors_about, html_table, near_match, to_plain
 from fcorr._version import __version__
 from fcorr.audit.measure import (
-    Estimator,
     Measured,
     View,
     check_estimator,
     collect_warnings,
     measure,
     name_columns,
-    read_rows,
+    read_test_rows,
     see_all,
     unpack,
 )
 from fcorr.audit.tables import TextTable, tabulate_metrics
+from fcorr.estimators.model_file import Estimator
 
 PLAIN = "FCorr"
 WITH_CAR = "FCorr + CAR"
@@ -200,7 +200,7 @@ def compare(
             "one, such as car=1e6."
         )
     X, y, weight = unpack(train, "train")
-    rows = read_rows(test, estimator.sensitive, "test")
+    rows = read_test_rows(estimator, test, "test")
     models: dict[str, ComparedModel] = {}
 
     def add(name: str, model: Estimator, view: View = see_all) -> None:

@@ -18,7 +18,6 @@ import io
 import math
 import os
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,6 +190,10 @@ class Display:
     axes_: npt.NDArray[Any]
     _is_own: bool = False
 
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on given axes, or in a figure of its own."""
+        raise NotImplementedError
+
     @property
     def ax_(self) -> Any:
         """The axes, or the first of several."""
@@ -251,20 +254,6 @@ def name_features(
     return marked
 
 
-def _style_lines(ax: Any, y_label: str) -> None:
-    ax.set_ylabel(one_line(y_label, None))
-    ax.grid(color=LIGHT, linewidth=0.5)
-    ax.ticklabel_format(axis="y", useOffset=False)
-
-
-def _use_log_scale(ax: Any, axis: str) -> None:
-    """Make an axis logarithmic down to the smallest positive value, and linear from there to 0."""
-    smallest = getattr(ax.dataLim, f"minpos{axis}")  # of what is drawn already
-    threshold = 10.0 ** math.floor(math.log10(smallest)) if smallest < math.inf else 1.0
-    getattr(ax, f"set_{axis}scale")("symlog", linthresh=threshold)
-    getattr(ax, f"{axis}axis").get_major_locator().set_params(numticks=7)
-
-
 # ------------------------------------------------------------------------------ features
 
 
@@ -283,6 +272,8 @@ class AttentionDisplay(Display):
         Features to mark. Names that no matrix has are ignored.
     title : str
         What is seen.
+    k : int, optional
+        How many features to show, the most significant ones; all by default.
 
     Attributes
     ----------
@@ -300,30 +291,27 @@ class AttentionDisplay(Display):
     matrices: "FeatureMatrix | Mapping[str, FeatureMatrix]"
     sensitive: Collection[str] = ()
     title: str = "Mean pre-softmax attention"
+    k: int | None = None
 
     @classmethod
     def from_estimator(
         cls, model: Any, X: Any, *, k: int | None = None, layer: int = 0, ax: Any = None
     ) -> Self:
-        """Draw a fitted model's attention, the mean over the rows of X.
-
-        ``k`` features are shown, the most significant ones; all when it is left out.
-        """
+        """Draw a fitted model's attention, the mean over the rows of X."""
         matrix = model.attention(X, layer=layer)
-        title = cls.title
-        if k is not None and k < len(matrix.names):
-            shown = np.argsort(-matrix.values.diagonal(), kind="stable")[:k]
-            names = tuple(matrix.names[i] for i in shown)
-            matrix = type(matrix)(names, matrix.values[np.ix_(shown, shown)])
-            title += f", the {k} most significant features"
-        return cls(matrix, model.schema_.sensitive_features, title).plot(ax)
+        return cls(matrix, model.schema_.sensitive_features, k=k).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, one for each matrix, or in a figure of its own."""
-        given = self.matrices
+        given, title = self.matrices, self.title
         panels: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {"": given}
-        for matrix in panels.values():
-            _check_features(np.asarray(matrix.values), matrix.names)
+        for name, matrix in panels.items():
+            if self.k is not None and self.k < len(matrix.names):
+                shown = np.argsort(-matrix.values.diagonal(), kind="stable")[: self.k]
+                names = tuple(matrix.names[i] for i in shown)
+                panels[name] = type(matrix)(names, matrix.values[np.ix_(shown, shown)])
+                title = f"{self.title}, the {self.k} most significant features"
+            _check_features(np.asarray(panels[name].values), panels[name].names)
         n, n_most = len(panels), max((len(m.names) for m in panels.values()), default=0)
         check_count(n, 9, "matrices", "Choose the ones to show.")
         side = n_most * (0.55 if n_most <= _MAX_WRITTEN else 0.2)
@@ -337,7 +325,7 @@ class AttentionDisplay(Display):
             if axes is not self.ax_ and matrix.names == panels[next(iter(panels))].names:
                 axes.tick_params(labelleft=not self._is_own)  # the rows are named once
         self.figure_.colorbar(image, ax=list(self.axes_), shrink=0.9, pad=0.02)
-        return self._finish(self.title, panels)
+        return self._finish(title, panels)
 
     def _draw(self, ax: Any, matrix: "FeatureMatrix", limit: float, is_written: bool) -> Any:
         from matplotlib.colors import LinearSegmentedColormap
@@ -447,8 +435,7 @@ class MainEffectDisplay(Display):
 
     Each panel has its own scale, which spans at least a fifth of the widest: what does little looks
     flat. The band, or the stroke through a point, is the interval of the
-    effect; grey bars are the training rows. With a log link the right axis has the relativities. A
-    dashed line, or a hollow mark, is what the whole model makes of a value, averaged over rows.
+    effect; grey bars are the training rows. With a log link the right axis has the relativities.
 
     Parameters
     ----------
@@ -486,18 +473,17 @@ class MainEffectDisplay(Display):
     def from_estimator(
         cls,
         model: Any,
-        X: Any = None,
         *,
         features: Sequence[str] | None = None,
         label: Any = None,
         ax: Any = None,
     ) -> Self:
-        """Draw a fitted model's main effects; given rows, also what the whole model does on them.
+        """Draw a fitted model's main effects.
 
         Without ``features`` up to nine are shown, those with the most important first; with several
         classes, ``label`` says for which.
         """
-        found = model.main_effects(X)
+        found = model.main_effects()
         title = cls.title
         if features is None:
             names = model.schema_.feature_names
@@ -548,9 +534,7 @@ class MainEffectDisplay(Display):
                 if i % n_columns == n_columns - 1 or i == n - 1:
                     right.set_ylabel("relativity", fontsize="small")
         if self._is_own:
-            has_average = any(e.average is not None for e in self.effects.values())
-            average = "dashed or hollow: the whole model, on average over rows; " * has_average
-            note = f"line or dot: main effect ± 2 standard errors; {average}grey: training rows"
+            note = "line or dot: main effect ± 2 standard errors; grey: training rows"
             self.figure_.supxlabel(note, fontsize="small")
         names = [str(name) + " (sensitive)" * (name in self.sensitive) for name in self.effects]
         return self._finish(self.title if n > 1 else f"{self.title}: {names[0]}", names)
@@ -558,15 +542,13 @@ class MainEffectDisplay(Display):
     def _draw(self, ax: Any, effect: "MainEffect") -> None:
         ax.axhline(0, color=GREY, linewidth=0.8, zorder=1)
         numbers = np.array([v for v in effect.values if not isinstance(v, str | None)], dtype=float)
-        blue, orange = SERIES[0]["color"], SERIES[1]["color"]
+        blue = SERIES[0]["color"]
         n = len(numbers)
         if n:
             ax.fill_between(
                 numbers, effect.lower[:n], effect.upper[:n], color=blue, alpha=0.2, lw=0
             )
             ax.plot(numbers, effect.effect[:n], color=blue, zorder=3)
-            if effect.average is not None:
-                ax.plot(numbers, effect.average[:n], color=orange, linestyle=(0, (5, 2)), zorder=2)
             width = (numbers[-1] - numbers[0]) or 1.0
             n_bars = min(_N_BARS, max(n, 2))
             edges = np.linspace(numbers[0], numbers[0] + width, n_bars + 1)
@@ -602,9 +584,6 @@ class MainEffectDisplay(Display):
         ends = effect.lower[chosen], effect.upper[chosen]
         ax.plot([x, x], ends, color=SERIES[0]["color"], alpha=0.35, linewidth=4)
         ax.plot(x, effect.effect[chosen], color=SERIES[0]["color"], marker="o", ms=5, ls="none")
-        if effect.average is not None:
-            look = {"color": SERIES[1]["color"], "marker": "s", "markerfacecolor": "none"}
-            ax.plot(x, effect.average[chosen], **look, ms=6, ls="none")
 
     def _draw_rows(self, ax: Any, x: Any, rows: npt.NDArray[Any], width: float) -> None:
         """Draw the rows as bars along the lower edge, the most frequent a sixth of the height."""
@@ -619,9 +598,7 @@ def _log(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _span(effect: "MainEffect") -> tuple[float, float]:
     """Find what a panel shows: all effects, and of the intervals what is not much larger."""
-    average = effect.effect if effect.average is None else effect.average
-    values = np.concatenate([np.zeros(1), effect.effect, average])
-    low, high = float(values.min()), float(values.max())
+    low, high = float(effect.effect.min(initial=0)), float(effect.effect.max(initial=0))
     room = 0.5 * (high - low)
     lowest = float(np.nanmin(effect.lower, initial=low))
     highest = float(np.nanmax(effect.upper, initial=high))
@@ -632,44 +609,7 @@ def _span(effect: "MainEffect") -> tuple[float, float]:
 
 
 @dataclass(eq=False)
-class _SweepDisplay(Display, ABC):
-    """What the points of a sweep have in common, whichever way they are drawn."""
-
-    summaries: "Sequence[Summary]"
-    chosen: str | None = None
-    title: str = ""
-
-    @classmethod
-    def from_sweep(cls, sweep: "Sweep", *, ax: Any = None) -> Self:
-        """Draw the points of a sweep; the one chosen within its budget is marked, if there is."""
-        try:
-            chosen: str | None = sweep.choose().name
-        except InvalidInputError:
-            chosen = None  # no point is within the budget
-        return cls(sweep.summaries(), chosen).plot(ax)
-
-    @abstractmethod
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on given axes, or in a figure of its own."""
-
-    def _main_metric(self) -> tuple[str, bool, str]:
-        """Return the metric of performance, whether a low one is good, and its label."""
-        from fcorr.audit.measure import LOWER_IS_BETTER
-        from fcorr.audit.sweep import main_metric
-
-        check_count(len(self.summaries), 1_000, "points of a sweep", "Choose the ones to show.")
-        metric = main_metric(self.summaries)
-        is_loss = metric in LOWER_IS_BETTER
-        return metric, is_loss, metric + " (lower is better)" * is_loss
-
-    def _finish_sweep(self, settings: str = "") -> Self:
-        n_seeds = len(self.summaries[0].runs)
-        rows = f"validation rows, {n_seeds} seed{'s' * (n_seeds > 1)}"
-        return self._finish(f"{self.title} ({rows}{settings})")
-
-
-@dataclass(eq=False)
-class FrontierDisplay(_SweepDisplay):
+class FrontierDisplay(Display):
     """Performance against flips, on a logarithmic axis that goes on to 0.
 
     A thin line joins the points that no other beats in both. A name that would cover a mark or
@@ -702,16 +642,34 @@ class FrontierDisplay(_SweepDisplay):
     ['CAR alone', 'exact', 'no other point is better in both', 'chosen']
     """
 
+    summaries: "Sequence[Summary]"
+    chosen: str | None = None
     title: str = "Performance against flips"
+
+    @classmethod
+    def from_sweep(cls, sweep: "Sweep", *, ax: Any = None) -> Self:
+        """Draw the points of a sweep; the one chosen within its budget is marked, if there is."""
+        try:
+            chosen: str | None = sweep.choose().name
+        except InvalidInputError:
+            chosen = None  # no point is within the budget
+        return cls(sweep.summaries(), chosen).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, or in a figure of its own."""
-        metric, is_loss, label = self._main_metric()
+        from fcorr.audit.measure import LOWER_IS_BETTER
+        from fcorr.audit.sweep import main_metric
+
+        check_count(len(self.summaries), 1_000, "points of a sweep", "Choose the ones to show.")
+        metric, n_seeds = main_metric(self.summaries), len(self.summaries[0].runs)
+        is_loss = metric in LOWER_IS_BETTER
         points = [s for s in self.summaries if not math.isnan(s.mean(metric))]
         check_count(len(points), 1_000, "points with a known performance", "Use other rows.")
         self._take_axes(ax, (8.2, 4.4))
         ax = self.ax_
-        _style_lines(ax, label)
+        ax.set_ylabel(one_line(metric + " (lower is better)" * is_loss, None))
+        ax.grid(color=LIGHT, linewidth=0.5)
+        ax.ticklabel_format(axis="y", useOffset=False)
         positions = {s.name: (s.mean("largest change"), s.mean(metric)) for s in points}
         for is_exact, kind in enumerate(("CAR alone", "exact")):
             of_kind = [s for s in points if (s.invariance is not None) == is_exact]
@@ -727,11 +685,16 @@ class FrontierDisplay(_SweepDisplay):
         if self.chosen in positions:
             ring = {"marker": "o", "markersize": 12, "markerfacecolor": "none", "color": INK}
             ax.plot(*positions[self.chosen], linestyle="none", label="chosen", **ring)
-        _use_log_scale(ax, "x")
+        # Logarithmic down to the smallest positive change, and linear from there to 0.
+        smallest = ax.dataLim.minposx
+        threshold = 10.0 ** math.floor(math.log10(smallest)) if smallest < math.inf else 1.0
+        ax.set_xscale("symlog", linthresh=threshold)
+        ax.xaxis.get_major_locator().set_params(numticks=7)
         ax.margins(y=0.12)
         ax.set_xlabel("largest change of a prediction under a flip, on the rows")
         ax.legend(**_LEGEND)
-        self._finish_sweep()
+        rows = f"validation rows, {n_seeds} seed{'s' * (n_seeds > 1)}"
+        self._finish(f"{self.title} ({rows})")
         self._write_names(positions)
         return self
 
@@ -771,116 +734,3 @@ def _find_front(
             best = sign * y
             front.append((x, y))
     return front
-
-
-@dataclass(eq=False)
-class ControllabilityDisplay(_SweepDisplay):
-    """What the weight λ does: performance, flips and groups, panel under panel.
-
-    Shown are the points that differ in λ and form only: those around the chosen one or, if there
-    is none, around the most accurate one. Lines join the numbers; the exact forms are no points of
-    their scale, and have hollow marks. Thin strokes are the range over seeds.
-
-    Parameters
-    ----------
-    summaries, chosen, title
-        As in :class:`FrontierDisplay`.
-
-    Attributes
-    ----------
-    figure_, axes_, ax_ : see :class:`Display`; three axes
-
-    Examples
-    --------
-    >>> from fcorr.audit.sweep import Summary
-    >>> def summary(name, weight, form, auroc, change):
-    ...     flips = {"largest change": change, "AvgIF": change / 2}
-    ...     numbers = {"performance": {"AUROC": auroc}, "flip": flips, "groups": {}}
-    ...     point = {"car": weight, "invariance": form}
-    ...     measured = {"task": "two classes", **numbers}
-    ...     return Summary(name, point, ({"arguments": point, "measured": measured},))
-    >>> points = [summary("λ = 1", 1.0, None, 0.75, 0.3), summary("adapt", 1.0, "adapt", 0.7, 0.0)]
-    >>> display = ControllabilityDisplay(points).plot()
-    >>> [label.get_text() for label in display.axes_[-1].get_xticklabels()]
-    ['1', 'adapt']
-    """
-
-    title: str = "What λ does"
-
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on given axes, three of them, or in a figure of its own."""
-        from fcorr.audit.sweep import group_metrics, show_value
-
-        metric, is_loss, label = self._main_metric()
-        points, settings = self._select(metric, is_loss)
-        groups = group_metrics(self.summaries, "DPD")
-        if len(groups) > len(SERIES):  # the first ones, and that of all columns together
-            groups = [*groups[: len(SERIES) - 1], groups[-1]]
-        flips: dict[str, Sequence[float | None]] = {
-            "mean on the rows (AvgIF)": [s.mean("AvgIF") for s in points.values()],
-            "largest on the rows": [s.largest_change for s in points.values()],
-            "largest found by a search": [s.search for s in points.values()],
-            "bound for 99 % of people": [s.population for s in points.values()],
-        }
-        self._take_axes(ax, (8.6, 6.7), 3, nrows=3, sharex=True)
-        performance, change, difference = self.axes_
-        _style_lines(performance, label)
-        _style_lines(change, "change under a flip")
-        _style_lines(difference, "difference of groups")
-        is_number = [not isinstance(weight, str) for weight in points]
-        for name, style in zip([metric, *groups], [SERIES[0], *SERIES], strict=False):
-            axes = performance if name == metric else difference
-            _draw_line(axes, [s.mean(name) for s in points.values()], is_number, name, style)
-            ends = [s.spread(name) or (math.nan, math.nan) for s in points.values()]
-            x = range(len(points))
-            axes.plot([x, x], [*zip(*ends, strict=True)], color=style["color"], linewidth=0.8)
-        for (name, line), style in zip(flips.items(), SERIES, strict=True):
-            y = [math.nan if value is None else value for value in line]
-            if not np.isnan(y).all():
-                _draw_line(change, y, is_number, name, style)
-        _use_log_scale(change, "y")
-        for axes in self.axes_:
-            labels = [one_line(show_value(weight)) for weight in points]
-            axes.set_xticks(range(len(points)), labels, rotation=30)
-            for at, s in enumerate(points.values()):
-                if s.name == self.chosen:
-                    axes.axvline(
-                        at, color=GREY, linestyle="--", linewidth=1, zorder=0, label="chosen"
-                    )
-            if axes.get_legend_handles_labels()[1] not in ([], [metric]):
-                axes.legend(**_LEGEND)
-        x_label = "weight λ of CAR, acting alone; at the right end the exact forms"
-        difference.set_xlabel(x_label)
-        return self._finish_sweep(settings)
-
-    def _select(self, metric: str, is_loss: bool) -> tuple[dict[float | str, "Summary"], str]:
-        """Return the points to show, from left to right, and what else they have in common."""
-
-        def preference(s: "Summary") -> tuple[bool, bool, float]:
-            value = s.mean(metric)
-            return s.name != self.chosen, math.isnan(value), value if is_loss else -value
-
-        def others(s: "Summary") -> dict[str, object]:
-            return {n: v for n, v in s.point.items() if n not in ("car", "invariance")}
-
-        # An exact form may be there with several λ; its most accurate one stands for it.
-        reference, *_ = ranked = sorted(self.summaries, key=preference)
-        found: dict[float | str, Summary] = {}
-        for s in ranked:
-            if others(s) == others(reference):
-                found.setdefault(s.weight if s.invariance is None else s.invariance, s)
-        weights: list[float | str] = sorted(w for w in found if not isinstance(w, str))
-        weights += [name for name in ("paper", "adapt", "marginal") if name in found]
-        settings = "".join(f", {name} = {value}" for name, value in others(reference).items())
-        return {weight: found[weight] for weight in weights}, settings
-
-
-def _draw_line(
-    ax: Any, y: Sequence[float], is_number: Sequence[bool], name: str, style: dict[str, Any]
-) -> None:
-    """Draw a line through the numbers, and marks for the names beside them."""
-    x, look = range(len(y)), style | {"markersize": 5}
-    ax.plot(x, np.where(is_number, y, np.nan), label=one_line(name), **look)
-    # Hollow beside the line, where marks of different lines often meet and all must be seen.
-    look |= {"linestyle": "none", "markerfacecolor": "none", "markersize": 7}
-    ax.plot(x, np.where(is_number, np.nan, y), **look)

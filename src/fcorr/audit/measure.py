@@ -1,15 +1,19 @@
-"""Measurements of one model on rows: performance, flips, groups, and its certificate in numbers."""
+"""Measurements of one model on rows: performance, flips, groups, and its certificate in numbers.
+
+Any model can be measured: `open_model` makes a `Subject` of it, which says what its scores are.
+"""
 
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import log_loss
 
 from fcorr import metrics
 from fcorr._core import (
@@ -22,18 +26,19 @@ from fcorr._core import (
     take_rows,
 )
 from fcorr.data.encode import read_exposure, read_sample_weight, read_target
-from fcorr.data.tables import read_table, resolve_columns
-from fcorr.estimators import FCorrClassifier, FCorrRegressor
-from fcorr.metrics import FlippedScores
+from fcorr.data.tables import read_table, resolve_columns, to_numbers
+from fcorr.metrics import FlippedScores, flip_scores
+from fcorr.metrics._checks import Labels, check_same_length
+from fcorr.metrics.flips import check_values, group_rows
 
-Estimator = FCorrClassifier | FCorrRegressor
+if TYPE_CHECKING:
+    from fcorr.estimators.model_file import Estimator
+
 Floats = NDArray[np.float64]
 Metrics = dict[str, float]
 Task = Literal["two classes", "several classes", "regression"]
 View = Callable[[Any], Any]
 """What a model sees of a table."""
-Score = Callable[[Any], Floats]
-FlipsOf = Callable[[Score], FlippedScores]
 
 MAIN_METRIC: dict[Task, str] = {
     "two classes": "AUROC",
@@ -52,14 +57,35 @@ class AuditRows:
     """Rows that models are measured on, without those of weight 0; read once for all models."""
 
     X: Any
-    y: NDArray[Any]
-    weight: Floats | None  # of mean 1
+    y: NDArray[Any] | None
+    weight: Floats | None  # of mean 1, times the exposure
     sensitive: tuple[str | int, ...]  # columns, as names or positions
-    groups: dict[str, list[Any]]
+    groups: dict[str, Labels]
     """Each row's group, for each sensitive column and, where there are several, for all of them
     together. Measurements such as an age are grouped as :func:`fcorr.metrics.flip_scores` does."""
+    exposure: Floats | None = None
     counted: NDArray[np.intp] | None = None
     """Which rows of the table these are, where some are left out."""
+
+    def __len__(self) -> int:
+        return len(next(iter(self.groups.values())).codes)
+
+    def groups_of(self, name: str) -> list[Any]:
+        """List each row's label in a grouping."""
+        labels = self.groups[name]
+        return [labels.categories[code] for code in labels.codes]
+
+    def take(self, chosen: NDArray[np.intp]) -> "AuditRows":
+        """Return some of the rows."""
+        return replace(
+            self,
+            X=take_rows(self.X, chosen),
+            y=None if self.y is None else self.y[chosen],
+            weight=None if self.weight is None else self.weight[chosen],
+            exposure=None if self.exposure is None else self.exposure[chosen],
+            groups={n: Labels(g.categories, g.codes[chosen]) for n, g in self.groups.items()},
+            counted=chosen if self.counted is None else self.counted[chosen],
+        )
 
 
 def see_all(X: Any) -> Any:
@@ -69,39 +95,68 @@ def see_all(X: Any) -> Any:
 
 def check_estimator(estimator: Any, caller: str, for_others: str) -> None:
     """Refuse a model that is none of ours."""
-    if not isinstance(estimator, FCorrClassifier | FCorrRegressor):
+    if not is_ours(estimator):
         raise InvalidInputError(
             f"{caller} is about FCorrClassifier and FCorrRegressor, got "
             f"{type(estimator).__name__}. {for_others}"
         )
 
 
-def read_rows(rows: Sequence[Any], sensitive: Any, argument: str) -> AuditRows:
+def is_ours(model: Any) -> bool:
+    """Tell whether a model is one of fcorr's, without importing them."""
+    return any(each.__module__.startswith("fcorr.estimators.") for each in type(model).__mro__)
+
+
+def read_rows(
+    rows: Sequence[Any], sensitive: Any, argument: str = "", exposure: Any = None
+) -> AuditRows:
     """Read ``(X, y)`` or ``(X, y, sample_weight)``, and find the groups.
+
+    ``argument`` is what errors call the rows; ``exposure`` a column of X, or one number per row.
 
     Examples
     --------
     >>> X = np.array([[0, 1.5], [1, 2.5], [1, 3.5]])
     >>> read_rows((X, [0, 1, 1]), 0, "test").groups
-    {'0': [0.0, 1.0, 1.0]}
+    {'0': Labels(categories=(0.0, 1.0), codes=array([0, 1, 1]))}
     """
-    given = unpack(rows, argument)
+    given = (*rows, None) if len(rows) == 2 else rows
     columns = name_columns(sensitive)
     counted = find_counted(*given)
     X, y, sample_weight = given if counted is None else (take_rows(v, counted) for v in given)
-    with errors_about(argument), numbered_by(counted):
-        n_rows = read_table(X).n_rows
-        weight = None if sample_weight is None else read_sample_weight(sample_weight, n_rows)
-        target = read_target(y, n_rows)
-
-        def find_groups(*of: str | int) -> list[Any]:
-            # Which rows go together has nothing to do with a model: any scores will do.
-            return metrics.flip_scores(lambda X: np.zeros(n_rows), X, list(of)).groups
-
-        groups = {str(column): find_groups(column) for column in columns}
+    if counted is not None and not isinstance(exposure, str | int | None):
+        exposure = take_rows(exposure, counted)
+    with errors_about(argument) if argument else nullcontext(), numbered_by(counted):
+        table = read_table(X)
+        weight = None if sample_weight is None else read_sample_weight(sample_weight, table.n_rows)
+        target = None if y is None else read_target(y, table.n_rows)
+        exposures = None
+        if exposure is not None:
+            if not isinstance(exposure, str | int):
+                n_rows, numbers = table.n_rows, np.asarray(exposure, dtype=np.float64)
+                table, exposure = (
+                    read_table(numbers.reshape(-1, 1)).renamed(["exposure"]),
+                    "exposure",
+                )
+                check_same_length(X=range(n_rows), exposure=numbers)
+            exposures = read_exposure(table, *resolve_columns(table, [exposure], "exposure"))
+            weight = exposures * (1.0 if weight is None else weight)
+        groups = {str(column): group_rows(X, column) for column in columns}
         if len(columns) > 1:
-            groups[" × ".join(groups)] = find_groups(*columns)
-    return AuditRows(X, target, weight, columns, groups, counted)
+            groups[" × ".join(groups)] = group_rows(X, list(columns))
+    return AuditRows(X, target, weight, columns, groups, exposures, counted)
+
+
+def read_test_rows(estimator: "Estimator", rows: Sequence[Any], argument: str) -> AuditRows:
+    """Read rows that a model of ours is measured on; refuse those that tell nothing of flips."""
+    X, y, weight = unpack(rows, argument)
+    if y is None:
+        raise InvalidInputError(f"{argument} must have a target, got y=None. Pass (X, y).")
+    found = read_rows((X, y, weight), estimator.sensitive, argument, estimator.exposure)
+    with errors_about(argument):
+        for column in map(str, found.sensitive):
+            check_values(found.groups[column].categories, f"the sensitive column {column!r}")
+    return found
 
 
 def unpack(rows: Sequence[Any], argument: str) -> tuple[Any, ArrayLike, ArrayLike | None]:
@@ -124,6 +179,245 @@ def name_columns(sensitive: Any) -> tuple[str | int, ...]:
             "sensitive='race', say: without such a column there is nothing to flip."
         )
     return columns
+
+
+# ------------------------------------------------------------------------------ models
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model as it is measured, whatever made it.
+
+    Attributes
+    ----------
+    name : str
+        The class of the model, or the name of the function.
+    task : str
+        "two classes", "several classes" or "regression".
+    ask : callable
+        What is asked for the scores of a table.
+    classes : tuple
+        Labels of the classes, in the order of their scores; empty for a regression.
+    threshold : float or None
+        Of two classes, the probability from which on the second is decided.
+    power : float
+        Of a regression, the power of the Tweedie deviance; 0 is the squared error.
+    estimator : FCorrClassifier, FCorrRegressor or None
+        The model where it is one of ours.
+    """
+
+    name: str
+    task: Task
+    ask: Callable[[Any], Any]
+    classes: tuple[Any, ...] = ()
+    threshold: float | None = None
+    power: float = 0.0
+    estimator: "Estimator | None" = None
+
+    @property
+    def outputs(self) -> tuple[Any, ...]:
+        """What each score is of: the second of two classes, each of several, or the target."""
+        return {"two classes": self.classes[1:], "several classes": self.classes}.get(
+            self.task, ("prediction",)
+        )
+
+    def score(self, X: Any) -> Floats:
+        """Score a table: ``(n_rows, n_outputs)``, checked."""
+        return self.read(_ask(self.ask, X), read_table(X).n_rows)
+
+    def read(self, answer: Any, n_rows: int) -> Floats:
+        """Check what the model answered, and take the scores out of it."""
+        scores = np.asarray(answer, dtype=np.float64)
+        scores = scores.reshape(-1, 1) if scores.ndim == 1 else scores
+        widths = {"regression": (1,), "two classes": (1, 2)}.get(self.task, (len(self.classes),))
+        if scores.ndim != 2 or len(scores) != n_rows or scores.shape[1] not in widths:
+            raise InvalidInputError(
+                f"The model must return one score per row, or one probability per class, for "
+                f"{n_rows} rows, got shape {np.shape(answer)}. Wrap it in a function that does."
+            )
+        for row in np.flatnonzero(~np.isfinite(scores).all(axis=1))[:1].tolist():
+            raise InvalidInputError(
+                f"Predictions must be finite, got {scores[row].tolist()} in row {row}. Correct the "
+                "model, or leave out the rows that it cannot score."
+            )
+        if self.task != "regression":
+            wrong = (scores < -1e-9).any(axis=1) | (scores > 1 + 1e-9).any(axis=1)
+            if scores.shape[1] > 1:
+                wrong |= np.abs(scores.sum(axis=1) - 1) > 1e-3
+            for row in np.flatnonzero(wrong)[:1].tolist():
+                raise InvalidInputError(
+                    f"Probabilities must lie in [0, 1] and sum to 1, got {scores[row].tolist()} in "
+                    f"row {row}. Pass a model with predict_proba, or task='regression' for scores."
+                )
+        return scores[:, 1:] if self.task == "two classes" and scores.shape[1] == 2 else scores
+
+    def decide(self, scores_NK: Floats) -> NDArray[np.intp]:
+        """Return the place of each row's class."""
+        if self.task == "several classes":
+            return scores_NK.argmax(axis=1)
+        return (scores_NK[:, 0] >= (self.threshold or 0.0)).astype(np.intp)
+
+    def truths(self, rows: AuditRows) -> list[Floats] | None:
+        """Return what each score should have been: 0 or 1, or the target per unit of exposure."""
+        if rows.y is None:
+            return None
+        if self.task != "regression":
+            unknown = [label for label in np.unique(rows.y).tolist() if label not in self.classes]
+            if unknown:
+                raise InvalidInputError(
+                    f"y must hold classes of the training table ({enumerate_some(self.classes)}), "
+                    f"got {enumerate_some(unknown)}. Correct or drop these rows."
+                )
+            return [(rows.y == label).astype(np.float64) for label in self.outputs]
+        try:
+            y = rows.y.astype(np.float64)
+        except (ValueError, TypeError) as error:
+            raise InvalidInputError(
+                f"y must hold numbers for a regression, got {enumerate_some(rows.y[:1])}. Convert "
+                "it, or pass task='classification'."
+            ) from error
+        return [y if rows.exposure is None else y / rows.exposure]
+
+
+def open_model(
+    model: Any,
+    rows: AuditRows,
+    *,
+    task: Literal["auto", "classification", "regression"] = "auto",
+    threshold: float | None = None,
+    power: float | None = None,
+    view: View = see_all,
+) -> Subject:
+    """Find out what a model predicts; a task that its answers leave open is told by y."""
+    if is_ours(model):
+        return _open_ours(model, threshold, view)
+    name = getattr(model, "__name__", type(model).__name__)
+    labels = getattr(model, "classes_", None)
+    if hasattr(model, "get_inputs"):  # a session of onnxruntime
+        model = partial(_ask_onnx, model)
+    if task != "regression" and hasattr(model, "predict_proba"):
+        ask = model.predict_proba
+    elif labels is not None and hasattr(model, "predict"):  # decides, and gives no probabilities
+
+        def ask(X: Any) -> Any:
+            return np.asarray(model.predict(X))[:, None] == np.asarray(labels)
+
+    elif hasattr(model, "predict") or callable(model):
+        ask = getattr(model, "predict", model)
+    else:
+        raise InvalidInputError(
+            f"The model must have predict_proba or predict, or be a function of a table, got "
+            f"{type(model).__name__}. Wrap it: lambda X: ...",
+            argument="model",
+        )
+    ask = partial(_ask_known, ask, getattr(model, "feature_names_in_", ()))
+    answer = np.asarray(_ask(ask, rows.X))
+    n_outputs = answer.shape[1] if answer.ndim == 2 else 1
+    known = labels if labels is not None else np.unique(rows.y) if rows.y is not None else [0, 1]
+    classes = tuple(known.tolist() if isinstance(known, np.ndarray) else known)
+    if n_outputs == 1 and task == "auto":
+        is_chance = np.issubdtype(answer.dtype, np.number) and ((answer >= 0) & (answer <= 1)).all()
+        has_classes = len(classes) == 2 and is_chance
+        tells = rows.y is not None or labels is not None or threshold is not None
+        task = "classification" if has_classes and tells else "regression"
+    if task == "regression":
+        return Subject(name, "regression", ask, power=power or 0.0)
+    if n_outputs <= 2 and len(classes) == 1 and labels is None:  # y has one of the two
+        classes = (0, 1)
+    if len(classes) != max(n_outputs, 2):
+        raise InvalidInputError(
+            f"A model of {max(n_outputs, 2)} classes must have as many in y, got "
+            f"{enumerate_some(classes)}. Pass a model that has classes_, or task='regression'."
+        )
+    cut = 0.5 if threshold is None else threshold
+    kind: Task = "two classes" if len(classes) == 2 else "several classes"
+    return Subject(name, kind, ask, classes, cut if kind == "two classes" else None)
+
+
+def _ask(ask: Callable[[Any], Any], X: Any) -> Any:
+    try:
+        return ask(X)
+    except InvalidInputError:
+        raise
+    except Exception as error:  # each model has its own
+        raise InvalidInputError(
+            f"The model must score X as it is, got {type(error).__name__}: {error}. Pass the "
+            "columns that it was trained on, or a function that prepares them: lambda X: ..."
+        ) from error
+
+
+def _ask_known(ask: Callable[[Any], Any], names: Sequence[str], X: Any) -> Any:
+    """Ask a model that knows the names of its columns for these alone.
+
+    Often it was trained without the sensitive ones, which an audit needs.
+    """
+    names = list(names)
+    if len(names) and not isinstance(X, np.ndarray):
+        frame = nw.from_native(X, eager_only=True)
+        if set(names) < set(frame.columns):
+            X = frame.select(names).to_native()
+    return ask(X)
+
+
+def _ask_onnx(session: Any, X: Any) -> Any:
+    """Ask an ONNX model, which takes one matrix of all columns, or each column by its name."""
+    table, inputs = read_table(X), session.get_inputs()
+    columns = table.columns
+    if len(inputs) == 1 and len(inputs[0].shape) == 2 and len(columns) > 1:
+        numbers = [to_numbers(name, column) for name, column in columns.items()]
+        feeds = {inputs[0].name: np.column_stack(numbers).astype(np.float32)}
+    else:
+        feeds = {}
+        for each in inputs:
+            (name,) = resolve_columns(table, [each.name], "The model's inputs")
+            kind = {"tensor(string)": object, "tensor(int64)": np.int64}.get(each.type, np.float32)
+            feeds[name] = (
+                columns[name].to_numpy().astype(kind).reshape(-1, len(each.shape[1:]) or 1)
+            )
+    *_, scores = session.run(None, feeds)
+    if isinstance(scores, list):  # a map of classes to probabilities for each row
+        scores = [[*each.values()] for each in scores]
+    return scores
+
+
+def _open_ours(model: Any, threshold: float | None, view: View) -> Subject:
+    name = type(model).__name__
+    if not hasattr(model, "classes_"):
+        objective = getattr(model, "objective_", "mse")
+        powers = {"mse": 0.0, "poisson": 1.0, "gamma": 2.0}
+        power = powers.get(objective, float(model.tweedie_power))
+        ask = model.predict_rate
+        return Subject(name, "regression", lambda X: ask(view(X)), power=power, estimator=model)
+    classes = tuple(model.classes_.tolist())
+    return Subject(
+        name,
+        "two classes" if len(classes) == 2 else "several classes",
+        lambda X: model.predict_proba(view(X)),
+        classes,
+        model.threshold_ if threshold is None or len(classes) > 2 else threshold,
+        estimator=model,
+    )
+
+
+def score_flips(subject: Subject, rows: AuditRows, categories: Any = None) -> list[FlippedScores]:
+    """Score rows under every value of the sensitive columns: flips of each output."""
+    passes: list[Floats] = []
+
+    def first(X: Any) -> Floats:
+        passes.append(subject.score(X))
+        return passes[-1][:, 0]
+
+    flips = flip_scores(first, rows.X, list(rows.sensitive), categories=categories)
+    flipped, own = passes[: len(flips.categories)], passes[len(flips.categories) :]
+    return [
+        FlippedScores(
+            flips.categories,
+            flips.original,
+            np.column_stack([scores[:, k] for scores in flipped]),
+            own[0][:, k] if own else None,
+        )
+        for k in range(len(subject.outputs))
+    ]
 
 
 # ------------------------------------------------------------------------------ results
@@ -187,7 +481,7 @@ class Measured:
 
 
 def measure(
-    estimator: Estimator,
+    estimator: "Estimator",
     rows: AuditRows,
     *,
     view: View = see_all,
@@ -208,174 +502,114 @@ def measure(
         model's own.
     """
     with numbered_by(rows.counted):
-        return _measure(estimator, rows, view, threshold)
-
-
-def _measure(
-    estimator: Estimator, rows: AuditRows, view: View, threshold: float | None
-) -> Measured:
-    def flips_of(score: Score) -> FlippedScores:
-        return metrics.flip_scores(lambda X: score(view(X)), rows.X, list(rows.sensitive))
-
-    if isinstance(estimator, FCorrRegressor):
-        measured = _measure_regression(estimator, rows, flips_of)
-    else:
-        classes = estimator.classes_.tolist()
-        unknown = [label for label in np.unique(rows.y).tolist() if label not in classes]
-        if unknown:
-            raise InvalidInputError(
-                f"y must hold classes of the training table ({enumerate_some(classes)}), got "
-                f"{enumerate_some(unknown)}. Correct or drop these rows."
-            )
-        if len(classes) > 2:
-            measured = _measure_several_classes(estimator, rows, flips_of)
-        else:
-            measured = _measure_two_classes(estimator, rows, flips_of, threshold)
-    if not estimator.schema_.sensitive:  # no flip can change what a model never sees
-        return replace(measured, exact=True, search=0.0, population=0.0)
-    certificate = estimator.certificate(rows.X)
+        subject = open_model(estimator, rows, threshold=threshold, view=view)
+        subject.truths(rows)  # before the work: y may not fit
+        flips = score_flips(subject, rows)
+        scores = np.column_stack([each.factual for each in flips])
+        measured = Measured(
+            subject.task,
+            performance=performance(subject, rows, scores),
+            flip=flip_metrics(subject, rows, flips),
+            groups={name: group_metrics(subject, rows, scores, name) for name in rows.groups},
+        )
+        if not estimator.schema_.sensitive:  # no flip can change what a model never sees
+            return replace(measured, exact=True, search=0.0, population=0.0)
+        certificate = estimator.certificate(rows.X)
     assert certificate.population is not None  # there are rows
-    return replace(
-        measured,
-        exact=certificate.exact,
-        search=certificate.search,
-        population=certificate.population.epsilon,
-    )
+    exact, search, bound = certificate.exact, certificate.search, certificate.population.epsilon
+    return replace(measured, exact=exact, search=search, population=bound)
 
 
-def _measure_two_classes(
-    estimator: FCorrClassifier, rows: AuditRows, flips_of: FlipsOf, threshold: float | None
-) -> Measured:
-    """Measure by the probabilities of the second class, which is decided from a threshold on."""
-    threshold = estimator.threshold_ if threshold is None else threshold
-    assert threshold is not None  # two classes have one
-    weight: dict[str, Any] = {"sample_weight": rows.weight}
-    flips = flips_of(lambda X: estimator.predict_proba(X)[:, 1])
-    truth = (rows.y == estimator.classes_[1]).astype(int)
-    decisions = (flips.factual >= threshold).astype(int)
-    return Measured(
-        "two classes",
-        performance={
-            "AUROC": float(metrics.roc_auc_score(truth, flips.factual, **weight)),
-            "AUPRC": float(metrics.average_precision_score(truth, flips.factual, **weight)),
-            "F1": float(metrics.f1_score(truth, decisions, zero_division=0.0, **weight)),
-        },
-        flip={
-            "AvgIF": metrics.average_individual_fairness(flips, **weight),
-            "F1 gap": metrics.f1_gap(truth, flips, threshold=threshold, **weight),
-            "AUROC gap": metrics.auroc_gap(truth, flips, **weight),
-            "AUPRC gap": metrics.auprc_gap(truth, flips, **weight),
-            "largest change": metrics.flip_changes(flips, **weight)["max"],
-            "decisions flipped": metrics.decisions_flipped(flips, threshold, **weight),
-        },
-        groups={
-            name: _decision_differences(truth, decisions, groups, rows.weight)
-            for name, groups in rows.groups.items()
-        },
-    )
+def performance(subject: Subject, rows: AuditRows, scores: Floats) -> Metrics:
+    """Measure how well scores predict y; empty where there is none."""
+    truths, weight = subject.truths(rows), {"sample_weight": rows.weight}
+    if truths is None:
+        return {}
+    truth, score = truths[0], scores[:, 0]
+    if subject.task == "two classes":
+        found = {"AUROC": metrics.roc_auc_score, "AUPRC": metrics.average_precision_score}
+        areas = {name: float(area(truth, score, **weight)) for name, area in found.items()}
+        chosen = subject.decide(scores)
+        return areas | {"F1": float(metrics.f1_score(truth, chosen, zero_division=0.0, **weight))}
+    if subject.task == "several classes":
+        from sklearn.metrics import log_loss
 
-
-def _measure_several_classes(
-    estimator: FCorrClassifier, rows: AuditRows, flips_of: FlipsOf
-) -> Measured:
-    """Measure by the probabilities of all classes; of what each class has, the largest."""
-    weight: dict[str, Any] = {"sample_weight": rows.weight}
-    classes = estimator.classes_
-
-    def score(k: int) -> Score:
-        return lambda X: estimator.predict_proba(X)[:, k]
-
-    flips = [flips_of(score(k)) for k in range(len(classes))]
-    probabilities = np.column_stack([of_class.factual for of_class in flips])
-    chosen = probabilities.argmax(axis=1)
-    under_flips = np.stack([of_class.scores for of_class in flips]).argmax(axis=0)
-    changed = (under_flips != chosen[:, None]).any(axis=1)
-    groups = {}
-    for name, grouping in rows.groups.items():
-        by_class = [
-            _decision_differences(
-                (rows.y == label).astype(int), (chosen == k).astype(int), grouping, rows.weight
-            )
-            for k, label in enumerate(classes)
-        ]
-        # numpy's max keeps a nan, where the built-in one may lose it.
-        groups[name] = {
-            metric: float(np.max([found[metric] for found in by_class])) for metric in by_class[0]
-        }
-    return Measured(
-        "several classes",
-        performance={
-            "accuracy": float(metrics.accuracy_score(rows.y, classes[chosen], **weight)),
-            "log loss": float(log_loss(rows.y, probabilities, labels=classes, **weight)),
-        },
-        flip={
-            "AvgIF": max(metrics.average_individual_fairness(each, **weight) for each in flips),
-            "largest change": max(metrics.flip_changes(each, **weight)["max"] for each in flips),
-            "decisions flipped": float(np.average(changed, weights=rows.weight)),
-        },
-        groups=groups,
-    )
-
-
-def _decision_differences(
-    truth: NDArray[Any], decisions: NDArray[Any], groups: list[Any], weight: Floats | None
-) -> Metrics:
-    by_group: dict[str, Any] = {"sensitive_features": groups, "sample_weight": weight}
+        chosen = np.asarray(subject.classes)[subject.decide(scores)]
+        loss = log_loss(rows.y, scores, labels=list(subject.classes), **weight)
+        accuracy = metrics.accuracy_score(rows.y, chosen, **weight)
+        return {"accuracy": float(accuracy), "log loss": float(loss)}
+    if subject.power == 0:  # that of the normal distribution
+        deviance = float(np.average((truth - score) ** 2, weights=rows.weight))
+    else:
+        deviance = metrics.tweedie_deviance(truth, score, power=subject.power, **weight)
     return {
-        "DPD": metrics.demographic_parity_difference(truth, decisions, **by_group),
-        "EqOdd": metrics.equalized_odds_difference(truth, decisions, **by_group),
-        "EqOpp": metrics.equal_opportunity_difference(truth, decisions, **by_group),
+        "deviance": deviance,
+        "RMSE": float(metrics.root_mean_squared_error(truth, score, **weight)),
+        "MAE": float(metrics.mean_absolute_error(truth, score, **weight)),
+        "Gini": metrics.normalized_gini_score(truth, score, **weight),
     }
 
 
-def _measure_regression(estimator: FCorrRegressor, rows: AuditRows, flips_of: FlipsOf) -> Measured:
-    """Measure by the predictions, per unit of exposure and weighted by it where there is one.
+def flip_metrics(subject: Subject, rows: AuditRows, flips: Sequence[FlippedScores]) -> Metrics:
+    """Measure what flips change; of several classes, the largest of the classes."""
+    truths, weight = subject.truths(rows), dict[str, Any](sample_weight=rows.weight)
+    found = {"AvgIF": max(metrics.average_individual_fairness(f, **weight) for f in flips)}
+    gaps: dict[str, Any] = {}
+    if subject.task == "two classes":
 
-    The deviance is that of the distribution which the objective stands for; with all objectives
-    but "mse" predictions are positive, so that they have ratios.
-    """
-    y, row_weight = rows.y.astype(np.float64), rows.weight
-    if estimator.exposure is not None:
-        table = read_table(rows.X)
-        (name,) = resolve_columns(table, [estimator.exposure], "exposure")
-        exposure = read_exposure(table, name)
-        y, row_weight = y / exposure, exposure * (1.0 if row_weight is None else row_weight)
-    weight: dict[str, Any] = {"sample_weight": row_weight}
-    flips = flips_of(estimator.predict_rate)
-    predicted, objective = flips.factual, estimator.objective_
-    if objective == "mse":  # that of the normal distribution
-        deviance = float(np.average((y - predicted) ** 2, weights=row_weight))
-    else:
-        power = {"poisson": 1.0, "gamma": 2.0}.get(objective, float(estimator.tweedie_power))
-        deviance = metrics.tweedie_deviance(y, predicted, power=power, **weight)
-    groups = {}
-    for name, grouping in rows.groups.items():
-        by_group: dict[str, Any] = {"sensitive_features": grouping, **weight}
-        groups[name] = {"DPD": metrics.demographic_parity_difference(None, predicted, **by_group)}
-        if objective != "mse":
-            actual = metrics.group_rates(None, y, **by_group)
-            expected = metrics.group_rates(None, predicted, **by_group)
-            ratios = [
-                of_y.mean_prediction / of_model.mean_prediction
-                for of_y, of_model in zip(actual, expected, strict=True)
-            ]
-            groups[name]["A/E gap"] = np.ptp(ratios).item() if len(ratios) > 1 else math.nan
-    return Measured(
-        "regression",
-        performance={
-            "deviance": deviance,
-            "RMSE": float(metrics.root_mean_squared_error(y, predicted, **weight)),
-            "MAE": float(metrics.mean_absolute_error(y, predicted, **weight)),
-            "Gini": metrics.normalized_gini_score(y, predicted, **weight),
-        },
-        flip={
-            "AvgIF": metrics.average_individual_fairness(flips, **weight),
-            "RMSE gap": metrics.rmse_gap(y, flips, **weight),
-            "MAE gap": metrics.mae_gap(y, flips, **weight),
-            "largest change": metrics.flip_changes(flips, **weight)["max"],
-        },
-        groups=groups,
-    )
+        def f1_gap(*given: Any, **options: Any) -> float:
+            return metrics.f1_gap(*given, threshold=subject.threshold or 0.0, **options)
+
+        gaps = {"F1 gap": f1_gap, "AUROC gap": metrics.auroc_gap, "AUPRC gap": metrics.auprc_gap}
+    elif subject.task == "regression":
+        gaps = {"RMSE gap": metrics.rmse_gap, "MAE gap": metrics.mae_gap}
+    if truths is not None:
+        found |= {name: gap(truths[0], flips[0], **weight) for name, gap in gaps.items()}
+    found["largest change"] = max(float(f.changes.max()) for f in flips)
+    if subject.task != "regression":
+        found["decisions flipped"] = float(
+            np.average(flipped_decisions(subject, flips), weights=rows.weight)
+        )
+    return found
+
+
+def flipped_decisions(subject: Subject, flips: Sequence[FlippedScores]) -> NDArray[np.bool_]:
+    """Tell of which rows the decision differs between two values of the sensitive columns."""
+    if subject.threshold is not None:
+        lowest, highest = flips[0].lowest, flips[0].highest
+        return (lowest < subject.threshold) & (subject.threshold <= highest)
+    chosen = subject.decide(np.column_stack([each.factual for each in flips]))
+    under_flips = np.stack([each.scores for each in flips]).argmax(axis=0)
+    return (under_flips != chosen[:, None]).any(axis=1)
+
+
+def group_metrics(subject: Subject, rows: AuditRows, scores: Floats, grouping: str) -> Metrics:
+    """Measure how groups differ; of several classes, the largest of the classes."""
+    truths = subject.truths(rows)
+    by_group: dict[str, Any] = {
+        "sensitive_features": rows.groups_of(grouping),
+        "sample_weight": rows.weight,
+    }
+    if subject.task == "regression":
+        found = {"DPD": metrics.demographic_parity_difference(None, scores[:, 0], **by_group)}
+        if subject.power and truths is not None:
+            means = [metrics.group_rates(None, of, **by_group) for of in (truths[0], scores[:, 0])]
+            pairs = zip(*means, strict=True)
+            ratios = [actual.mean_prediction / of.mean_prediction for actual, of in pairs]
+            found["A/E gap"] = float(np.ptp(ratios)) if len(ratios) > 1 else math.nan
+        return found
+    chosen = subject.decide(scores)
+    places = [1] if subject.task == "two classes" else range(len(subject.classes))
+    by_class = []
+    for i, place in enumerate(places):
+        decisions, truth = (chosen == place).astype(int), None if truths is None else truths[i]
+        found = {"DPD": metrics.demographic_parity_difference(truth, decisions, **by_group)}
+        if truth is not None:
+            found["EqOdd"] = metrics.equalized_odds_difference(truth, decisions, **by_group)
+            found["EqOpp"] = metrics.equal_opportunity_difference(truth, decisions, **by_group)
+        by_class.append(found)
+    # numpy's max keeps a nan, where the built-in one may lose it.
+    return {name: float(np.max([each[name] for each in by_class])) for name in by_class[0]}
 
 
 @contextmanager

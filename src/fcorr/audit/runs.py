@@ -13,15 +13,12 @@ from typing import Any
 
 import joblib
 import numpy as np
-import pyarrow.types as pat
 import torch
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from fcorr._core import (
     InvalidInputError,
-    counted_rows,
     enumerate_some,
     errors_about,
     errors_of_writing,
@@ -29,15 +26,8 @@ from fcorr._core import (
     to_plain,
 )
 from fcorr._version import __version__
-from fcorr.audit.measure import (
-    AuditRows,
-    Estimator,
-    Measured,
-    collect_warnings,
-    measure,
-)
-from fcorr.data.encode import read_sample_weight, read_target
-from fcorr.data.tables import read_table
+from fcorr.audit.measure import AuditRows, Measured, collect_warnings, measure
+from fcorr.estimators.model_file import Estimator
 from fcorr.estimators.options import check_arguments, complete_advanced
 
 Point = dict[str, Any]
@@ -154,40 +144,6 @@ def _canonical(arguments: Mapping[str, Any]) -> str:
 
 
 # ------------------------------------------------------------------------------ runs and records
-
-
-def hash_rows(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> str:
-    """Hash names and values of a table, its outcomes and its weights.
-
-    The same rows give the same text, in whatever library they come; those of weight 0 are none.
-
-    Examples
-    --------
-    >>> hash_rows([[1, "a"], [2, "b"]], [0, 1], None) == hash_rows(
-    ...     np.array([[1, "a"], [2, "b"]], dtype=object), [0, 1], [3, 3]
-    ... )
-    True
-    """
-    digest = hashlib.sha256()
-    with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
-        table = read_table(X)
-        target = read_target(y, table.n_rows)
-        weight = read_sample_weight(sample_weight, table.n_rows)
-    for name, column in table.columns.items():
-        digest.update(repr(name).encode())
-        if pat.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        values = column.to_numpy() if pat.is_primitive(column.type) else None
-        if values is not None and values.dtype != object:
-            digest.update(np.ascontiguousarray(values).tobytes())
-        else:
-            # Each distinct text once, and where it is: a million texts would be a million objects.
-            encoded = column.combine_chunks().dictionary_encode()
-            digest.update(repr(encoded.dictionary.to_pylist()).encode())
-            digest.update(encoded.indices.fill_null(-1).to_numpy().tobytes())
-    digest.update(repr(target.tolist()).encode())
-    digest.update(weight.tobytes())
-    return digest.hexdigest()[:16]
 
 
 def read_records(path: str | os.PathLike[str]) -> list[Record]:

@@ -24,10 +24,9 @@ from fcorr._core import (
 from fcorr.audit.measure import (
     LOWER_IS_BETTER,
     MAIN_METRIC,
-    Estimator,
     Measured,
     check_estimator,
-    read_rows,
+    read_test_rows,
     unpack,
 )
 from fcorr.audit.runs import (
@@ -37,10 +36,11 @@ from fcorr.audit.runs import (
     Record,
     append_record,
     expand_grid,
-    hash_rows,
     read_records,
 )
 from fcorr.audit.tables import TextTable, show_metric, show_small
+from fcorr.data.encode import hash_rows
+from fcorr.estimators.model_file import Estimator
 from fcorr.estimators.options import is_integer
 
 
@@ -136,7 +136,7 @@ def sweep(
             argument="n_jobs",
         )
     points = expand_grid(grid, estimator.get_params(deep=False))
-    rows = read_rows(eval_set, estimator.sensitive, "eval_set")
+    rows = read_test_rows(estimator, eval_set, "eval_set")
     data = [hash_rows(X, y, sample_weight), hash_rows(*unpack(eval_set, "eval_set"))]
     if data[0] == data[1]:
         raise InvalidInputError(
@@ -601,17 +601,13 @@ class Sweep:
         )
 
     def write_figures(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write the figures into a folder: what λ does, and the frontier; return the files.
+        """Write the frontier into a folder as a figure; return the files.
 
         Needs matplotlib, which the extra ``plot`` installs.
         """
-        from fcorr.audit.displays import ControllabilityDisplay, FrontierDisplay, save_figure
+        from fcorr.audit.displays import FrontierDisplay, save_figure
 
-        displays = {
-            "controllability.svg": ControllabilityDisplay.from_sweep(self),
-            "frontier.svg": FrontierDisplay.from_sweep(self),
-        }
+        display = FrontierDisplay.from_sweep(self)
         Path(folder).mkdir(parents=True, exist_ok=True)
-        for name, display in displays.items():
-            save_figure(display.figure_, Path(folder) / name)
-        return [Path(folder) / name for name in displays]
+        save_figure(display.figure_, Path(folder) / "frontier.svg")
+        return [Path(folder) / "frontier.svg"]

@@ -26,11 +26,7 @@ class TextTable(NamedTuple):
         | a\|b | 0.75 | 0.5 |
         """
         rule = ["---", *["---:"] * (len(self.header) - 1)]
-        # A bar inside a cell would end it, and names from data are no links and no HTML.
-        lines = [
-            [re.sub(r"[\\|<\[`]", r"\\\g<0>", show_text(cell)) for cell in line]
-            for line in (self.header, *self.rows)
-        ]
+        lines = [[to_markdown(cell) for cell in line] for line in (self.header, *self.rows)]
         lines.insert(1, rule)
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -52,6 +48,11 @@ class TextTable(NamedTuple):
             ).rstrip()
             for name, *cells in lines
         )
+
+
+def to_markdown(text: str) -> str:
+    """Write text such that names from data are no links, no HTML and no end of a table's cell."""
+    return re.sub(r"[\\|<\[`]", r"\\\g<0>", show_text(text))
 
 
 def show_small(value: float | None) -> str:

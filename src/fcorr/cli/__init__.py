@@ -1,6 +1,6 @@
 """The command line: parse, call one function, print, exit code.
 
-Exit codes: 0 done, 1 the run failed, 2 bad usage.
+Exit codes: 0 done, 1 the run failed, 2 bad usage, 3 a threshold of an audit is crossed.
 """
 
 import sys
@@ -11,6 +11,7 @@ import typer
 
 from fcorr._version import __version__
 from fcorr.cli import _shared
+from fcorr.cli.audit import audit, compare
 from fcorr.cli.demo import demo
 from fcorr.cli.inspect import inspect
 from fcorr.cli.predict import predict
@@ -46,7 +47,7 @@ def _options(
     _shared.set_debug(debug)
 
 
-for _command in (demo, train, sweep, predict, inspect):
+for _command in (demo, train, sweep, predict, inspect, audit, compare):
     app.command()(_shared.one_line_errors(_command))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fcorr.audit.sweep import Sweep
 
 _FRACTION = 0.2
-_FILES = ("sweep.jsonl", "table.md", "controllability.svg", "frontier.svg")
+_FILES = ("sweep.jsonl", "table.md", "frontier.svg")
 
 
 @shared.with_estimator_options

@@ -5,6 +5,7 @@ between a table and the training table, in the words that errors use.
 """
 
 import datetime
+import hashlib
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +17,16 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 from numpy.typing import ArrayLike, NDArray
 
-from fcorr._core import InvalidInputError, UnseenCategoryWarning, enumerate_some, near_match
+from fcorr._core import (
+    InvalidInputError,
+    UnseenCategoryWarning,
+    counted_rows,
+    enumerate_some,
+    near_match,
+)
 from fcorr.data.schema import (
     BinnedColumn,
     CategoricalColumn,
@@ -547,6 +555,40 @@ def read_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[
             "Leave it out to weigh all rows alike."
         )
     return weight * (n_rows / total)
+
+
+def hash_rows(X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> str:
+    """Hash names and values of a table, its outcomes and its weights.
+
+    The same rows give the same text, in whatever library they come; those of weight 0 are none.
+
+    Examples
+    --------
+    >>> hash_rows([[1, "a"], [2, "b"]], [0, 1], None) == hash_rows(
+    ...     np.array([[1, "a"], [2, "b"]], dtype=object), [0, 1], [3, 3]
+    ... )
+    True
+    """
+    digest = hashlib.sha256()
+    with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
+        table = read_table(X)
+        target = None if y is None else read_target(y, table.n_rows)
+        weight = read_sample_weight(sample_weight, table.n_rows)
+    for name, column in table.columns.items():
+        digest.update(repr(name).encode())
+        if pat.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        values = column.to_numpy() if pat.is_primitive(column.type) else None
+        if values is not None and values.dtype != object:
+            digest.update(np.ascontiguousarray(values).tobytes())
+        else:
+            # Each distinct text once, and where it is: a million texts would be a million objects.
+            encoded = column.combine_chunks().dictionary_encode()
+            digest.update(repr(encoded.dictionary.to_pylist()).encode())
+            digest.update(encoded.indices.fill_null(-1).to_numpy().tobytes())
+    digest.update(repr(None if target is None else target.tolist()).encode())
+    digest.update(weight.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def column_name(values: Any) -> str | None:

@@ -78,7 +78,7 @@ class FlippedScores:
     def __post_init__(self) -> None:
         original, scores = np.asarray(self.original), np.asarray(self.scores, dtype=np.float64)
         categories, factual = tuple(self.categories), self.factual_scores
-        _check_values(categories, "categories")
+        check_values(categories, "categories")
         if original.ndim != 1 or scores.shape != (len(original), len(categories)):
             raise InvalidInputError(
                 "scores must have one row per original category and one column per category, got "
@@ -205,16 +205,9 @@ def flip_scores(
     array([0, 3])
     """
     names = list(sensitive) if isinstance(sensitive, list | tuple) else [sensitive]
-    if not names:
-        raise InvalidInputError("sensitive must name a column, got none. Name at least one.")
-    table, columns = _open(X, names)
-    what = [f"the sensitive column {name!r}" for name in names]
-    own = list(map(encode_labels, columns, what))
-    are_categorical = [
-        isinstance(column, nw.Series) and column.dtype in (nw.Categorical, nw.Enum)
-        for column in columns
-    ]
-    chosen = list(map(choose_values, own, _by_column(categories, names), what, are_categorical))
+    table, columns, own, chosen = _choose(X, names, categories)
+    for name, labels in zip(names, chosen, strict=True):
+        check_values(labels.categories, f"the sensitive column {name!r}")
     sizes = [len(values) for values, _ in chosen]
     if math.prod(sizes) > MAX_PASSES:
         found = " × ".join(f"{size:,} of {name!r}" for name, size in zip(names, sizes, strict=True))
@@ -251,6 +244,47 @@ def flip_scores(
     original = np.ravel_multi_index([codes for _, codes in chosen], sizes)
     values = combinations if len(names) > 1 else [value for (value,) in combinations]
     return FlippedScores(tuple(values), original, scores, factual)
+
+
+def group_rows(X: Any, sensitive: Any) -> Labels:
+    """Code each row's category, or its group of a measurement, as :func:`flip_scores` does.
+
+    Of several columns, the combinations that occur, as tuples.
+
+    Examples
+    --------
+    >>> group_rows(np.array([[0, 5], [1, 7], [0, 5]]), [0, 1])
+    Labels(categories=((0, 5), (1, 7)), codes=array([0, 1, 0]))
+    """
+    names = list(sensitive) if isinstance(sensitive, list | tuple) else [sensitive]
+    chosen = _choose(X, names, None)[3]
+    if len(names) == 1:
+        return chosen[0]
+    sizes = [len(values) for values, _ in chosen]
+    flat = np.ravel_multi_index([codes for _, codes in chosen], sizes)
+    found, codes = np.unique(flat, return_inverse=True)
+    places = zip(*np.unravel_index(found, sizes), strict=True)
+    values = [labels.categories for labels in chosen]
+    return Labels(
+        tuple(tuple(v[i] for v, i in zip(values, place, strict=True)) for place in places), codes
+    )
+
+
+def _choose(
+    X: Any, names: list[Any], categories: Any
+) -> tuple[Any, list[Any], list[Labels], list[Labels]]:
+    """Return the table, its sensitive columns, their labels, and the values to flip them to."""
+    if not names:
+        raise InvalidInputError("sensitive must name a column, got none. Name at least one.")
+    table, columns = _open(X, names)
+    what = [f"the sensitive column {name!r}" for name in names]
+    own = list(map(encode_labels, columns, what))
+    are_categorical = [
+        isinstance(column, nw.Series) and column.dtype in (nw.Categorical, nw.Enum)
+        for column in columns
+    ]
+    wanted = _by_column(categories, names)
+    return table, columns, own, list(map(choose_values, own, wanted, what, are_categorical))
 
 
 def _by_column(categories: Any, names: Sequence[Any]) -> list[Values | None]:
@@ -406,7 +440,6 @@ def choose_values(labels: Labels, wanted: Values | None, what: str, is_categoric
         )
     else:
         chosen = _grouped(labels, known, int(wanted))
-    _check_values(chosen.categories, what)
     return chosen
 
 
@@ -486,7 +519,7 @@ def quantile_groups(counts: IntArray, n_groups: int) -> IntArray:
     return groups
 
 
-def _check_values(values: tuple[Any, ...], what: str) -> None:
+def check_values(values: tuple[Any, ...], what: str) -> None:
     """Refuse values between which there is no flip."""
     if len(set(values)) < len(values):
         raise InvalidInputError(

@@ -1,0 +1,142 @@
+"""A model as data for the page, whose script computes its predictions: see ``page.js``."""
+
+import base64
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fcorr.data.schema import (
+    BinnedColumn,
+    CategoricalColumn,
+    Column,
+    DatetimeColumn,
+    OrdinalColumn,
+    RatedColumn,
+)
+from fcorr.estimators.model_file import Estimator
+from fcorr.nn.fcorr import FCorrTransformer
+
+_MOST = 64, 200, 64  # members, features and averaged values that a browser computes with ease
+
+
+def pack_model(estimator: Estimator) -> dict[str, Any] | str:
+    """Return what the page needs to compute predictions as plain data; or why it cannot."""
+    members, portfolio = estimator.model_.members, estimator.portfolio_
+    schema = estimator.schema_
+    sizes = {
+        "members": len(members),
+        "features": len(schema.feature_names),
+        "averaged sensitive values": 0 if portfolio is None else len(portfolio.shares),
+    }
+    for (what, n), most in zip(sizes.items(), _MOST, strict=True):
+        if n > most:
+            return f"the page computes models of up to {most} {what}, and this one has {n}"
+    if any(member.knots is None for member in members):
+        return "the page computes shape functions with knots, and this model has the paper's"
+    arrays: list[NDArray[np.float32]] = []
+
+    def place(values: Any) -> list[int]:
+        """Put numbers to the others, and tell where they are."""
+        arrays.append(np.ascontiguousarray(torch.as_tensor(values).detach().numpy(), "<f4").ravel())
+        return [sum(map(len, arrays[:-1])), len(arrays[-1])]
+
+    with torch.no_grad():
+        packed = [_pack_member(member, place) for member in members]
+    constant, unit = estimator._scale()
+    starts: dict[str, Any] = {}  # of numbers, the median of the training rows
+    if estimator._options["main_effects"]:
+        for name, effect in estimator.main_effects().items():
+            if effect.kind == "numeric":
+                places = np.searchsorted(np.cumsum(effect.rows), effect.rows.sum() / 2)
+                starts[name] = next(v for v in effect.values[int(places) :: -1] if v is not None)
+    data: dict[str, Any] = {
+        "columns": [_describe(column, schema.feature_names) for column in schema.columns],
+        "features": schema.feature_names,
+        "starts": starts,
+        "sensitive": schema.sensitive,
+        "hidden": schema.sensitive_positions if estimator.exact_ else [],
+        "cardinalities": schema.cardinalities,
+        "members": packed,
+        "balance": estimator.balance_,
+        "constant": constant,
+        "unit": unit,
+        "link": estimator._link().name,
+        "classes": [str(label) for label in getattr(estimator, "classes_", ())],
+        "threshold": getattr(estimator, "threshold_", None),
+        "portfolio": None
+        if portfolio is None
+        else {
+            "features": portfolio.features,
+            "values": [[None if v != v else v for v in row] for row in portfolio.values.tolist()],
+            "shares": portfolio.shares.tolist(),
+        },
+    }
+    data["weights"] = base64.b64encode(np.concatenate(arrays).tobytes()).decode()
+    return data
+
+
+def _pack_member(network: FCorrTransformer, place: Any) -> dict[str, Any]:
+    """Put a network's weights down: a table of slots, encoder layers, the head."""
+    views, main = network.views, torch.zeros(0)
+    knots: Any = network.knots
+    if views is not None:
+        values, main = views.values(), views.main_values()
+    else:
+        missing = network.missing
+        parts = [network.categorical.table(), knots.values()]
+        values = torch.cat(parts if missing is None else [*parts, missing])
+    layers: Any = network.layers
+    head = [*network.head.hidden, network.head.output]
+
+    def norm(layer: Any) -> list[Any]:
+        return [place(layer.weight), place(layer.bias), float(layer.eps)]
+
+    return {
+        "views": network.n_views,
+        "outputs": network.n_outputs,
+        "values": place(values),
+        "main": place(main),
+        "knots": place(knots.knots[knots.used]),
+        "starts": knots.starts.tolist(),
+        "mixed": place(network.mixed),
+        "layers": [
+            {
+                "residual": layer.residual,
+                "attention_norm": norm(layer.attention_norm),
+                "stack_norm": norm(layer.stack_norm),
+                "stack": [[place(each.weight), place(each.bias)] for each in layer.stack],
+            }
+            for layer in layers
+        ],
+        "head_norm": norm(network.head_norm),
+        "head": [[place(layer.weight), place(layer.bias)] for layer in head],
+    }
+
+
+def _describe(column: Column, features: tuple[str, ...]) -> dict[str, Any]:
+    """Say how a column becomes codes or numbers, and where these are among the features."""
+    found: dict[str, Any] = {"name": column.name, "kind": column.kind}
+    found["features"] = [
+        {"at": features.index(feature.name)}
+        | {n: getattr(feature, n, None) for n in ("mean", "scale", "low", "high", "keep_missing")}
+        for feature in column.features
+    ]
+    if isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
+        found["categories"] = column.categories
+    if isinstance(column, CategoricalColumn | BinnedColumn):
+        found["labels"] = column.labels
+    if isinstance(column, CategoricalColumn | BinnedColumn | RatedColumn):
+        found["mode"] = column.mode
+    if isinstance(column, CategoricalColumn):
+        found["pool"] = column.pool
+    if isinstance(column, BinnedColumn):
+        found |= {"edges": column.edges, "missing": column.missing}
+        found |= {"low": column.low, "high": column.high}
+    if isinstance(column, RatedColumn):
+        found["ratings"] = column.ratings
+    if isinstance(column, DatetimeColumn):
+        found |= {"parts": column.parts, "first": column.first, "last": column.last}
+        found["origin"] = column.origin.isoformat()
+    return found

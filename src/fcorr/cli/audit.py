@@ -1,0 +1,220 @@
+"""`fcorr audit` and `fcorr compare`: a model or two and a table in; a page, JSON, a card out."""
+
+import functools
+import hashlib
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fcorr._core import require
+from fcorr.cli import _shared as shared
+
+if TYPE_CHECKING:
+    from fcorr.audit.report import AuditResult
+
+_PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
+_CROSSED = 3  # exit code where a threshold is crossed
+
+Model = Annotated[str, typer.Argument(help="File of fcorr, ONNX file, or module:callable.")]
+
+
+def audit(
+    model: Model,
+    data: shared.DataFile,
+    *,
+    target: Annotated[
+        str | None, typer.Option(help="Column of outcomes; without it, scores are audited.")
+    ] = None,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(help="Sensitive column; repeatable. By default those of an fcorr model."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="HTML file to write.", dir_okay=False)
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="JSON file to write.", dir_okay=False)] = None,
+    card: Annotated[
+        Path | None, typer.Option(help="Model card (Markdown) to write.", dir_okay=False)
+    ] = None,
+    thresholds: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML file of limits; exit code 3 if one is crossed.", exists=True, dir_okay=False
+        ),
+    ] = None,
+    incumbent: Annotated[str | None, typer.Option(help="Another model, to stand beside.")] = None,
+    task: shared.Task = "auto",
+    weight: shared.Weight = None,
+    exposure: Annotated[str | None, typer.Option(help="Column of exposures.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Probability to decide from.")] = None,
+    power: Annotated[
+        float | None, typer.Option(help="Power of a regression's Tweedie deviance.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="What the model is called.")] = None,
+    unit: Annotated[str, typer.Option(help="What amounts are measured in.")] = "",
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples.", min=1)] = 200,
+    include_model: Annotated[bool, typer.Option(help="Put an fcorr model into the page.")] = True,
+    include_rows: Annotated[
+        bool, typer.Option("--include-rows", help="List values of the rows that change most.")
+    ] = False,
+    drop: shared.Drop = None,
+    seed: Annotated[int, typer.Option(help="Seed of samples and resamples.", min=0)] = 0,
+    delimiter: shared.Delimiter = None,
+    decimal: shared.Decimal = None,
+    dates: shared.Dates = None,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Audit a model on rows that had no part in training.
+
+    Tells what flips of the sensitive columns change, how groups fare, and what that rests on.
+    """
+    outputs = {"--output": output, "--json": json, "--card": card}
+    for option, path in outputs.items():
+        if path is not None:
+            others = [each for name, each in outputs.items() if name != option]
+            inputs = [data, Path(model), Path(incumbent or model)]
+            shared.check_output(path, *inputs, thresholds, *others, option=option)
+    models = [_open(each) for each in (model, incumbent) if each is not None]
+    schemas = [each.schema_ for each in models if hasattr(each, "schema_")]
+    text = {column for schema in schemas for column in schema.text}
+    numbers = {column for schema in schemas for column in (*schema.names, schema.exposure or "")}
+    dialect = shared.make_dialect(delimiter, decimal, dates)
+    table, dialect = shared.read_data(data, dialect, text, numbers - text)
+    named = {"--target": [target], "--weight": [weight], "--exposure": [exposure]}
+    for option, columns in (named | {"--sensitive": sensitive, "--drop": drop}).items():
+        given = [column for column in columns or () if column is not None]
+        shared.check_columns(given, table.column_names, option)
+    left_out = {target, weight, *(drop or ())}
+    X = table.select([column for column in table.column_names if column not in left_out])
+    if find_spec("pandas") and len(schemas) < len(models):
+        X = X.to_pandas()  # which all kinds of models know
+    from fcorr.audit.report import audit_model
+
+    with shared.lines_of(data, dialect):
+        found = audit_model(
+            models[0],
+            X,
+            table[target] if target else None,
+            sensitive=sensitive,
+            sample_weight=table[weight] if weight else None,
+            exposure=exposure,
+            threshold=threshold,
+            task=task,
+            power=power,
+            incumbent=models[1] if incumbent else None,
+            thresholds=thresholds,
+            name=name,
+            target=target,
+            unit=unit,
+            n_resamples=resamples,
+            include_rows=include_rows,
+            provenance={
+                "model_file": model,
+                "model_file_sha256": _digest(Path(model)),
+                "data_file": data.name,
+                "data_file_sha256": _digest(data),
+            },
+            random_state=seed,
+            verbose=not quiet,
+        )
+    for line in str(found).splitlines():
+        shared.echo(line)
+    if incumbent is not None:
+        _print_comparison(found)
+    writers: tuple[Callable[[Path], object], ...] = (
+        functools.partial(found.to_html, include_model=include_model),
+        found.to_json,
+        found.to_model_card,
+    )
+    for path, write in zip(outputs.values(), writers, strict=True):
+        if path is not None:
+            write(path)
+            shared.echo(f"wrote {path}")
+    if found.crossed:
+        shared.echo(f"{len(found.crossed)} threshold(s) crossed", err=True)
+        raise typer.Exit(_CROSSED)
+
+
+def compare(model: str, other: str, data: Path, **options: Any) -> None:
+    """Put two models side by side: performance, flips, who is right, and who changes."""
+    audit(model, data, incumbent=other, **options)
+
+
+# The options are those of an audit, but for the other model, which is an argument here.
+_parameters = dict(inspect.signature(audit).parameters)
+_second = _parameters["model"].replace(name="other", annotation=Model)
+_first, _data = _parameters.pop("model"), _parameters.pop("data")
+_parameters.pop("incumbent")
+compare.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [_first, _second, _data, *_parameters.values()]
+)
+
+
+def _open(model: str) -> Any:
+    """Open a model file, or import module:callable."""
+    path = Path(model)
+    if not path.is_file():
+        return _import(model)
+    with path.open("rb") as file:
+        is_pickle = file.read(1) == b"\x80" or path.suffix.lower() in _PICKLES
+    if is_pickle:
+        shared.bad_usage(
+            "MODEL",
+            f"{model!r} is a pickle, which runs code when it is opened: whoever made it could do "
+            "anything. Open it in a module of your own and pass module:callable, or export the "
+            "model to ONNX.",
+        )
+    if path.suffix.lower() == ".onnx":
+        runtime = require("onnxruntime", extra="onnx", purpose="An ONNX model")
+        return runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    from fcorr.estimators import load
+
+    return load(path)
+
+
+def _import(model: str) -> Any:
+    module, _, name = model.partition(":")
+    if not name:
+        shared.bad_usage("MODEL", f"{model!r} is no file, and no module:callable.")
+    sys.path.insert(0, "")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        shared.bad_usage("MODEL", f"{model!r} cannot be imported: {error}.")
+    finally:
+        sys.path.remove("")
+
+
+def _digest(path: Path) -> str | None:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+def _print_comparison(found: "AuditResult") -> None:
+    summary = found.summary
+    other, name = summary["incumbent"], summary["subject"]["name"]
+
+    def show(value: Any) -> str:
+        if isinstance(value, float):
+            return f"{value:.3g}"
+        return "not estimable" if value is None else str(value)
+
+    ours = {key: each["estimate"] for key, each in summary["performance"].items()}
+    ours |= summary["flips"].get("metrics", {})
+    theirs = other["performance"] | other.get("flips", {})
+    rows = [[key, show(value), show(theirs[key])] for key, value in ours.items()]
+    shared.print_table("on these rows", ["", name, other["name"]], rows)
+    who = other["who_changes"]
+    header = [key.replace("_", " ") for key in who[0]]
+    shared.print_table("who changes", header, [[*map(show, row.values())] for row in who])
+    if "mcnemar" in other:
+        test = {key: show(value) for key, value in other["mcnemar"].items()}
+        shared.echo(
+            f"McNemar: {test['only_model_right']} rows that only {name} decides rightly, "
+            f"{test['only_incumbent_right']} that only {other['name']} does, p = {test['p_value']}"
+        )

@@ -1,0 +1,269 @@
+"""Figures of all groups at once, and their bootstrap: a million rows and hundreds of resamples.
+
+What `bootstrap_interval` does for any metric, one call per resample, is done here for rates, means,
+ratios and rankings by sums over rows that were put in order once. A resample is a weight per row:
+how often the row was drawn.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fcorr.metrics._checks import FloatArray, IntArray
+
+Figures = dict[str, FloatArray]
+"""Figures by name, one number per group; nan is what a group's rows cannot give."""
+
+
+class GroupedRows:
+    """Rows of groups, of which all figures are computed for any weights.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n,)
+        Each row's group, from 0 on; every group has rows.
+    score : ndarray of shape (n,)
+        Probabilities of a class, or predicted amounts.
+    truth : ndarray of shape (n,), optional
+        What came about: 0 or 1, or amounts.
+    decision : ndarray of shape (n,), optional
+        Decisions, 0 or 1; figures are then those of a class, and otherwise those of amounts.
+    deviance : ndarray of shape (n,), optional
+        What each row adds to the deviance, for amounts.
+
+    Examples
+    --------
+    >>> rows = GroupedRows(
+    ...     np.array([0, 0, 1]), np.array([0.2, 0.6, 0.9]), np.array([0, 1, 1]), np.array([0, 1, 1])
+    ... )
+    >>> found = rows.figures(np.ones(3))
+    >>> found["selection rate"].tolist(), found["AUROC"].tolist()
+    ([0.5, 1.0], [1.0, nan])
+    """
+
+    def __init__(
+        self,
+        codes: IntArray,
+        score: FloatArray,
+        truth: FloatArray | None = None,
+        decision: FloatArray | None = None,
+        deviance: FloatArray | None = None,
+    ) -> None:
+        self.is_class = decision is not None
+        self._order = np.lexsort((score, codes))
+        codes, score = codes[self._order], score[self._order]
+        self.counts = np.bincount(codes)
+        self._starts = np.cumsum(self.counts) - self.counts
+        columns = {"score": score, "score²": score * score}
+        given = {"truth": truth, "decision": decision, "deviance": deviance}
+        columns |= {n: x[self._order].astype(float) for n, x in given.items() if x is not None}
+        if truth is not None and decision is not None:
+            columns["hit"] = columns["truth"] * columns["decision"]
+        self._columns = columns
+        # The last row of each run of equal scores: between two of these, order says nothing.
+        is_last = np.append((np.diff(score) != 0) | (np.diff(codes) != 0), True)
+        self._ends = None if is_last.all() else np.flatnonzero(is_last)
+        in_order = codes if self._ends is None else codes[self._ends]
+        self._end_starts = np.searchsorted(in_order, np.arange(len(self.counts)))
+
+    def figures(self, weight: FloatArray) -> Figures:
+        """Compute all figures for these weights of the rows."""
+        w = weight[self._order]
+        mass = np.add.reduceat(w, self._starts)
+        sums = {n: np.add.reduceat(w * x, self._starts) for n, x in self._columns.items()}
+        with np.errstate(invalid="ignore", divide="ignore"):  # 0/0 is nan: not estimable
+            mean = sums["score"] / mass
+            found = {
+                "weight": mass,
+                "mean predicted": mean,
+                "variance": sums["score²"] / mass - mean**2,
+            }
+            if self.is_class:
+                found["selection rate"] = sums["decision"] / mass
+            if "truth" not in sums:
+                return found
+            truth = sums["truth"]
+            found["mean actual"] = truth / mass
+            found["actual / expected"] = truth / sums["score"]
+            gini = self._gini(w, mass, truth)
+            if not self.is_class:
+                return found | {"Gini": gini, "deviance": sums["deviance"] / mass}
+            hit, chosen = sums["hit"], sums["decision"]
+            return found | {
+                "true positive rate": hit / truth,
+                "false positive rate": (chosen - hit) / (mass - truth),
+                "precision": hit / chosen,
+                # The area under the ROC curve is the Lorenz curve's, on another scale.
+                "AUROC": 0.5 + gini / (2 * (1 - truth / mass)),
+            }
+
+    def _gini(self, w: FloatArray, mass: FloatArray, total: FloatArray) -> FloatArray:
+        """Compute 1 minus twice the area under each group's Lorenz curve."""
+        x, y = np.cumsum(w), np.cumsum(w * self._columns["truth"])
+        if self._ends is not None:
+            x, y = x[self._ends], y[self._ends]
+        middle = y.copy()
+        middle[1:] += y[:-1]
+        middle *= np.diff(x, prepend=0.0)
+        area = np.add.reduceat(middle, self._end_starts) / 2
+        before = np.append(0.0, np.cumsum(total)[:-1])  # of the groups before this one
+        return 1 - 2 * (area - before * mass) / (mass * total)
+
+
+def resample(
+    grouped: Sequence[GroupedRows], weight: FloatArray, n_resamples: int, seed: int
+) -> Iterator[list[Figures]]:
+    """Draw rows again and again, and give the figures of all groupings of each resample."""
+    rng, n_rows = np.random.default_rng(seed), len(weight)
+    for _ in range(n_resamples):
+        drawn = np.bincount(rng.integers(0, n_rows, n_rows), minlength=n_rows) * weight
+        yield [rows.figures(drawn) for rows in grouped]
+
+
+def interval(values: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of percentile intervals over the first axis; nan where few draws have one.
+
+    A draw in which a group has no rows, or no positives, gives nan. Where that is more than the
+    share that an interval leaves out, what remains would look surer than it is.
+    """
+    tail = (1 - confidence) / 2
+    rare = np.isnan(values).mean(axis=0) > 2 * tail
+    low, high = np.nanquantile(np.where(rare, 0.0, values), [tail, 1 - tail], axis=0)
+    return np.where(rare, np.nan, low), np.where(rare, np.nan, high)
+
+
+# ------------------------------------------------------------------------------ tables
+
+MIN_ROWS = 30
+"""Rows that a group needs to have an interval, and to be compared with others."""
+
+_LACKING = {
+    "true positive rate": "no positives",
+    "false positive rate": "no negatives",
+    "precision": "nobody was selected",
+    "adverse impact ratio": "nobody was selected",
+    "AUROC": "one class only",
+    "actual / expected": "nothing was expected",
+    "Gini": "no positive amounts",
+}
+
+
+def _gap(values: FloatArray) -> FloatArray:
+    return np.asarray(values.max(axis=-1) - values.min(axis=-1))
+
+
+_COMPARED: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
+    "adverse impact ratio": ("adverse impact ratio", lambda values: values.min(axis=-1)),
+    "selection rate difference": ("selection rate", _gap),
+    "standardised mean difference": (
+        "standardised mean difference",
+        lambda values: np.abs(values).max(axis=-1),
+    ),
+    "true positive rate difference": ("true positive rate", _gap),
+    "false positive rate difference": ("false positive rate", _gap),
+    "precision difference": ("precision", _gap),
+    "mean ratio": ("mean / highest", lambda values: values.min(axis=-1)),
+    "actual over expected difference": ("actual / expected", _gap),
+}
+"""What groups are compared by: a figure, and what is made of it over the groups."""
+
+
+def cell(
+    estimate: Any, low: Any = math.nan, high: Any = math.nan, *, why: str = ""
+) -> dict[str, Any]:
+    """Put a figure and its interval together as plain data; what is not estimable has the reason.
+
+    Examples
+    --------
+    >>> cell(0.5), cell(math.nan, why="no rows")
+    ({'estimate': 0.5}, {'estimate': None, 'why': 'no rows'})
+    """
+    if math.isnan(estimate):
+        return {"estimate": None, "why": why}
+    ends = {} if math.isnan(low) or math.isnan(high) else {"low": float(low), "high": float(high)}
+    return {"estimate": float(estimate), **ends}
+
+
+def tabulate_groups(
+    names: Sequence[str],
+    rows: GroupedRows,
+    weight: FloatArray,
+    draws: Figures,
+    confidence: float,
+) -> dict[str, Any]:
+    """Put each group's figures with their intervals into a table, and what groups differ by.
+
+    ``draws`` are the figures of resamples, ``(n_resamples, n_groups)``. What few rows say is in the
+    table, without an interval; what groups differ by does not rest on it.
+
+    Returns
+    -------
+    dict
+        Plain data: ``groups``, ``differences``, the ``largest`` group, and those ``too_small``.
+    """
+    found = rows.figures(weight)
+    largest = int(np.argmax(found["weight"]))
+    for figures in (found, draws):
+        _add_ratios(figures, found, largest)
+    is_large = rows.counts >= MIN_ROWS
+    ends = {
+        name: np.where(is_large, interval(values, confidence), np.nan)
+        for name, values in draws.items()
+    }
+    groups: list[dict[str, Any]] = [
+        {
+            "group": name,
+            "n": int(rows.counts[g]),
+            "weight": float(found["weight"][g]),
+            "figures": {
+                figure: cell(
+                    values[g], *ends[figure][:, g].tolist(), why=_LACKING.get(figure, "no rows")
+                )
+                for figure, values in found.items()
+                if figure not in ("weight", "variance")
+            },
+        }
+        for g, name in enumerate(names)
+    ]
+    differences = {}
+    for name, (figure, compare) in _COMPARED.items():
+        if figure in found:
+            known = is_large & ~np.isnan(found[figure])
+            why = f"fewer than two groups of {MIN_ROWS} rows have a {figure}"
+            differences[name] = cell(math.nan, why=why)
+            if known.sum() > 1:
+                numbers = interval(compare(draws[figure][:, known]), confidence)
+                differences[name] = cell(compare(found[figure][known]), *numbers)
+    too_small = [name for name, large in zip(names, is_large, strict=True) if not large]
+    found_groups = {"largest": names[largest], "groups": groups, "too_small": too_small}
+    return {**found_groups, "differences": differences}
+
+
+def _add_ratios(figures: Figures, found: Figures, largest: int) -> None:
+    """Add what sets a group against another: the one with the highest rate, or the largest."""
+    weight, mean = figures["weight"], figures["mean predicted"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = weight / weight.sum(-1, keepdims=True)
+        centre = np.nansum(share * mean, -1, keepdims=True)
+        square = np.nansum(share * (figures["variance"] + (mean - centre) ** 2), -1, keepdims=True)
+        figures["standardised mean difference"] = (mean - mean[..., [largest]]) / np.sqrt(square)
+        rate, name = "selection rate", "adverse impact ratio"
+        if rate not in found:
+            rate, name = "mean predicted", "mean / highest"
+        figures[name] = figures[rate] / figures[rate][..., [int(np.nanargmax(found[rate]))]]
+
+
+def deviances(truth: FloatArray, score: FloatArray, power: float) -> FloatArray:
+    """Return what each row adds to `tweedie_deviance`; to the squared error where power is 0."""
+    from scipy.special import xlogy
+
+    if power == 0:
+        return (truth - score) ** 2
+    if power == 1:
+        return np.asarray(2 * (xlogy(truth, truth / score) - truth + score))
+    if power == 2:
+        return 2 * (np.log(score / truth) + truth / score - 1)
+    a, b = 1 - power, 2 - power
+    return np.asarray(2 * (truth**b / (a * b) - truth * score**a / a + score**b / b))

@@ -1,0 +1,320 @@
+"""What an audit says of models of any make, against figures computed one by one."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.stats import binomtest
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.metrics import roc_auc_score
+
+from fcorr import InvalidInputError, audit_model, metrics
+from fcorr.audit import report
+
+RNG = np.random.default_rng(0)
+N = 240
+TABLE = pd.DataFrame(
+    {
+        "sex": RNG.integers(0, 2, N),
+        "age": RNG.normal(40, 10, N).round(1),
+        "years": RNG.uniform(0.2, 1, N).round(2),
+    }
+)
+Y = (TABLE.age + 8 * TABLE.sex + RNG.normal(0, 8, N) > 42).astype(int).rename("bought")
+CLAIMS = pd.Series(RNG.poisson(TABLE.years * TABLE.age / 20), name="claims")
+FEATURES = ["sex", "age"]
+SOURCE = {"source": "policy 4.2"}
+
+
+def chance(X):
+    """Score without any library."""
+    sex, age = (X[:, 0], X[:, 1]) if isinstance(X, np.ndarray) else (X["sex"], X["age"])
+    return 1 / (1 + np.exp(-(np.asarray(age) + 5 * np.asarray(sex) - 42) / 6))
+
+
+@pytest.fixture(scope="module")
+def logistic():
+    return LogisticRegression().fit(TABLE[FEATURES], Y)
+
+
+@pytest.fixture(scope="module")
+def audited(logistic):
+    return audit_model(logistic, TABLE, Y, sensitive="sex", unit="points").summary
+
+
+def test_flips(audited, logistic):
+    flips = metrics.flip_scores(lambda X: logistic.predict_proba(X[FEATURES]), TABLE, "sex")
+    found = audited["flips"]
+    assert found["change"] == pytest.approx(metrics.flip_changes(flips))
+    share = metrics.decisions_flipped(flips)
+    assert audited["figures"]["decisions_flipped"]["estimate"] == pytest.approx(share)
+    is_f = (TABLE.sex == 0).to_numpy()
+    moved = flips.scores[is_f, 1] - flips.scores[is_f, 0]
+    (pair,) = (pair for pair in found["pairs"] if pair["from"] == "0")
+    assert pair == {
+        "from": "0",
+        "to": "1",
+        "n": int(is_f.sum()),
+        "mean": pytest.approx(moved.mean()),
+        "largest": pytest.approx(moved.max()),
+    }
+    rows = [row["row"] for row in found["most_affected"]]
+    assert flips.changes[rows] == pytest.approx(np.sort(flips.changes)[::-1][:10])
+    assert "values" not in found["most_affected"][0]
+    assert found["certificate"] is None
+
+
+def test_groups(audited, logistic):
+    score = logistic.predict_proba(TABLE[FEATURES])[:, 1]
+    decision = (score >= 0.5).astype(int)
+    rates = metrics.group_rates(Y, decision, sensitive_features=TABLE.sex)
+    (section,) = audited["groups"]
+    for line, group in zip(rates, section["groups"], strict=True):
+        figures = {name: cell["estimate"] for name, cell in group["figures"].items()}
+        assert (group["group"], group["n"]) == (str(line.group), line.n)
+        assert figures["selection rate"] == pytest.approx(line.mean_prediction)
+        assert figures["true positive rate"] == pytest.approx(line.tpr)
+        of = TABLE.sex == line.group
+        assert figures["AUROC"] == pytest.approx(roc_auc_score(Y[of], score[of]))
+        assert figures["actual / expected"] == pytest.approx(Y[of].sum() / score[of].sum())
+    low, high = sorted(line.mean_prediction for line in rates)
+    cell = audited["figures"]["adverse_impact_ratio"]
+    assert cell["estimate"] == pytest.approx(low / high)
+    assert cell["low"] < cell["estimate"] < cell["high"]
+    assert cell["grouping"] == "sex"
+    assert audited["performance"]["AUROC"]["estimate"] == pytest.approx(roc_auc_score(Y, score))
+
+
+def test_regression_per_unit_of_exposure():
+    model = PoissonRegressor().fit(TABLE[FEATURES], CLAIMS / TABLE.years, sample_weight=TABLE.years)
+    options = {"sensitive": "sex", "exposure": "years", "power": 1}
+    found = audit_model(model, TABLE, CLAIMS, **options).summary
+    rate = model.predict(TABLE[FEATURES])
+    given = CLAIMS / TABLE.years, rate
+    expected = metrics.poisson_deviance(*given, sample_weight=TABLE.years)
+    assert found["performance"]["deviance"]["estimate"] == pytest.approx(expected)
+    table = metrics.actual_over_expected(
+        CLAIMS, rate * TABLE.years, sensitive_features=TABLE.sex
+    ).rows
+    for row, group in zip(table, found["groups"][0]["groups"], strict=True):
+        assert group["weight"] == pytest.approx(TABLE.years[TABLE.sex == row.group].sum())
+        assert group["figures"]["actual / expected"]["estimate"] == pytest.approx(row.ratio)
+    assert found["rows"]["exposure"] == pytest.approx(TABLE.years.sum())
+    lift = metrics.lift_table(*given, sample_weight=TABLE.years).rows
+    assert found["plots"]["lift"]["rows"][0]["predicted"] == pytest.approx(lift[0].predicted)
+    by_array = audit_model(model, TABLE, CLAIMS, **options | {"exposure": TABLE.years}).summary
+    assert by_array["groups"] == found["groups"]
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "sensitive"),
+    [
+        (chance, TABLE, "sex"),
+        (chance, pl.from_pandas(TABLE), "sex"),
+        (chance, TABLE[FEATURES].to_numpy(), 0),
+        (lambda X: np.column_stack([1 - chance(X), chance(X)]), TABLE, ["sex"]),
+    ],
+)
+def test_any_function_of_any_table(model, X, sensitive):
+    found = audit_model(model, X, Y, sensitive=sensitive).summary
+    expected = metrics.flip_changes(metrics.flip_scores(chance, TABLE, "sex"))
+    assert found["flips"]["change"] == pytest.approx(expected)
+    assert found["subject"]["task"] == "two classes"
+
+
+def test_models_of_ours(people, classifier, regressor, policies):
+    model = classifier(sensitive=["sex", "race"]).fit(*people[0])
+    found = audit_model(model, *people[1])
+    summary = found.summary
+    assert [section["grouping"] for section in summary["groups"]] == ["sex", "race", "sex × race"]
+    assert summary["flips"]["certificate"]["exact"]
+    assert summary["figures"]["exact"] == {"estimate": 1.0}
+    assert summary["figures"]["largest_change"] == {"estimate": 0.0}
+    assert set(found.displays) == {
+        *("lift", "lorenz", "groups", "attention", "importance", "main effects"),
+    }
+    assert summary["model"]["significance"] == pytest.approx(model.feature_significance())
+    effect = model.main_effects()["age"].effect.tolist()
+    assert summary["model"]["main_effects"]["age"]["effect"] == effect
+    # A column that it was not made invariant to has no certificate.
+    assert audit_model(model, *people[1], sensitive="job").summary["flips"]["certificate"] is None
+    options = {"objective": "poisson", "exposure": "years", "invariance": None}
+    regression = regressor(**options).fit(*policies[0])
+    found = audit_model(regression, *policies[1]).summary
+    assert found["subject"]["deviance_power"] == 1
+    assert not found["flips"]["certificate"]["exact"]
+    assert found["flips"]["certificate"]["search"] >= found["flips"]["change"]["max"]
+
+
+def test_several_classes(people, classifier):
+    (X, y), (test_X, test_y) = people
+    label = np.array(["no", "yes", "maybe"])
+    model = classifier(invariance=None).fit(X, label[y + (X.children == 0)])
+    y = label[test_y + (test_X.children == 0)]
+    found = audit_model(model, test_X, y).summary
+    assert [section["output"] for section in found["groups"]] == sorted(label)
+    chosen = (model.predict(test_X) == "yes").astype(int)
+    rates = metrics.group_rates((y == "yes").astype(int), chosen, sensitive_features=test_X.sex)
+    for line, group in zip(rates, found["groups"][2]["groups"], strict=True):
+        assert group["figures"]["false positive rate"]["estimate"] == pytest.approx(line.fpr)
+
+
+def test_another_model_beside_it(logistic):
+    found = audit_model(logistic, TABLE, Y, sensitive="sex", incumbent=chance)
+    part, decisions = found.summary["incumbent"], [logistic.predict(TABLE[FEATURES]), chance(TABLE)]
+    right, other = decisions[0] == Y, (decisions[1] >= 0.5) == Y
+    better, worse = int((right & ~other).sum()), int((other & ~right).sum())
+    p_value = binomtest(better, better + worse).pvalue
+    assert [*part["mcnemar"].values()] == [better, worse, pytest.approx(p_value)]
+    of = (TABLE.sex == 1).to_numpy()
+    changed = (decisions[0] != (decisions[1] >= 0.5))[of].mean()
+    assert part["who_changes"][1]["decisions_changed"] == pytest.approx(changed)
+    assert part["performance"]["AUROC"] == pytest.approx(roc_auc_score(Y, chance(TABLE)))
+    assert "double lift" in found.displays
+    with pytest.raises(InvalidInputError, match="incumbent must predict the same"):
+        audit_model(logistic, TABLE, Y, sensitive="sex", incumbent=lambda X: X.age)
+
+
+def test_the_frontier_of_a_sweep(people, classifier):
+    from fcorr import sweep
+
+    grid = {"car": [1e4], "invariance": [None, "adapt"]}
+    searched = sweep(
+        classifier(), *people[0], grid=grid, eval_set=people[1], seeds=1, progress=False
+    )
+    found = audit_model(searched.best_estimator(), *people[1], sweep=searched)
+    assert found.summary["frontier"]["chosen"] == "adapt"
+    assert found.summary["frontier"]["points"][0] == {"car": 1e4, "invariance": None}
+    assert "frontier" in found.displays
+
+
+# ------------------------------------------------------------------------------ few rows, odd rows
+
+
+@pytest.mark.parametrize(
+    ("change", "figure", "why"),
+    [
+        ({"sex": 0}, "largest_change", "nothing to flip to"),
+        ({"sex": 0}, "adverse_impact_ratio", "fewer than two groups of 30 rows"),
+        ({"y": 0}, "true_positive_rate_difference", "fewer than two groups of 30 rows"),
+        ({"sex": [1] + [0] * (N - 1)}, "selection_rate_difference", "fewer than two groups"),
+    ],
+)
+def test_what_is_not_estimable_says_why(change, figure, why):
+    X, y = TABLE.copy(), Y.copy()
+    if "sex" in change:
+        X["sex"] = change["sex"]
+    if "y" in change:
+        y[X.sex == 0] = 0
+    found = audit_model(chance, X, y, sensitive="sex", task="classification")
+    cell = found.summary["figures"][figure]
+    assert cell["estimate"] is None
+    assert why in cell["why"]
+    json.loads(found.to_json())
+    assert "not estimable" in str(found)
+
+
+def test_without_a_target_the_scores_are_audited(logistic):
+    found = audit_model(logistic, TABLE, sensitive="sex")
+    assert not found.summary["performance"]
+    assert found.summary["figures"]["adverse_impact_ratio"]["estimate"] < 1
+    assert "auroc" not in found.summary["figures"]
+    assert "No outcomes were given" in str(found)
+
+
+def test_rows_of_weight_0_and_samples_keep_their_numbers(monkeypatch, logistic):
+    weight = (np.arange(N) >= 100).astype(float)
+    monkeypatch.setattr(report, "_MOST_SCORES", 200)
+    options = {"sensitive": "sex", "sample_weight": weight, "include_rows": True}
+    found = audit_model(logistic, TABLE, Y, **options).summary
+    assert (found["rows"]["n"], found["flips"]["n"]) == (N - 100, 100)
+    for row in found["flips"]["most_affected"]:
+        assert row["row"] >= 100
+        assert row["values"]["age"] == str(TABLE.age[row["row"]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sensitive": None}, "sensitive must name columns of X, got None"),
+        ({"sensitive": "sx"}, "got 'sx'. Did you mean 'sex'?"),
+        ({"model": lambda X: chance(X) * 1.5}, "Pass a model with predict_proba"),
+        ({"model": lambda X: chance(X) * np.nan}, "Predictions must be finite, got [nan] in row 0"),
+        ({"model": lambda X: chance(X)[:5]}, "for 240 rows, got shape (5,)"),
+        ({"model": lambda X: X["income"]}, "The model must score X as it is, got KeyError"),
+        ({"model": "model.pkl"}, "The model must have predict_proba or predict"),
+        ({"exposure": -TABLE.years}, "(exposure) must be positive in every row"),
+        ({"exposure": [1.0]}, "must have the same number of rows, got X 240, exposure 1"),
+        ({"y": Y[:5]}, "X and y must have the same number of rows"),
+        ({"thresholds": {"largest_chnge": {"max": 1} | SOURCE}}, "Did you mean 'largest_change'?"),
+        ({"thresholds": {"largest_change": {"max": 1}}}, "must have a min or a max, its source"),
+        ({"thresholds": {"largest_change": {"most": 1} | SOURCE}}, "and nothing else, got"),
+        ({"thresholds": {"largest_change": SOURCE}}, "must have a min or a max, its source"),
+    ],
+)
+def test_bad_input(arguments, message):
+    given = {"model": chance, "y": Y, "sensitive": "sex", "task": "classification"} | arguments
+    with pytest.raises(InvalidInputError) as caught:
+        audit_model(given.pop("model"), TABLE, given.pop("y"), **given)
+    assert message in str(caught.value)
+
+
+def test_thresholds(tmp_path):
+    (tmp_path / "limits.toml").write_text(
+        '[largest_change]\nmax = 0\nsource = "policy 4.2"\n[auroc]\nmin = 0.5\nsource = "board"\n'
+    )
+    found = audit_model(chance, TABLE, Y, sensitive="sex", thresholds=tmp_path / "limits.toml")
+    assert [each["met"] for each in found.summary["thresholds"]] == [False, True]
+    assert [each["figure"] for each in found.crossed] == ["largest_change"]
+    assert "(max 0; source: policy 4.2) is crossed" in str(found)
+    one = TABLE.assign(sex=0)
+    limits = {"largest_change": {"max": 1} | SOURCE}
+    assert audit_model(chance, one, Y, sensitive="sex", thresholds=limits).crossed
+    (tmp_path / "limits.toml").write_text("max =")
+    with pytest.raises(InvalidInputError, match="thresholds must be a TOML file"):
+        audit_model(chance, TABLE, Y, sensitive="sex", thresholds=tmp_path / "limits.toml")
+
+
+# ------------------------------------------------------------------------------ what is written
+
+
+def test_the_summary_is_the_golden_one():
+    found = audit_model(chance, TABLE, Y, sensitive="sex", n_resamples=20).summary
+    for name in ("time", "versions"):
+        del found["provenance"][name]
+    golden = json.loads((Path(__file__).parent / "golden.json").read_text())
+    assert_alike(found, golden, "summary")
+
+
+def assert_alike(found, golden, where):
+    """Compare plain data; numbers may differ in the last digits between machines."""
+    assert type(found) is type(golden), where
+    if isinstance(golden, dict):
+        assert [*found] == [*golden], where
+    if isinstance(golden, dict | list):
+        assert len(found) == len(golden), where
+        for key in golden if isinstance(golden, dict) else range(len(golden)):
+            assert_alike(found[key], golden[key], f"{where}.{key}")
+    else:
+        assert found == (pytest.approx(golden) if isinstance(golden, float) else golden), where
+
+
+def test_files(tmp_path, audited):
+    found = audit_model(chance, TABLE, Y, sensitive="sex", name="A | <b>", provenance={"by": "me"})
+    assert found.to_json(tmp_path / "audit.json") is None
+    assert json.loads((tmp_path / "audit.json").read_text()) == found.summary
+    assert found.summary["provenance"]["by"] == "me"
+    card = found.to_model_card()
+    _, header, body = card.split("---\n", 2)
+    fields = dict(line.split(": ", 1) for line in header.splitlines())
+    (index,) = json.loads(fields["model-index"])
+    assert index["name"] == "A | <b>"
+    assert index["results"][0]["metrics"][0]["type"] == "auroc"
+    assert "# A \\| \\<b>" in body
+    assert "What it does not say" in body
+    shown = found._repr_html_()
+    assert "A | &lt;b&gt;" in shown
+    assert "adverse impact ratio" in shown
