@@ -51,7 +51,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 docs: $(READY)
-	$(BIN)/fcorr demo --output docs/demo
+	$(BIN)/python -m paper.demo --output docs/demo
 	$(BIN)/python benchmarks/update_readme.py
 
 # Needs the data folder that FCORR_DATA names.

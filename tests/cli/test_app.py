@@ -28,11 +28,13 @@ def test_installed_command():
 
 def test_no_arguments_show_the_help(run):
     result = run(code=2)
-    for command in ("demo", "train", "predict", "inspect", "sweep"):
+    for command in ("demo", "train", "predict", "inspect", "sweep", "audit", "compare"):
         assert f"\n  {command} " in result.output
 
 
-@pytest.mark.parametrize("command", ["demo", "train", "predict", "inspect", "sweep"])
+@pytest.mark.parametrize(
+    "command", ["demo", "train", "predict", "inspect", "sweep", "audit", "compare"]
+)
 def test_help(run, command):
     assert f"Usage: fcorr {command}" in run(command, "--help").stdout
 
@@ -48,7 +50,7 @@ def test_help(run, command):
         (["predict", "nowhere.fcorr", "data.csv", "-o", "out.csv"], "does not exist"),
         (["inspect", "nowhere.fcorr"], "does not exist"),
         (["inspect", "."], "is a directory"),
-        (["demo", "--fits", "0"], "Invalid value for '--fits'"),
+        (["demo", "--seed", "-1"], "Invalid value for '--seed'"),
     ],
 )
 def test_bad_usage(run, arguments, message):
@@ -68,7 +70,7 @@ OUTPUTS = {
         ["sweep", "data.csv", "--target", "bought", "--sensitive", "sex", "-o", "new", "--model"],
         "model.fcorr",
     ),
-    "demo": (["demo", "--output"], "out/flip.svg"),
+    "demo": (["demo", "--output"], "out/report.html"),
 }
 
 
@@ -79,7 +81,7 @@ def no_work(monkeypatch):
     def fail(*_, **__):
         raise AssertionError
 
-    for work in ("data.files.recognise_file", "estimators.load", "audit.demo.run_demo"):
+    for work in ("data.files.recognise_file", "estimators.load", "data.make_proxy_bias"):
         monkeypatch.setattr(f"fcorr.{work}", fail)
 
 
@@ -171,7 +173,7 @@ def test_names_and_values_cannot_steer_the_terminal(run, folder):
     train = ("train", data, *target, *small, "-o", model)
     sweep = ("sweep", data, *target, *small, "--car", "0", "--no-exact", "--seeds", 1)
     results = [
-        run(*train, "--validation", data, "--compare"),
+        run(*train),
         run("inspect", model),
         run("inspect", model, "--json"),
         run("predict", model, data, "-o", folder / "out.csv"),

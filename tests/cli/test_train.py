@@ -262,9 +262,8 @@ def test_a_pack_is_that_of_python(run, train, columns):
 
 def test_a_validation_file_is_not_for_a_pack(train, files):
     result = train("--members", 2, "--validation", "data.parquet", code=2)
-    assert "--validation: is for --compare, or to measure a single network (--members 1)" in (
-        " ".join(result.stderr.split())
-    )
+    words = " ".join(result.stderr.split())
+    assert "--validation: is for a single network (--members 1), to measure after every" in words
     assert files() == set()
     train("--members", 1, "--validation", "data.parquet")
     assert fcorr.load("model.fcorr").history_.epochs[-1].validation_loss is not None
@@ -369,8 +368,6 @@ def test_validation_file_is_read_as_the_training_file_is(train):
         (["--bins", "=3"], "--bins: must be COLUMN=GROUPS or COLUMN=EDGE"),
         (["--bins", "age=1.5"], "--bins: must be COLUMN=GROUPS or COLUMN=EDGE"),
         (["--bins", "age="], "--bins: must be COLUMN=GROUPS or COLUMN=EDGE"),
-        (["--compare", "--sensitive", "sex"], "--compare: needs --sensitive, and --validation"),
-        (["--compare", "--validation", "data.parquet"], "--compare: needs --sensitive, and --val"),
         (["--set", "epochs=2"], "--set: must be ARGUMENT=VALUE, once for an argument, got epochs"),
     ],
 )
@@ -582,13 +579,3 @@ def test_bins(train, bins, labels):
     column = fcorr.load("model.fcorr").schema_["age"]
     assert column.n_codes == (len(labels) if labels else 2)
     assert labels is None or list(column.labels) == labels
-
-
-def test_compare_shows_the_model_in_company(train):
-    shown = train("--sensitive", "sex", "--compare", "--validation", "data.parquet").stdout
-    header = next(line for line in shown.splitlines() if "column removed" in line)
-    assert "FCorr, exact" in header
-    changes = next(line for line in shown.splitlines() if "largest change" in line)
-    plain, exact, removed = (float(cell) for cell in changes.strip("│ ").split("│")[1:])
-    assert plain > 0
-    assert exact == removed == 0

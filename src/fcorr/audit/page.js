@@ -126,14 +126,17 @@
   }
   function forward(member, views) {
     const mixed = part(member.mixed), hasMain = member.main[1] > 0;
-    let h = views.map((view) => hasMain ? view.map((v, j) => v * mixed[j]) : view);
-    for (const layer of member.layers) h = h.map((view) => encoderLayer(view, layer));
-    let x = normalise(Float64Array.from(h.flatMap((view) => [...view])), member.head_norm);
-    member.head.forEach(([weight, bias], depth) => {
-      const w = part(weight), b = part(bias);
-      if (depth) x = x.map(gelu);
-      x = Float64Array.from(b, (start, o) => x.reduce((sum, v, i) => sum + v * w[o * x.length + i], start));
-    });
+    let x = Float64Array.from(part(member.head.at(-1)[1]));
+    if (!hasMain || mixed.some((share) => share)) {  // of an additive member the head is its bias
+      let h = views.map((view) => hasMain ? view.map((v, j) => v * mixed[j]) : view);
+      for (const layer of member.layers) h = h.map((view) => encoderLayer(view, layer));
+      x = normalise(Float64Array.from(h.flatMap((view) => [...view])), member.head_norm);
+      member.head.forEach(([weight, bias], depth) => {
+        const w = part(weight), b = part(bias);
+        if (depth) x = x.map(gelu);
+        x = Float64Array.from(b, (start, o) => x.reduce((sum, v, i) => sum + v * w[o * x.length + i], start));
+      });
+    }
     return hasMain ? x.map((v, o) => v + views[o].reduce((a, b) => a + b)) : x;
   }
   const mean = (rows) => rows[0].map((_, i) => rows.reduce((sum, row) => sum + row[i], 0) / rows.length);

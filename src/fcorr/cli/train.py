@@ -55,8 +55,7 @@ def train(
     validation: Annotated[
         Path | None,
         typer.Option(
-            help="File with other rows: to --compare on; with --members 1, to measure after every "
-            "epoch.",
+            help="File with other rows, for --members 1: to measure after every epoch.",
             exists=True,
             dir_okay=False,
         ),
@@ -64,22 +63,10 @@ def train(
     seed: Annotated[
         int | None, typer.Option(help="Seed; the same seed gives the same model.", min=0)
     ] = None,
-    compare: Annotated[
-        bool,
-        typer.Option(
-            "--compare",
-            help="Fit the model with the sensitive columns at work, and with them removed, as "
-            "well, and measure all three on the rows of --validation.",
-        ),
-    ] = False,
     quiet: shared.Quiet = False,
     **options: Any,
 ) -> None:
     """Train a model on a CSV or Parquet file."""
-    if compare and (validation is None or not sensitive):
-        shared.bad_usage(
-            "--compare", "needs --sensitive, and --validation with other rows to measure on."
-        )
     shared.check_output(output, data, validation)
     roles = shared.Roles(target, sensitive or (), weight, options["exposure"], drop or ())
     arguments = shared.collect_arguments(
@@ -94,12 +81,11 @@ def train(
     dialect = shared.make_dialect(delimiter, decimal, dates)
     table, counted = shared.read_training_file(data, roles, arguments, dialect)
     model = shared.make_estimator(task, table, target, arguments)
-    is_single = model._n_members() == 1
-    if validation is not None and not (compare or is_single):
+    if validation is not None and model._n_members() != 1:
         shared.bad_usage(
             "--validation",
-            "is for --compare, or to measure a single network (--members 1) after every epoch: "
-            "members of a pack are judged by the rows that they leave out.",
+            "is for a single network (--members 1), to measure after every epoch: members of a "
+            "pack are judged by the rows that they leave out.",
         )
     rows, eval_set = roles.split(table), None
     if validation is not None:
@@ -109,16 +95,8 @@ def train(
         shared.lines_of(data, dialect, counted),
         shared.lines_of(validation or data, dialect, eval_set=True),
     ):
-        model.fit(*rows, eval_set if is_single else None, budget=budget, checkpoint=checkpoint)
+        model.fit(*rows, eval_set, budget=budget, checkpoint=checkpoint)
     seconds = time.perf_counter() - start
     model.save(output)
     shared.echo(f"{model.summary()}, {seconds:.1f} s")
     shared.echo(f"wrote {output}")
-    if compare and eval_set is not None:
-        from fcorr.audit.comparison import SCOPE
-        from fcorr.audit.comparison import compare as compare_models
-
-        comparison = compare_models(model, rows, eval_set)
-        shared.print_table("on the validation rows", *comparison.table())
-        for line in (*comparison.notes, SCOPE):
-            shared.echo(line)

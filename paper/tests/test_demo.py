@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from fcorr.audit.comparison import EXACT, PLAIN, REMOVED, WITH_CAR
-from fcorr.audit.demo import run_demo, write_demo
+from paper.comparison import EXACT, PLAIN, REMOVED, WITH_CAR
+from paper.demo import run_demo, write_demo
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from fcorr import FCorrClassifier
 from fcorr._core import InvalidInputError, UnseenCategoryWarning
-from fcorr.audit.comparison import AVERAGED, EXACT, PLAIN, REMOVED, WITH_CAR, compare, hold_constant
 from fcorr.metrics import (
     average_individual_fairness,
     decisions_flipped,
@@ -23,6 +22,7 @@ from fcorr.metrics import (
     flip_scores,
     poisson_deviance,
 )
+from paper.comparison import AVERAGED, EXACT, PLAIN, REMOVED, WITH_CAR, compare, hold_constant
 
 
 @pytest.fixture(scope="module")
