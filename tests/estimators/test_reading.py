@@ -210,7 +210,6 @@ def test_several_classes_have_a_table_each(classes, table):
     effects = classes.main_effects()
     assert effects.classes == (0, 1, 2)
     assert effects["job"].effect.shape == (3, 3)
-    assert classes.main_effects(X[:5])["job"].average.shape == (3, 3)
     frame = effects.to_pandas()
     assert set(frame["class"]) == {0, 1, 2}
     of_cook = frame[(frame.feature == "job") & (frame.value == "cook")]
@@ -224,24 +223,6 @@ def test_several_classes_have_a_table_each(classes, table):
     assert len(explained.row(0, 2)) == 5
     assert len(explained.to_pandas()) == 10 * 5 * 3
     assert classes.importance(X).total.max() > 0
-
-
-def test_average_outputs(regressor, counts, table):
-    X = table[0][:25]
-    for model, transform in ((regressor, np.asarray), (counts, np.log)):
-        effect = model.main_effects(X)["job"]
-        by_value = [
-            transform(model.predict_rate(X.assign(job=job))).mean() for job in effect.values
-        ]
-        expected = by_value - np.average(by_value, weights=effect.rows)
-        np.testing.assert_allclose(effect.average, expected, rtol=1e-5, atol=1e-5)
-        assert model.main_effects()["job"].average is None
-    missing = regressor.main_effects(X)["income"]
-    first = regressor.predict(X.assign(income=missing.values[0])).mean()
-    with pytest.warns(UserWarning, match="got none at all in 'income'"):
-        last = regressor.predict(X.assign(income=np.nan)).mean()
-    found = missing.average[-1] - missing.average[0]
-    assert found == pytest.approx(last - first, rel=1e-4, abs=1e-3)
 
 
 def test_rated_levels_are_listed_by_frequency():

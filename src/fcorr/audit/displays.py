@@ -440,7 +440,7 @@ class MainEffectDisplay(Display):
     Parameters
     ----------
     effects : mapping of str to MainEffect
-        Main effects by feature, from ``model.main_effects(X)``, at most 24; of one class.
+        Main effects by feature, from ``model.main_effects()``, at most 24; of one class.
     unit : str
         What they are measured in.
     sensitive : collection of str, default=()

@@ -854,7 +854,7 @@ class BaseFCorr(BaseEstimator, ABC):
 
     # What is read off the model
 
-    def main_effects(self, X: Any = None, *, n_rows: int = 100) -> MainEffects:
+    def main_effects(self) -> MainEffects:
         """Return what each feature adds to the output by itself, value by value: rating tables.
 
         The model is ``f(x) = b + Σ_j e_j(x_j) + correction(x)``, and these are the ``e_j``: in
@@ -863,26 +863,14 @@ class BaseFCorr(BaseEstimator, ABC):
 
         Each is the average output of the whole model over up to 128 training rows, with the feature
         at each of its values: what the head does with a feature by itself is counted to it. What
-        depends on several features is the correction. Given rows, ``average`` is the same over
-        these: where it is far from ``effect``, the feature acts otherwise among them.
-
-        Parameters
-        ----------
-        X : dataframe or array of shape (n_rows, n_features), optional
-            Rows to average over, for the column ``average`` of the tables.
-        n_rows : int, default=100
-            Most rows of X to use, drawn at random: each is scored with every value.
+        depends on several features is the correction.
 
         Returns
         -------
         MainEffects
             A table for each feature: ``effects["age"].effect``, ``effects.to_pandas()``.
         """
-        reader = self._reader("main_effects")
-        encoded = None
-        if X is not None:
-            encoded = sample_rows(self._encode_known(X), n_rows, seed=0)
-        return read_main_effects(reader, self._credibility, encoded)
+        return read_main_effects(self._reader("main_effects"), self._credibility)
 
     def importance(
         self, X: Any, *, n_rows: int = 2_000, random_state: RandomState = 0

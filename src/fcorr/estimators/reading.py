@@ -228,10 +228,6 @@ class MainEffect:
         NaN where there is none, for numbers and places in an order.
     relativity : ndarray or None
         ``exp(effect)``, the factor on the prediction; None unless the link is logarithmic.
-    average : ndarray or None
-        What the whole model makes of the value: the output with the feature at it, on average over
-        given rows (partial dependence), less the mean over ``rows``. It differs from the effect
-        where these rows differ from those of training. None where no rows were given.
     """
 
     name: str
@@ -243,22 +239,18 @@ class MainEffect:
     rows: Vector
     credibility: Vector
     relativity: Vector | None = None
-    average: Vector | None = None
 
     def table(self) -> dict[str, list[Any]]:
         """Return the columns of the table by name."""
-        names = ("effect", "lower", "upper", "rows", "credibility", "relativity", "average")
+        names = ("effect", "lower", "upper", "rows", "credibility", "relativity")
         columns = {name: getattr(self, name) for name in names}
         known = {name: list(column) for name, column in columns.items() if column is not None}
         return {"value": list(self.values), **known}
 
     def of_class(self, k: int) -> "MainEffect":
         """Return the effect on one of several classes."""
-        names = ("effect", "lower", "upper", "average")
-        parts: dict[str, Any] = {
-            name: array[:, k] for name in names if (array := getattr(self, name)) is not None
-        }
-        return replace(self, **parts)
+        effect, lower, upper = (each[:, k] for each in (self.effect, self.lower, self.upper))
+        return replace(self, effect=effect, lower=lower, upper=upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,13 +316,8 @@ class MainEffects(Mapping[str, MainEffect]):
         return "".join(tables)
 
 
-def read_main_effects(
-    reader: Reader, credibility: float, encoded: EncodedTable | None = None
-) -> MainEffects:
-    """Read the main effects off the members; credibility is k of ``n / (n + k)``.
-
-    Given rows, also the average outputs over them.
-    """
+def read_main_effects(reader: Reader, credibility: float) -> MainEffects:
+    """Read the main effects off the members; credibility is k of ``n / (n + k)``."""
     schema = reader.schema
     shapes = [_read_shapes(member) for member in reader.model.members]
     columns = {f.name: column for column in schema.columns for f in column.features}
@@ -348,10 +335,7 @@ def read_main_effects(
             "lower": effect - _N_ERRORS * error,
             "upper": effect + _N_ERRORS * error,
             "relativity": np.exp(effect) if reader.link.name == "exp" else None,
-            "average": None,
         }
-        if encoded is not None:
-            arrays["average"] = _average_outputs(reader, encoded, position, levels)
         if reader.classes is None:  # one output needs no axis
             arrays = {name: x if x is None else x[:, 0] for name, x in arrays.items()}
         effects[name] = MainEffect(
@@ -444,18 +428,6 @@ def _list_levels(
         values, points = (*values, None), np.append(points, np.nan)
         rows = np.append(rows, number.n_missing)
     return _Levels(values, points, rows, np.full(len(rows), np.nan))
-
-
-def _average_outputs(
-    reader: Reader, encoded: EncodedTable, position: int, levels: _Levels
-) -> Vector:
-    """Average the outputs of rows with a feature at each of its values: ``(n_values, O)``."""
-    everything = np.arange(len(encoded) * len(levels.points)) % len(encoded)
-    rows = replace(encoded, codes=encoded.codes[everything], numbers=encoded.numbers[everything])
-    given = set_feature(rows, position, levels.points.repeat(len(encoded)))
-    chunks = reader.map(given, lambda *chunk: reader.score(reader.embed(*chunk)))
-    outputs = torch.cat([*chunks]).unflatten(0, (-1, len(encoded))).mean(1).numpy()
-    return reader.unit * (outputs - np.average(outputs, axis=0, weights=levels.rows))
 
 
 def set_feature(encoded: EncodedTable, position: int, values: NDArray[Any]) -> EncodedTable:
