@@ -14,12 +14,12 @@ from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
 from fcorr.certify import Link
 from fcorr.data.encode import EncodedTable
 from fcorr.estimators.reading import (
-    draw_orders,
     jackknife_error,
     rank_correlation,
     shapley_values,
     total_importance,
 )
+from fcorr.metrics.sharing import draw_orders
 from fcorr.nn.fcorr import FCorrTransformer
 
 N = 300

@@ -24,7 +24,6 @@ from fcorr.data.encode import encode, read_outcomes, read_sample_weight, read_ta
 from fcorr.data.infer import infer_schema, rate_columns
 from fcorr.data.schema import Schema
 from fcorr.data.tables import read_table, resolve_columns, to_numbers
-from fcorr.estimators.reading import draw_orders, share_out
 from fcorr.metrics import FlippedScores, bootstrap_interval, flip_scores, nearest_admissible
 from fcorr.metrics._checks import (
     ResultTable,
@@ -36,6 +35,7 @@ from fcorr.metrics._checks import (
 )
 from fcorr.metrics.flips import are_measured, as_scores
 from fcorr.metrics.performance import areas_under_roc
+from fcorr.metrics.sharing import draw_orders, share_out
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -34,6 +34,7 @@ from fcorr.data.schema import (
 )
 from fcorr.estimators.invariance import Portfolio, label_value
 from fcorr.estimators.options import is_integer
+from fcorr.metrics.sharing import draw_orders, share_out
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network
 
@@ -745,13 +746,6 @@ def read_explanation(
     return Explanation(names, **arrays, unit=UNITS[reader.link.name], classes=reader.classes)
 
 
-def draw_orders(n_features: int, n_samples: int, seed: int) -> NDArray[np.intp]:
-    """Draw orders of the features, in pairs: each is followed by its reverse."""
-    rng = np.random.default_rng(seed)
-    drawn = [rng.permutation(n_features) for _ in range(n_samples // 2)]
-    return np.array([order for one in drawn for order in (one, one[::-1])])
-
-
 @torch.no_grad()
 def shapley_values(
     score: Callable[[Tensor], Tensor], e_BHF: Tensor, orders: NDArray[np.intp]
@@ -786,34 +780,3 @@ def shapley_values(
 
     found = torch.from_numpy(share_out(appear, orders))
     return found.mean(0), found.std(0) / math.sqrt(len(found))
-
-
-def share_out(
-    appear: Callable[[list[int]], Iterator[NDArray[Any]]], orders: NDArray[np.intp]
-) -> NDArray[Any]:
-    """Share a function of rows out among features, by what it changes by as each appears.
-
-    Parameters
-    ----------
-    appear : callable
-        For an order of the features, gives the function of the rows without any of them, and then
-        with one more at a time: each ``(B, *)``.
-    orders : ndarray of shape (n_orders, F)
-        Orders, each second one the reverse of the one before.
-
-    Returns
-    -------
-    ndarray of shape (n_orders / 2, B, F, *)
-        The mean of each pair of orders.
-    """
-    pairs = []
-    for pair in orders.reshape(-1, 2, orders.shape[1]).tolist():
-        parts: list[Any] = [0.0] * orders.shape[1]
-        for order in pair:
-            steps = appear(order)
-            before = next(steps)
-            for j, after in zip(order, steps, strict=True):
-                parts[j] = parts[j] + (after - before) / 2
-                before = after
-        pairs.append(np.stack(parts, axis=1))
-    return np.stack(pairs)
