@@ -19,7 +19,7 @@ DECISION = (SCORE >= 0.5).astype(float)
 
 @pytest.mark.parametrize("weight", [np.ones(N), WEIGHT, RNG.integers(0, 3, N).astype(float)])
 def test_figures_of_a_class_are_those_of_the_metrics(weight):
-    found = GroupedRows(CODES, SCORE, TRUTH, DECISION).figures(weight)
+    found = GroupedRows(CODES, weight, SCORE, TRUTH, DECISION).figures()
     rates = metrics.group_rates(TRUTH, DECISION, sensitive_features=CODES, sample_weight=weight)
     names = {"selection rate": "mean_prediction", "true positive rate": "tpr"}
     names["false positive rate"] = "fpr"
@@ -40,8 +40,8 @@ def test_figures_of_a_class_are_those_of_the_metrics(weight):
 @pytest.mark.parametrize("power", [0, 1, 1.5, 2])
 def test_figures_of_amounts_are_those_of_the_metrics(power):
     y, score = AMOUNT + (power == 2), SCORE + 0.1
-    rows = GroupedRows(CODES, score, y, deviance=deviances(y, score, power))
-    found = rows.figures(WEIGHT)
+    rows = GroupedRows(CODES, WEIGHT, score, y, deviance=deviances(y, score, power))
+    found = rows.figures()
     for g in range(3):
         of = g == CODES
         given = {"y_true": y[of], "y_pred": score[of], "sample_weight": WEIGHT[of]}
@@ -54,16 +54,16 @@ def test_figures_of_amounts_are_those_of_the_metrics(power):
         assert found["actual / expected"][g] == pytest.approx(ratio)
 
 
-def tabulate(rows, weight, n_resamples=200):
-    drawn = [figures for (figures,) in resample([rows], weight, n_resamples, seed=0)]
+def tabulate(rows, n_resamples=200):
+    drawn = [figures for (figures,) in resample([rows], n_resamples, seed=0)]
     draws = {name: np.stack([each[name] for each in drawn]) for name in drawn[0]}
     names = [f"g{i}" for i in range(len(rows.counts))]
-    return tabulate_groups(names, rows, weight, draws, 0.95)
+    return tabulate_groups(names, rows, draws, 0.95)
 
 
 def test_intervals_are_those_of_the_bootstrap():
-    rows, weight = GroupedRows(CODES, SCORE, TRUTH, DECISION), np.ones(N)
-    found = tabulate(rows, weight, 2_000)["differences"]["selection rate difference"]
+    rows = GroupedRows(CODES, np.ones(N), SCORE, TRUTH, DECISION)
+    found = tabulate(rows, 2_000)["differences"]["selection rate difference"]
     expected = metrics.bootstrap_interval(
         metrics.demographic_parity_difference,
         *(None, DECISION),
@@ -78,7 +78,7 @@ def test_intervals_are_those_of_the_bootstrap():
 def test_groups_are_set_against_the_highest_rate_and_the_largest_group():
     codes = np.repeat([0, 1, 2], [100, 60, 40])
     decision = np.concatenate([np.arange(100) < 20, np.arange(60) < 30, np.arange(40) < 10])
-    table = tabulate(GroupedRows(codes, decision * 1.0, None, decision), np.ones(200))
+    table = tabulate(GroupedRows(codes, np.ones(200), decision * 1.0, None, decision))
     ratios = [group["figures"]["adverse impact ratio"]["estimate"] for group in table["groups"]]
     assert ratios == pytest.approx([0.4, 1, 0.5])
     assert table["differences"]["adverse impact ratio"]["estimate"] == pytest.approx(0.4)
@@ -91,7 +91,7 @@ def test_what_few_rows_say_is_shown_but_not_compared():
     codes = np.repeat([0, 1, 2], [100, 100, 1])
     truth = np.concatenate([np.arange(100) % 2, np.zeros(100), [1]])
     decision = np.concatenate([np.arange(200) % 3 == 0, [False]])
-    table = tabulate(GroupedRows(codes, decision * 1.0, truth, decision), np.ones(201))
+    table = tabulate(GroupedRows(codes, np.ones(201), decision * 1.0, truth, decision))
     large, none, single = (group["figures"] for group in table["groups"])
     assert table["too_small"] == ["g2"]
     assert single["selection rate"] == {"estimate": 0}

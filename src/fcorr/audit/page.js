@@ -241,7 +241,7 @@
     const svg = make("svg", { viewBox: `0 0 640 ${items.length * height}`, role: "img", "aria-label": said });
     items.forEach(([name, from, to], i) => {
       const y = i * height, look = { x: X(Math.min(from, to)), y: y + 3, width: Math.max(1, X(Math.max(from, to)) - X(Math.min(from, to))), height: 15 };
-      svg.append(make("text", { x: 235, y: y + 15, "text-anchor": "end" }, name.length > 32 ? name.slice(0, 31) + "…" : name));
+      svg.append(make("text", { x: 235, y: y + 15, "text-anchor": "end" }, name.length > 24 ? name.slice(0, 23) + "…" : name));
       svg.append(make("rect", { ...look, class: to < from ? "down" : "up" }), make("text", { x: 550, y: y + 15 }, show(to - from)));
     });
     target.replaceChildren(svg);

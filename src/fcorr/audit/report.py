@@ -65,7 +65,7 @@ from fcorr.metrics.grouped import GroupedRows, cell, deviances, resample, tabula
 SCHEMA = "fcorr-audit/1"
 """Name and version of the summary's layout; the number changes when a reader must."""
 
-_MOST_SCORES = 4_000_000  # rows times values that flips are scored for
+_MOST_SCORES = 1_000_000  # rows times values that flips are scored for
 _MOST_ROWS = 20_000  # that attention and certificate read
 _MOST_PAIRS = 132  # of categories that changes are listed for
 _N_AFFECTED = 10
@@ -405,6 +405,7 @@ class _Audit:
         subject, rows = self.subject, self.rows
         chosen = subject.decide(self.scores) if self.is_class else None
         everybody = Labels(("all",), np.zeros(len(rows), dtype=np.intp))
+        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
         parts, grouped = [], []
         for k, output in enumerate(subject.outputs):
             score, truth = self.scores[:, k], None if self.truths is None else self.truths[k]
@@ -415,14 +416,13 @@ class _Audit:
                 options["deviance"] = deviances(truth, score, subject.power)
             for name, labels in {"": everybody, **rows.groups}.items():
                 parts.append((name, describe_label(output), labels))
-                grouped.append(GroupedRows(labels.codes, score, truth, **options))
-        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        drawn = [*resample(grouped, weight, n_resamples, self.seed)]
+                grouped.append(GroupedRows(labels.codes, weight, score, truth, **options))
+        drawn = resample(grouped, n_resamples, self.seed)
         self.found["groups"] = sections = []
         for i, (name, output, labels) in enumerate(parts):
             draws = {n: np.stack([each[i][n] for each in drawn]) for n in drawn[0][i]}
             names = [describe_label(label) for label in labels.categories]
-            table = tabulate_groups(names, grouped[i], weight, draws, self.confidence)
+            table = tabulate_groups(names, grouped[i], draws, self.confidence)
             if name:
                 sections.append({"grouping": name, "output": output, **table})
                 self._keep_worst(sections[-1])

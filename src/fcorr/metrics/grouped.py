@@ -6,10 +6,11 @@ how often the row was drawn.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fcorr.metrics._checks import FloatArray, IntArray
 
@@ -18,12 +19,14 @@ Figures = dict[str, FloatArray]
 
 
 class GroupedRows:
-    """Rows of groups, of which all figures are computed for any weights.
+    """Rows of groups, of which all figures are computed as often as need be.
 
     Parameters
     ----------
     codes : ndarray of int, shape (n,)
         Each row's group, from 0 on; every group has rows.
+    weight : ndarray of shape (n,)
+        How often each row counts.
     score : ndarray of shape (n,)
         Probabilities of a class, or predicted amounts.
     truth : ndarray of shape (n,), optional
@@ -35,10 +38,9 @@ class GroupedRows:
 
     Examples
     --------
-    >>> rows = GroupedRows(
-    ...     np.array([0, 0, 1]), np.array([0.2, 0.6, 0.9]), np.array([0, 1, 1]), np.array([0, 1, 1])
-    ... )
-    >>> found = rows.figures(np.ones(3))
+    >>> y = np.array([0, 1, 1])
+    >>> rows = GroupedRows(np.array([0, 0, 1]), np.ones(3), np.array([0.2, 0.6, 0.9]), y, y)
+    >>> found = rows.figures()
     >>> found["selection rate"].tolist(), found["AUROC"].tolist()
     ([0.5, 1.0], [1.0, nan])
     """
@@ -46,49 +48,53 @@ class GroupedRows:
     def __init__(
         self,
         codes: IntArray,
+        weight: FloatArray,
         score: FloatArray,
         truth: FloatArray | None = None,
         decision: FloatArray | None = None,
         deviance: FloatArray | None = None,
     ) -> None:
-        self.is_class = decision is not None
-        self._order = np.lexsort((score, codes))
-        codes, score = codes[self._order], score[self._order]
+        order = np.lexsort((score, codes))
+        codes, score, self._weight = codes[order], score[order], weight[order]
         self.counts = np.bincount(codes)
-        self._starts = np.cumsum(self.counts) - self.counts
+        ends = np.cumsum(self.counts)
+        self._groups = [*map(slice, ends - self.counts, ends)]
         columns = {"score": score, "score²": score * score}
         given = {"truth": truth, "decision": decision, "deviance": deviance}
-        columns |= {n: x[self._order].astype(float) for n, x in given.items() if x is not None}
+        columns |= {n: x[order].astype(float) for n, x in given.items() if x is not None}
         if truth is not None and decision is not None:
             columns["hit"] = columns["truth"] * columns["decision"]
-        self._columns = columns
-        # The last row of each run of equal scores: between two of these, order says nothing.
-        is_last = np.append((np.diff(score) != 0) | (np.diff(codes) != 0), True)
-        self._ends = None if is_last.all() else np.flatnonzero(is_last)
-        in_order = codes if self._ends is None else codes[self._ends]
-        self._end_starts = np.searchsorted(in_order, np.arange(len(self.counts)))
+        self._names, self._columns = [*columns], np.column_stack([*columns.values()])
+        self._truth = columns.get("truth", score)  # in one piece
+        # Between rows of equal scores, their order says nothing: they are added up first.
+        is_new = np.append(True, (np.diff(score) != 0) | (np.diff(codes) != 0))
+        self._runs = None if is_new.all() else np.flatnonzero(is_new)
+        starts = codes if self._runs is None else codes[self._runs]
+        ends = np.searchsorted(starts, np.arange(len(self.counts)), side="right")
+        self._runs_of = [*map(slice, [0, *ends[:-1]], ends)]
 
-    def figures(self, weight: FloatArray) -> Figures:
-        """Compute all figures for these weights of the rows."""
-        w = weight[self._order]
-        mass = np.add.reduceat(w, self._starts)
-        sums = {n: np.add.reduceat(w * x, self._starts) for n, x in self._columns.items()}
+    def figures(self, times: NDArray[Any] | None = None) -> Figures:
+        """Compute all figures; in a resample, rows count so many times, in an order of their own.
+
+        Which row gets which number does not matter, as these are drawn alike.
+        """
+        w = self._weight if times is None else self._weight * times
+        mass = np.array([w[group].sum() for group in self._groups])
+        products = np.array([_dot(w[group], self._columns[group]) for group in self._groups])
+        sums = dict(zip(self._names, products.T, strict=True))
         with np.errstate(invalid="ignore", divide="ignore"):  # 0/0 is nan: not estimable
             mean = sums["score"] / mass
-            found = {
-                "weight": mass,
-                "mean predicted": mean,
-                "variance": sums["score²"] / mass - mean**2,
-            }
-            if self.is_class:
+            found = {"weight": mass, "mean predicted": mean}
+            found["variance"] = sums["score²"] / mass - mean**2
+            if "decision" in sums:
                 found["selection rate"] = sums["decision"] / mass
             if "truth" not in sums:
                 return found
             truth = sums["truth"]
             found["mean actual"] = truth / mass
             found["actual / expected"] = truth / sums["score"]
-            gini = self._gini(w, mass, truth)
-            if not self.is_class:
+            gini = 1 - 2 * self._areas(w) / (mass * truth)
+            if "decision" not in sums:
                 return found | {"Gini": gini, "deviance": sums["deviance"] / mass}
             hit, chosen = sums["hit"], sums["decision"]
             return found | {
@@ -99,27 +105,28 @@ class GroupedRows:
                 "AUROC": 0.5 + gini / (2 * (1 - truth / mass)),
             }
 
-    def _gini(self, w: FloatArray, mass: FloatArray, total: FloatArray) -> FloatArray:
-        """Compute 1 minus twice the area under each group's Lorenz curve."""
-        x, y = np.cumsum(w), np.cumsum(w * self._columns["truth"])
-        if self._ends is not None:
-            x, y = x[self._ends], y[self._ends]
-        middle = y.copy()
-        middle[1:] += y[:-1]
-        middle *= np.diff(x, prepend=0.0)
-        area = np.add.reduceat(middle, self._end_starts) / 2
-        before = np.append(0.0, np.cumsum(total)[:-1])  # of the groups before this one
-        return 1 - 2 * (area - before * mass) / (mass * total)
+    def _areas(self, w: FloatArray) -> FloatArray:
+        """Compute the area under each group's Lorenz curve, times its totals."""
+        amount = w * self._truth
+        if self._runs is not None:
+            w, amount = (np.add.reduceat(x, self._runs) for x in (w, amount))
+        curves = (np.cumsum(amount[of]) - amount[of] / 2 for of in self._runs_of)
+        return np.array([_dot(w[of], y) for of, y in zip(self._runs_of, curves, strict=True)])
 
 
-def resample(
-    grouped: Sequence[GroupedRows], weight: FloatArray, n_resamples: int, seed: int
-) -> Iterator[list[Figures]]:
-    """Draw rows again and again, and give the figures of all groupings of each resample."""
-    rng, n_rows = np.random.default_rng(seed), len(weight)
+def _dot(weight: FloatArray, values: FloatArray) -> Any:
+    """Sum over rows, by numpy itself: threads of a BLAS would wait for each other."""
+    return np.einsum("n,n...->...", weight, values)
+
+
+def resample(grouped: Sequence[GroupedRows], n_resamples: int, seed: int) -> list[list[Figures]]:
+    """Draw rows again and again; return the figures of all groupings of each resample."""
+    rng, n_rows = np.random.default_rng(seed), int(grouped[0].counts.sum())
+    found = []
     for _ in range(n_resamples):
-        drawn = np.bincount(rng.integers(0, n_rows, n_rows), minlength=n_rows) * weight
-        yield [rows.figures(drawn) for rows in grouped]
+        times = np.bincount(rng.integers(0, n_rows, n_rows), minlength=n_rows)
+        found.append([rows.figures(times) for rows in grouped])
+    return found
 
 
 def interval(values: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
@@ -187,11 +194,7 @@ def cell(
 
 
 def tabulate_groups(
-    names: Sequence[str],
-    rows: GroupedRows,
-    weight: FloatArray,
-    draws: Figures,
-    confidence: float,
+    names: Sequence[str], rows: GroupedRows, draws: Figures, confidence: float
 ) -> dict[str, Any]:
     """Put each group's figures with their intervals into a table, and what groups differ by.
 
@@ -203,7 +206,7 @@ def tabulate_groups(
     dict
         Plain data: ``groups``, ``differences``, the ``largest`` group, and those ``too_small``.
     """
-    found = rows.figures(weight)
+    found = rows.figures()
     largest = int(np.argmax(found["weight"]))
     for figures in (found, draws):
         _add_ratios(figures, found, largest)
