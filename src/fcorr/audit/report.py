@@ -13,7 +13,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,6 +67,7 @@ SCHEMA = "fcorr-audit/1"
 
 _MOST_SCORES = 1_000_000  # rows times values that flips are scored for
 _MOST_ROWS = 20_000  # that attention and certificate read
+_MOST_PROXY_ROWS = 5_000  # that trees predict sensitive columns of, for each column
 _MOST_PAIRS = 132  # of categories that changes are listed for
 _N_AFFECTED = 10
 
@@ -170,7 +171,7 @@ def audit_model(
             "nothing to flip, and there are no groups.",
             argument="sensitive",
         )
-    steps = ("scores", "flips", "groups", "model")
+    steps = ("scores", "flips", "groups", "proxies", "model")
     with (
         show_progress("audit", len(steps), shown=verbose, unit="step") as progress,
         collect_warnings() as (notes, others),
@@ -186,12 +187,14 @@ def audit_model(
             progress.advance(steps[1])
             audit.measure_groups(n_resamples)
             progress.advance(steps[2])
+            audit.measure_proxies()
+            progress.advance(steps[3])
             audit.read_model()
             if incumbent is not None:
                 audit.stand_beside(open_model(incumbent, rows, **options))
             if sweep is not None:
                 audit.show_frontier(sweep)
-            progress.advance(steps[3])
+            progress.advance(steps[4])
     found = {
         "schema": SCHEMA,
         **audit.found,
@@ -322,7 +325,6 @@ class _Audit:
                 for column in map(str, rows.sensitive)
             },
             "figures": self.figures,
-            "proxies": None,  # to be filled by a section of its own
             "plots": {},
         }
 
@@ -432,6 +434,37 @@ class _Audit:
                     self.found["performance"][each] = self.figures[each.lower()] = known[each]
         if self.truths is not None and self.is_single:
             self._show_groups(sections[0])
+
+    def measure_proxies(self) -> None:
+        """Measure what other columns and the score tell of the sensitive ones, and UF and PD."""
+        from fcorr.audit.proxies import best_estimates, measure_proxies
+
+        rows = self.sample(_MOST_PROXY_ROWS)
+        scores = self.subject.score(rows.X)[:, 0] if self.is_single else None
+        sensitive = list(rows.sensitive)
+        known: dict[str, Any] = {"sample_weight": rows.weight, "random_state": self.seed, "cv": 3}
+        strength = _or_why(lambda: measure_proxies(rows.X, sensitive, scores=scores, **known))
+        self.found["proxies"] = found = {"n": len(rows), "strength": strength}
+        if not isinstance(strength, str):
+            found["strength"] = [asdict(row) for row in strength.rows]
+            found["notes"] = strength.notes
+        if scores is None:
+            return
+        grouping = next(reversed(rows.groups))  # of several columns, all of them together
+        everybody: dict[str, Any] = {
+            "sensitive_features": self.rows.groups_of(grouping),
+            "sample_weight": self.rows.weight,
+        }
+        unfairness = metrics.demographic_unfairness(self.scores[:, 0], **everybody)
+        self.figures["demographic_unfairness"] = cell(unfairness, why="one group only")
+        truths = self.subject.truths(rows)
+        if truths is not None:
+            estimates = _or_why(lambda: best_estimates(rows.X, truths[0], sensitive, **known))
+            value = math.nan
+            if not isinstance(estimates, str):
+                value = metrics.proxy_discrimination(scores, estimates, sample_weight=rows.weight)
+            why = estimates if isinstance(estimates, str) else "one group only"
+            self.figures["proxy_discrimination"] = cell(value, why=why)
 
     def _keep_worst(self, section: Mapping[str, Any]) -> None:
         """Keep of all groupings the figure that is farthest from equal treatment."""

@@ -55,7 +55,8 @@ def describe(summary: Summary) -> dict[str, list[str]]:
     ]
     if not rows["has_target"]:
         tested.append("No outcomes were given: nothing is said about how right the scores are.")
-    found = [*_of_flips(summary), *_of_groups(summary), *_of_performance(summary)]
+    parts = (_of_flips, _of_groups, _of_proxies, _of_performance)
+    found = [text for part in parts for text in part(summary)]
     for each in summary["thresholds"]:
         limits = [f"{end} {each[end]:g}" for end in ("min", "max") if end in each]
         verdict = "is met" if each["met"] else "is crossed"
@@ -64,8 +65,8 @@ def describe(summary: Summary) -> dict[str, list[str]]:
             f"The threshold for {_name(each['figure'])} ({', '.join(limits)}; source: "
             f"{each['source']}) {verdict}: {value}."
         )
-    parts = {"tested": tested, "found": found, "limits": SCOPE}
-    return {name: [show_text(text) for text in texts] for name, texts in parts.items()}
+    sections = {"tested": tested, "found": found, "limits": SCOPE}
+    return {name: [show_text(text) for text in texts] for name, texts in sections.items()}
 
 
 def _name(figure: str) -> str:
@@ -129,6 +130,23 @@ def _of_groups(summary: Summary) -> Iterator[str]:
     if small:
         listed = ", ".join(dict.fromkeys(small[:8])) + " and others" * (len(small) > 8)
         yield f"Too small to be compared, and left out of these differences: {listed}."
+
+
+def _of_proxies(summary: Summary) -> Iterator[str]:
+    strength, figures = summary["proxies"]["strength"], summary["figures"]
+    for column in summary["sensitive"] if isinstance(strength, list) else ():
+        of_column = [row for row in strength if row["sensitive"] == column]
+        told = [
+            f"from {row['source']} {row['metric']} {short_number(row['value'])}"
+            for row in of_column[:3]
+            if row["value"] is not None
+        ]
+        if told:
+            yield f"How well {column} can be told without it: {', '.join(told)}."
+    names = ("demographic_unfairness", "proxy_discrimination")
+    texts = [f"{_name(n)} {show_cell(figures[n])}" for n in names if n in figures]
+    if texts:
+        yield f"Shares of the variance of scores: {', '.join(texts)}."
 
 
 def _of_performance(summary: Summary) -> Iterator[str]:
