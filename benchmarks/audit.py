@@ -1,7 +1,7 @@
 """How long an audit takes, and in how much memory: a million rows, 31 features, nine categories.
 
-The model is a default pack, trained on fewer rows. Writes benchmarks/results/audit.jsonl; the page is
-opened in Chromium, where it is installed. Run with ``python benchmarks/audit.py``.
+The model is a default pack, trained on fewer rows. Writes benchmarks/results/audit.jsonl; the page
+is opened in Chromium, where it is installed. Run with ``python benchmarks/audit.py``.
 """
 
 import argparse

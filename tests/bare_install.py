@@ -14,7 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-EXTRAS = ("matplotlib", "pandas", "polars", "pooch", "pyreadr", "lightgbm", "fairlearn", "pytest")
+EXTRAS = (
+    *("matplotlib", "pandas", "polars", "pooch", "pyreadr", "lightgbm", "fairlearn", "onnxruntime"),
+    "pytest",
+)
 
 
 def main(folder: Path) -> None:
@@ -100,6 +103,8 @@ def check_command_line(folder: Path) -> None:
     said = run("sweep", *options, "--car", "0", "--output", "sweep")
     assert "pip install 'fcorr[plot]'" in said, said
     assert (folder / "sweep" / "table.md").exists()
+    said = run("audit", "cli.safetensors", "data.csv", "--target", "y", "--json", "audit.json")
+    assert "changed no prediction at all" in said, said
 
 
 if __name__ == "__main__":

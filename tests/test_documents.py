@@ -24,7 +24,9 @@ def python_blocks(document):
     return re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/insurance.md", "docs/proxies.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/audit.md", "docs/insurance.md", "docs/proxies.md"]
+)
 def test_code_runs(tmp_path, name):
     blocks = python_blocks(ROOT / name)
     assert blocks

@@ -193,8 +193,18 @@ def test_it_can_be_read_by_everybody(browser, page, width, dark):
     assert not [name for name, impact in found if impact in ("serious", "critical")]
 
 
-def test_it_prints(browser, page):
-    assert browser.open(page).print().startswith(b"%PDF")
+def test_it_prints_black_on_white_also_where_the_screen_is_dark(browser, page):
+    browser.open(page)
+    browser.look(1200, dark=True)
+    assert browser.print().startswith(b"%PDF")
+    filters = {}
+    for media in ("screen", "print"):
+        scheme = {"name": "prefers-color-scheme", "value": "dark"}
+        browser.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+        filters[media] = browser.run("getComputedStyle(document.querySelector('img')).filter")
+    browser.call("Emulation.setEmulatedMedia", media="", features=[])
+    assert "invert" in filters["screen"]
+    assert filters["print"] == "none"
 
 
 @pytest.mark.parametrize("include", [False, True])

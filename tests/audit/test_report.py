@@ -217,6 +217,26 @@ def test_what_is_not_estimable_says_why(change, figure, why):
     assert "not estimable" in str(found)
 
 
+@pytest.mark.parametrize(
+    ("X", "y", "options"),
+    [
+        (TABLE[:1], Y[:1], {"task": "classification"}),
+        (TABLE[:3], Y[:3], {}),
+        (TABLE, 0 * Y, {}),
+        (TABLE, Y - 0.5, {"task": "regression"}),
+        (TABLE.assign(sex=[f"g{i % 99}" for i in range(N)], age=40), Y, {"task": "classification"}),
+        (TABLE.assign(sex=np.where(TABLE.sex, 10_000 * "x", None)), Y, {"task": "classification"}),
+    ],
+)
+def test_odd_tables_have_a_page(X, y, options):
+    def score(X):
+        return np.asarray(X["age"]) / 100
+
+    found = audit_model(score, X, y, sensitive="sex", n_resamples=10, **options)
+    assert found.to_html().startswith("<!doctype html>")
+    assert json.loads(found.to_json())["rows"]["n"] == len(X)
+
+
 def test_without_a_target_the_scores_are_audited(logistic):
     found = audit_model(logistic, TABLE, sensitive="sex")
     assert not found.summary["performance"]
@@ -248,6 +268,8 @@ def test_rows_of_weight_0_and_samples_keep_their_numbers(monkeypatch, logistic):
         ({"model": "model.pkl"}, "The model must have predict_proba or predict"),
         ({"exposure": -TABLE.years}, "(exposure) must be positive in every row"),
         ({"exposure": [1.0]}, "must have the same number of rows, got X 240, exposure 1"),
+        ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
+        ({"n_resamples": 0}, "n_resamples must be a positive integer, got 0"),
         ({"y": Y[:5]}, "X and y must have the same number of rows"),
         ({"thresholds": {"largest_chnge": {"max": 1} | SOURCE}}, "Did you mean 'largest_change'?"),
         ({"thresholds": {"largest_change": {"max": 1}}}, "must have a min or a max, its source"),

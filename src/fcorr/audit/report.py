@@ -59,7 +59,7 @@ from fcorr.audit.measure import (
 from fcorr.data.encode import column_name, hash_rows
 from fcorr.data.tables import read_table
 from fcorr.metrics import FlippedScores
-from fcorr.metrics._checks import Labels, describe_label
+from fcorr.metrics._checks import Labels, check_confidence, check_resamples, describe_label
 from fcorr.metrics.grouped import GroupedRows, cell, deviances, resample, tabulate_groups
 
 SCHEMA = "fcorr-audit/1"
@@ -160,6 +160,8 @@ def audit_model(
     >>> round(result.summary["flips"]["change"]["max"], 3)
     0.025
     """
+    check_resamples(n_resamples)
+    check_confidence(confidence)
     limits = {} if thresholds is None else read_thresholds(thresholds)
     seed = draw_seed(random_state)
     if is_ours(model):

@@ -181,6 +181,14 @@ def check_confidence(confidence: float) -> None:
         )
 
 
+def check_resamples(n_resamples: int) -> None:
+    """Refuse a number of resamples that gives no interval."""
+    if not isinstance(n_resamples, int | np.integer) or n_resamples < 1:
+        raise InvalidInputError(
+            f"n_resamples must be a positive integer, got {n_resamples!r}. 500 is usual."
+        )
+
+
 def not_estimable(message: str, *, stacklevel: int = 4) -> float:
     """Return nan and say why, by default with the line that called a metric, the caller."""
     warnings.warn(message, NotEstimableWarning, stacklevel=stacklevel)

@@ -92,7 +92,7 @@ class GroupedRows:
                 return found
             truth = sums["truth"]
             found["mean actual"] = truth / mass
-            found["actual / expected"] = truth / sums["score"]
+            found["actual / expected"] = truth / np.where(sums["score"] > 0, sums["score"], np.nan)
             gini = 1 - 2 * self._areas(w) / (mass * truth)
             if "decision" not in sums:
                 return found | {"Gini": gini, "deviance": sums["deviance"] / mass}
@@ -153,6 +153,7 @@ _LACKING = {
     "adverse impact ratio": "nobody was selected",
     "AUROC": "one class only",
     "actual / expected": "nothing was expected",
+    "mean / highest": "no mean is positive",
     "Gini": "no positive amounts",
 }
 
@@ -255,7 +256,8 @@ def _add_ratios(figures: Figures, found: Figures, largest: int) -> None:
         rate, name = "selection rate", "adverse impact ratio"
         if rate not in found:
             rate, name = "mean predicted", "mean / highest"
-        figures[name] = figures[rate] / figures[rate][..., [int(np.nanargmax(found[rate]))]]
+        highest = figures[rate][..., [int(np.nanargmax(found[rate]))]]
+        figures[name] = figures[rate] / np.where(highest > 0, highest, np.nan)
 
 
 def deviances(truth: FloatArray, score: FloatArray, power: float) -> FloatArray:

@@ -17,6 +17,7 @@ import numpy as np
 from fcorr._core import InvalidInputError, NotEstimableWarning, RandomState, draw_seed
 from fcorr.metrics._checks import (
     check_confidence,
+    check_resamples,
     check_same_length,
     encode_groups,
     leave_out_uncounted,
@@ -104,10 +105,7 @@ def bootstrap_interval(
     >>> interval.estimate, interval.low, interval.high
     (1.0, 0.0, 3.0)
     """
-    if not isinstance(n_resamples, int | np.integer) or n_resamples < 1:
-        raise InvalidInputError(
-            f"n_resamples must be a positive integer, got {n_resamples!r}. 500 is usual."
-        )
+    check_resamples(n_resamples)
     check_confidence(confidence)
     estimate = _as_number(metric(*arrays, **options))
     columns = {k: _as_rows(array) for k, array in enumerate(arrays) if _has_rows(array)}
