@@ -34,8 +34,8 @@ from fcorr.metrics._checks import (
     not_estimable,
     rows_to_html,
 )
+from fcorr.metrics.counterfactual import areas_under_roc
 from fcorr.metrics.flips import are_measured, as_scores
-from fcorr.metrics.performance import areas_under_roc
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]

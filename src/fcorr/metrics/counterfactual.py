@@ -9,6 +9,9 @@ group of rows, and the value that stands for it.
 0 means that flips change nothing, and lower is better, for every function here. It is invariance to
 a flip of the column, the paper's definition, and not causal fairness: a model that never saw the
 column has it too, and group differences that come through other columns remain.
+
+NOTE[DIFF] The paper's AUROC counts a tie between a positive and a negative as a loss; here, as in
+scikit-learn, it counts one half, so that a constant score gets 0.5 and not 0.
 """
 
 import math
@@ -16,6 +19,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.metrics._checks import (
@@ -32,7 +36,6 @@ from fcorr.metrics._checks import (
     not_estimable,
 )
 from fcorr.metrics.flips import FlippedScores
-from fcorr.metrics.performance import areas_under_roc, average_precisions
 
 Normalize = Literal["paper", "mean"]
 
@@ -386,3 +389,61 @@ def sum_of_distances(scores_CN: FloatArray, weight: FloatArray) -> float:
         reached = cdf_BC[-1]
         total += float(np.sum(sum_over_pairs(cdf_BC) * width))
     return total
+
+
+# ------------------------------------------------------------------------------ ranking
+# For many columns of scores of the same rows at once. scikit-learn's functions take one column: a
+# thousand categories make a million partitions to rank, and calling it for each would take the
+# better part of an hour.
+
+
+def areas_under_roc(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
+    """Area under the ROC curve for each line of scores; ties count one half.
+
+    Both classes and positive weights are needed.
+    """
+    positive, negative = weight * truth, weight * (1 - truth)
+    order_CN, is_new_CN = _from_highest(scores_CN)
+    before_CN, after_CN = _weight_passed(positive[order_CN], is_new_CN)
+    ranked_CN = negative[order_CN] * (before_CN + after_CN) / 2
+    areas: FloatArray = ranked_CN.sum(axis=1) / (positive.sum() * negative.sum())
+    return areas
+
+
+def average_precisions(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
+    """Average precision, scikit-learn's area under the precision-recall curve, for each line.
+
+    A positive and positive weights are needed.
+    """
+    order_CN, is_new_CN = _from_highest(scores_CN)
+    positive_CN = (weight * truth)[order_CN]
+    _, true_CN = _weight_passed(positive_CN, is_new_CN)
+    _, decided_CN = _weight_passed(weight[order_CN], is_new_CN)
+    precisions: FloatArray = (positive_CN * true_CN / decided_CN).sum(axis=1)
+    return precisions / np.sum(weight * truth)
+
+
+def _from_highest(scores_CN: FloatArray) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Order each line from the highest score, and mark the first of equal scores."""
+    order_CN = np.argsort(-scores_CN, axis=1, kind="stable")
+    ranked_CN = np.take_along_axis(scores_CN, order_CN, axis=1)
+    is_new_CN = np.ones(ranked_CN.shape, dtype=bool)
+    is_new_CN[:, 1:] = ranked_CN[:, 1:] != ranked_CN[:, :-1]
+    return order_CN, is_new_CN
+
+
+def _weight_passed(
+    weight_CN: FloatArray, is_new_CN: npt.NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray]:
+    """Sum the weights of higher scores, and of scores as high or higher."""
+    total = np.cumsum(weight_CN, axis=1)
+    # Equal scores share the sums before the first and after the last of them. Sums never fall, so
+    # that a running extreme carries them to the others.
+    before = np.zeros_like(total)
+    before[:, 1:] = np.where(is_new_CN[:, 1:], total[:, :-1], 0)
+    after = total.copy()
+    after[:, :-1] = np.where(is_new_CN[:, 1:], total[:, :-1], np.inf)
+    np.maximum.accumulate(before, axis=1, out=before)
+    backwards = after[:, ::-1]
+    np.minimum.accumulate(backwards, axis=1, out=backwards)
+    return before, after
