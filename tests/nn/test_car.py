@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from fcorr.nn import FCorrTransformer, car_cda, car_sensitive
+from fcorr.nn import FCorrTransformer, car_sensitive
 from fcorr.nn.car import (
     augmented_forward,
     car_augmented,
@@ -16,6 +16,7 @@ from fcorr.nn.car import (
     exchange_features,
     paper_weight,
 )
+from paper.baselines.car import car_cda
 
 CARDINALITIES = [3, 2, 4]
 N_NUMERIC = 3

@@ -7,13 +7,14 @@ import torch
 from torch.autograd import gradcheck
 from torch.nn.functional import gelu
 
-from fcorr.nn import FCorrTransformer, car_cda, car_sensitive
+from fcorr.nn import FCorrTransformer, car_sensitive
 from fcorr.nn.attention import attention_weights
 from fcorr.nn.car import augmented_forward, car_flips, exchange_features
-from fcorr.nn.engine import CompiledViewsLayer, use_engine
+from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrEncoderLayer, Pack
 from fcorr.nn.kernels import views
 from fcorr.nn.layers import ViewEmbedding
+from paper.baselines.car import car_cda, exchange_rows
 
 
 def seeded(seed=0):
@@ -118,12 +119,12 @@ def test_equal_entries_have_no_spread():
 
 def test_gradient_of_the_layer_side_by_side():
     h = torch.randn(3, 6, generator=seeded(1), requires_grad=True)
-    layer = perturb(FCorrEncoderLayer(6, n_elementwise=2, views=True, generator=seeded()))
+    options = {"n_elementwise": 2, "residual": True, "generator": seeded()}
+    layer = perturb(FCorrEncoderLayer(6, views=True, **options))
     weight = torch.randn(3, 6, generator=seeded(3))
 
     def loss(h):
-        options = 1e-5, True, *layer._parameters_in_order
-        return (weight * CompiledViewsLayer.apply(h, *options)).double().sum()
+        return (weight * layer(h)).double().sum()
 
     (found,) = torch.autograd.grad(loss(h), h)
     steps = 1e-2 * torch.eye(18).view(18, 3, 6)
@@ -451,7 +452,7 @@ def cda_by_matrices(model, codes, numbers):
     before, losses = matrices(codes, numbers), 0
     for exchange in EXCHANGES:
         (sigma,) = exchange.features
-        for flipped in exchange.apply(codes, numbers):
+        for flipped in exchange_rows(exchange, codes, numbers):
             for a, b in zip(before, matrices(*flipped), strict=True):
                 change = a[:, :, sigma] - b[:, :, sigma]
                 losses = losses + change.square().sum(1) / len(exchange)

@@ -137,16 +137,6 @@ class FeedForward(nn.Module):
 # --------------------------------------------------------------------------------------- embeddings
 
 
-def look_up(table: Tensor, rows: Tensor) -> Tensor:
-    """``table[rows]`` for a 1-D table, with a gradient that is fast and always the same.
-
-    On the CPU the gradient of indexing adds up with parallel atomics, in an order that changes from
-    run to run; that of ``torch.nn.functional.embedding`` has a fixed order, but is made for wide
-    rows and slow for single numbers. That of ``index_select`` is neither.
-    """
-    return table.index_select(0, rows.flatten()).view(rows.shape)
-
-
 class CategoricalEmbedding(nn.Module):
     """``CatLinear ∘ GELU ∘ ElementwiseLinear ∘ OneHot`` (paper, §3.1), computed as a table.
 
@@ -198,10 +188,9 @@ class CategoricalEmbedding(nn.Module):
         constant = self.cat_linear.sum_by_feature(weight * at_zero) + self.cat_linear.bias
         return constant[self.cat_linear.feature_of_category] + weight * (at_one - at_zero)
 
-    def categories(self, feature: int, table: Tensor | None = None) -> Tensor:
-        """Embed every category of one feature: ``(C_i,)``; from the table, where it is at hand."""
-        table = self.table() if table is None else table
-        return table[self.offsets[feature] : self.offsets[feature + 1]]
+    def categories(self, feature: int) -> Tensor:
+        """Embed every category of one feature: ``(C_i,)``."""
+        return self.table()[self.offsets[feature] : self.offsets[feature + 1]]
 
     def constant(self, feature: int) -> Tensor:
         """Return the number that a collapsed feature is embedded as, a view of the parameter."""
@@ -217,7 +206,8 @@ class CategoricalEmbedding(nn.Module):
 
     def forward(self, x_cat: Tensor) -> Tensor:
         """Look the codes up in the table."""
-        return look_up(self.table(), x_cat + self.offsets[:-1])
+        rows = x_cat + self.offsets[:-1]
+        return self.table().index_select(0, rows.flatten()).view(rows.shape)
 
 
 class NumericEmbedding(nn.Module):
@@ -538,7 +528,7 @@ def embed_slots(
         return CompiledEmbedding.apply(values_SV, x_cat, offsets, located, starts)
     slot, after, share = find_slots(x_cat, offsets, located, starts)
     # Not by indexing: on the CPU its gradient adds up with parallel atomics, in an order that
-    # changes from run to run.
+    # changes from run to run. That of `nn.functional.embedding` is slow for single numbers.
     low, high = (
         values_SV.index_select(0, rows.flatten()).view(*rows.shape, -1) for rows in (slot, after)
     )
