@@ -16,7 +16,7 @@ scikit-learn, it counts one half, so that a constant score gets 0.5 and not 0.
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,15 +29,12 @@ from fcorr.metrics._checks import (
     as_classes,
     as_floats,
     as_weights,
-    check_option,
     check_same_length,
     describe_label,
     leave_out_uncounted,
     not_estimable,
 )
 from fcorr.metrics.flips import FlippedScores
-
-Normalize = Literal["paper", "mean"]
 
 BLOCK_SIZE = 2**18
 """Numbers worked on at a time: few enough for the processor's cache, enough for few calls."""
@@ -46,22 +43,18 @@ _QUANTILES = {"q50": 0.50, "q90": 0.90, "q95": 0.95, "q99": 0.99}
 
 
 @leave_out_uncounted
-def average_individual_fairness(
-    flips: FlippedScores, *, normalize: Normalize = "paper", sample_weight: Weights = None
-) -> float:
+def average_individual_fairness(flips: FlippedScores, *, sample_weight: Weights = None) -> float:
     """AvgIF: how far a flip moves the distribution of the scores.
 
     ``1/(C(C−1)) Σ_{s_i} Σ_{s_j≠s_k} W1(f(D'_{s_i→s_j}), f(D'_{s_i→s_k}))``, W1 the Wasserstein-1
     distance, in the units of the scores. 0 means that no flip moves the distribution; lower is
-    better. Single rows may still move against each other: see `flip_changes`.
+    better. It is a sum over the original categories s_i, so that more of them give larger values.
+    Single rows may still move against each other: see `flip_changes`.
 
     Parameters
     ----------
     flips : FlippedScores
         The scores under all categories.
-    normalize : {"paper", "mean"}
-        "paper" sums over the original categories s_i, so that more categories give larger values.
-        "mean" is that sum divided by the number of estimable s_i: the average over them.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (exposure); once when left out.
 
@@ -75,11 +68,9 @@ def average_individual_fairness(
     >>> flips = FlippedScores(("f", "m"), [0, 0, 1], [[0.1, 0.3], [0.5, 0.7], [0.4, 0.8]])
     >>> round(average_individual_fairness(flips), 6)
     0.6
-    >>> round(average_individual_fairness(flips, normalize="mean"), 6)
-    0.3
     """
     name = "average_individual_fairness"
-    return _gap(name, None, None, flips, sample_weight, normalize, of_classes=False)
+    return _gap(name, None, None, flips, sample_weight, of_classes=False)
 
 
 @leave_out_uncounted
@@ -88,7 +79,6 @@ def f1_gap(
     flips: FlippedScores,
     *,
     threshold: float = 0.5,
-    normalize: Normalize = "paper",
     sample_weight: Weights = None,
 ) -> float:
     """How far a flip moves the F1 score of the decisions ``score >= threshold``.
@@ -102,7 +92,7 @@ def f1_gap(
         The classes, 0 or 1.
     threshold : float
         The score from which on a decision is positive.
-    flips, normalize, sample_weight
+    flips, sample_weight
         As in `average_individual_fairness`.
 
     Returns
@@ -128,50 +118,32 @@ def f1_gap(
         f1: FloatArray = 2 * np.sum(weight * truth * decided_CN, axis=1) / (positive + selected)
         return f1
 
-    return _gap("f1_gap", f1, y_true, flips, sample_weight, normalize)
+    return _gap("f1_gap", f1, y_true, flips, sample_weight)
 
 
 @leave_out_uncounted
-def auroc_gap(
-    y_true: Column,
-    flips: FlippedScores,
-    *,
-    normalize: Normalize = "paper",
-    sample_weight: Weights = None,
-) -> float:
+def auroc_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = None) -> float:
     """How far a flip moves the area under the ROC curve.
 
     0 means that scores rank equally well under every category; lower is better. Parameters and
     left-out categories as in :func:`f1_gap`, without a threshold.
     """
-    return _gap("auroc_gap", areas_under_roc, y_true, flips, sample_weight, normalize)
+    return _gap("auroc_gap", areas_under_roc, y_true, flips, sample_weight)
 
 
 @leave_out_uncounted
-def auprc_gap(
-    y_true: Column,
-    flips: FlippedScores,
-    *,
-    normalize: Normalize = "paper",
-    sample_weight: Weights = None,
-) -> float:
+def auprc_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = None) -> float:
     """How far a flip moves the area under the precision-recall curve.
 
     The area is scikit-learn's average precision. 0 means that positives are found equally well
     under every category; lower is better. Parameters and left-out categories as in :func:`f1_gap`,
     without a threshold.
     """
-    return _gap("auprc_gap", average_precisions, y_true, flips, sample_weight, normalize)
+    return _gap("auprc_gap", average_precisions, y_true, flips, sample_weight)
 
 
 @leave_out_uncounted
-def rmse_gap(
-    y_true: Column,
-    flips: FlippedScores,
-    *,
-    normalize: Normalize = "paper",
-    sample_weight: Weights = None,
-) -> float:
+def rmse_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = None) -> float:
     """How far a flip moves the root mean squared error, in the units of the target.
 
     0 means that predictions are equally exact under every category; lower is better. Parameters as
@@ -182,17 +154,11 @@ def rmse_gap(
     def rmse(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
         return np.sqrt(np.average((scores_CN - truth) ** 2, axis=1, weights=weight))
 
-    return _gap("rmse_gap", rmse, y_true, flips, sample_weight, normalize, of_classes=False)
+    return _gap("rmse_gap", rmse, y_true, flips, sample_weight, of_classes=False)
 
 
 @leave_out_uncounted
-def mae_gap(
-    y_true: Column,
-    flips: FlippedScores,
-    *,
-    normalize: Normalize = "paper",
-    sample_weight: Weights = None,
-) -> float:
+def mae_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = None) -> float:
     """How far a flip moves the mean absolute error, in the units of the target.
 
     0 means that predictions are equally exact under every category; lower is better. Parameters and
@@ -203,7 +169,7 @@ def mae_gap(
         mean: FloatArray = np.average(np.abs(scores_CN - truth), axis=1, weights=weight)
         return mean
 
-    return _gap("mae_gap", mae, y_true, flips, sample_weight, normalize, of_classes=False)
+    return _gap("mae_gap", mae, y_true, flips, sample_weight, of_classes=False)
 
 
 @leave_out_uncounted
@@ -270,7 +236,6 @@ def _gap(
     y_true: Column | None,
     flips: FlippedScores,
     sample_weight: Weights,
-    normalize: Normalize,
     *,
     of_classes: bool = True,
 ) -> float:
@@ -280,7 +245,6 @@ def _gap(
     number for each of them (c,). An original category needs rows and, for a metric of classes,
     both classes. The others are left out with a warning; nan when none remains.
     """
-    check_option("normalize", normalize, ("paper", "mean"))
     weight = _weights_of(flips, sample_weight)
     truth = np.zeros(len(flips))
     if y_true is not None:
@@ -313,10 +277,7 @@ def _gap(
             f"which have {lacking} and are left out: {enumerate_some(left_out)}.",
             stacklevel=5,
         )
-    if not sums:
-        return math.nan
-    total = sum(sums) / (n_categories * (n_categories - 1))
-    return total if normalize == "paper" else total / len(sums)
+    return sum(sums) / (n_categories * (n_categories - 1)) if sums else math.nan
 
 
 def _weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:
