@@ -94,18 +94,10 @@ def exchange_features(
     Embeddings are per feature, so invariance to each feature by itself is invariance to every
     combination: by default each has an exchange of its own, Σ C_k values in all.
 
-    Parameters
-    ----------
-    cat_cardinalities, n_numeric : sequence of int, int
-        The features, as :class:`~fcorr.nn.fcorr.FCorrTransformer` takes them.
-    sensitive : sequence of int
-        Positions of the sensitive features among all.
-    grids : mapping of int to Tensor, optional
-        For each sensitive numeric feature the numbers to exchange it for; NaN is a missing one.
-    combinations : bool, default=False
-        Exchange all features at once, for each of the Π C_k combinations, as the paper does.
-    device : torch.device or str, default="cpu"
-        Where the rows of values are to be.
+    ``cat_cardinalities`` and ``n_numeric`` are the features of an
+    :class:`~fcorr.nn.fcorr.FCorrTransformer`, ``sensitive`` positions among them. ``grids`` has the
+    numbers to exchange each sensitive numeric feature for; NaN is a missing one. With
+    ``combinations`` all features are exchanged at once, as in the paper.
 
     Examples
     --------

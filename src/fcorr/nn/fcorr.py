@@ -47,10 +47,8 @@ class FCorrEncoderLayer(nn.Module):
 
     Parameters
     ----------
-    n_features : int
-        Number of features, p.
-    n_elementwise : int
-        Number of element-wise linear layers in the stack, with GELU between them.
+    n_features, n_elementwise : int
+        Number of features, p, and of layers in the stack, with GELU between them.
     residual : bool, default=False
         Add the layer's input to the attention's output.
     views : bool, default=False
