@@ -89,7 +89,7 @@ bench-motor: $(READY)
 # Beside LightGBM, EBM, a spline GLM and CatBoost; goes on where it was interrupted.
 bench-tables: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
-	env -u OMP_NUM_THREADS $(BIN)/python benchmarks/tables.py
+	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.tables
 	$(BIN)/python benchmarks/update_readme.py
 
 # Accuracy against what groups differ in: the proxy dial beside repair and fairlearn.
@@ -105,7 +105,7 @@ bench-reading: $(READY)
 
 bench-ablations: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
-	env -u OMP_NUM_THREADS $(BIN)/python benchmarks/ablations.py
+	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.ablations
 
 # As many threads as a user gets, not the one of the tests.
 bench-speed: $(READY)

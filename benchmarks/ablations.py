@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
-from tables import COUNTS, TABLES, YEARS
 from torch import nn
 
+from benchmarks.tables import COUNTS, TABLES, YEARS
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr.metrics import poisson_deviance
 

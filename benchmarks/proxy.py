@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from fcorr import FCorrClassifier, QuantileRepair, __version__
 from fcorr.data import make_proxy_bias
-from fcorr.data.generators.bias import TRUE_EFFECTS
+from fcorr.data.generators import TRUE_EFFECTS
 from fcorr.metrics import (
     FlippedScores,
     average_individual_fairness,

@@ -6,7 +6,7 @@ was interrupted: what benchmarks/results/tables.jsonl has is not fitted again, u
 Writes docs/tables/tables.md. Your own table, with a target of two values; what comes out lies
 beside it::
 
-    python benchmarks/tables.py --csv loans.csv --target default --sensitive sex
+    python -m benchmarks.tables --csv loans.csv --target default --sensitive sex
 
 **Rows.** Adult, freMTPL2 and beMTPL97 have their usual test rows; of the others a fifth, stratified
 by the target and drawn by the seed, is for testing. Every method gets the same remaining rows.
@@ -51,8 +51,10 @@ from sklearn.model_selection import KFold, ShuffleSplit, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer
 
-from fcorr.data import load_adult, load_bemtpl97, load_fremtpl2, make_claims, make_many_levels
+from benchmarks.many_levels import make_many_levels
+from fcorr.data import load_adult, load_bemtpl97, load_fremtpl2
 from fcorr.metrics import normalized_gini_score, poisson_deviance, tweedie_deviance
+from paper.data import make_claims
 
 HERE = Path(__file__).parent
 YEARS = "years"  # the column of X with the exposure, where there is one

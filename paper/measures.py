@@ -8,7 +8,7 @@ from sklearn.metrics import mean_tweedie_deviance
 
 from fcorr import metrics as m
 from paper.experiments import Run
-from paper.models import Rows, Score
+from paper.models import Floats, Rows, Score
 
 Metrics = dict[str, float]
 
@@ -43,8 +43,8 @@ def _measure_decisions(
     performance = {
         "Accuracy": float(m.accuracy_score(y, decisions)),
         "Accuracy at 0.5": float(m.accuracy_score(y, scores >= 0.5)),  # as others print it
-        "FPR": m.false_positive_rate(y, decisions),
-        "FNR": m.false_negative_rate(y, decisions),
+        "FPR": _share(decisions[y == 0]),
+        "FNR": _share(1 - decisions[y == 1]),
         "AUROC": float(m.roc_auc_score(y, scores)),
         "AUPRC": float(m.average_precision_score(y, scores)),
         "F1": float(m.f1_score(y, decisions, zero_division=0.0)),
@@ -72,8 +72,8 @@ def _measure_amounts(flips: m.FlippedScores, rows: Rows, objective: str) -> tupl
     by_group: dict[str, Any] = {"sensitive_features": flips.groups, **weight}
     power = _POWERS[objective]
     performance = {
-        "Gini": m.gini_score(y, predicted, **weight),
-        "PE": m.percentage_error(y, predicted, **weight),
+        "Gini": gini_score(y, predicted, **weight),
+        "PE": percentage_error(y, predicted, **weight),
         "deviance": float(mean_tweedie_deviance(y, predicted, power=power, **weight)),
         "RMSE": float(m.root_mean_squared_error(y, predicted, **weight)),
         "MAE": float(m.mean_absolute_error(y, predicted, **weight)),
@@ -95,3 +95,43 @@ def _measure_amounts(flips: m.FlippedScores, rows: Rows, objective: str) -> tupl
         "largest change": m.flip_changes(flips, **weight)["max"],
     }
     return performance, fairness
+
+
+def gini_score(y: Floats, predicted: Floats, sample_weight: Floats | None = None) -> float:
+    """Gini index of the paper's appendix B, ``1 − 2/(N−1)·(N − Σ n·y_[n] / Σ y_[n])``.
+
+    ``y_[n]`` is the amount with the n-th smallest prediction. 1 means that the highest prediction
+    has the whole amount, 0 that the order says nothing about the amounts.
+
+    NOTE[DIFF] The paper prints ``Σ n·y_[n]`` both above and below the line, which is always 1; the
+    denominator here is ``Σ y_[n]``. Rows with equal predictions share the mean of their ranks, the
+    average over all orders they could be put in, so that the order of the file cannot matter. A row
+    of integer weight w counts as w tied rows: N becomes ``Σ w``, and a tied block of weight b above
+    rows of weight L has the mean rank ``L + (b + 1)/2``.
+
+    Examples
+    --------
+    >>> amounts = np.array([0, 0, 0, 100])
+    >>> gini_score(amounts, np.array([1, 2, 3, 4])), gini_score(amounts, np.array([7, 7, 7, 7]))
+    (1.0, 0.0)
+    """
+    weight = np.ones(len(y)) if sample_weight is None else sample_weight
+    n_rows, total = weight.sum(), np.sum(weight * y)
+    if total <= 0 or n_rows <= 1:
+        return math.nan
+    block = np.unique(predicted, return_inverse=True)[1]
+    block_weight = np.bincount(block, weights=weight)
+    mean_rank = np.cumsum(block_weight) - block_weight + (block_weight + 1) / 2
+    amount_rank = np.sum(weight * y * mean_rank[block]) / total
+    return float(1 - 2 / (n_rows - 1) * (n_rows - amount_rank))
+
+
+def percentage_error(y: Floats, predicted: Floats, sample_weight: Floats | None = None) -> float:
+    """Error of the predicted total, as a share of the observed one: ``Σ (ŷ − y) / Σ y``."""
+    weight = np.ones(len(y)) if sample_weight is None else sample_weight
+    total = np.sum(weight * y)
+    return float(np.sum(weight * (predicted - y)) / total) if total else math.nan
+
+
+def _share(events: Any) -> float:
+    return float(np.mean(events)) if len(events) else math.nan

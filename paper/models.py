@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr import FCorrClassifier, FCorrRegressor, data
+from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core import require
 from fcorr.estimators import Advanced
 from fcorr.metrics import choose_threshold
+from paper import data
 from paper.baselines.estimators import make_baseline
 from paper.experiments import DataSettings, Run
 

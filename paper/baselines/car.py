@@ -1,12 +1,12 @@
 """CAR of transformers whose features are vectors, and what their training minimises.
 
-The definition is :func:`fcorr.nn.car.car_cda` (paper, equation 2): exchange the sensitive category,
-run the model again, compare the columns of the first attention matrix. :func:`car_columns` gives
-the same without running anything again.
+The definition is :func:`car_cda` (paper, equation 2): exchange the sensitive category, run the
+model again, compare the columns of the first attention matrix. :func:`car_columns` gives the same
+without running anything again.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from fcorr.nn.car import Exchange, car_cda, exchanged_features
+from fcorr.nn.car import Exchange, exchanged_features
 from fcorr.training.objective import CarWeight, Loss, Objective, Rows
 
 _SMALLEST_SHARE, _LARGEST_SHARE = 1e-30, 0.99  # between which a share tells what the others have
@@ -81,6 +81,44 @@ class BaselineObjective(Objective):
         if isinstance(model, TokenwiseModel):
             return outputs, car_columns(model, *rows)
         return outputs, car_cda(model, *rows)
+
+
+class AttentiveModel(Protocol):
+    """Any model that shows how its features attend to each other."""
+
+    def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """First-layer attention matrix ``(B, F, F)``, categorical features first."""
+        ...
+
+
+def car_cda(
+    model: AttentiveModel, x_cat: Tensor, x_num: Tensor, exchanges: Sequence[Exchange]
+) -> Tensor:
+    """CAR by counterfactual data augmentation (equation 2) of each row ``(B,)``: C + 1 matrices."""
+    attention_BFF = model.attention_weights(x_cat, x_num)
+    losses = torch.zeros_like(attention_BFF[:, 0, 0])
+    for exchange in exchanges:
+        own = list(exchange.features)
+        for flipped_cat, flipped_num in exchange_rows(exchange, x_cat, x_num):
+            counterfactual_BFF = model.attention_weights(flipped_cat, flipped_num)
+            change_BFS = attention_BFF[:, :, own] - counterfactual_BFF[:, :, own]
+            losses = losses + change_BFS.square().sum((1, 2)) / len(exchange)
+    return losses
+
+
+def exchange_rows(
+    exchange: Exchange, x_cat: Tensor, x_num: Tensor
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Make each exchange in turn in all rows: C pairs of codes and numbers."""
+    n_categorical = x_cat.shape[1]
+    for value_cat, value_num in zip(exchange.x_cat, exchange.x_num, strict=True):
+        flipped_cat, flipped_num = x_cat.clone(), x_num.clone()
+        for feature in exchange.features:
+            if feature < n_categorical:
+                flipped_cat[:, feature] = value_cat[feature]
+            else:
+                flipped_num[:, feature - n_categorical] = value_num[feature - n_categorical]
+        yield flipped_cat, flipped_num
 
 
 def car_columns(

@@ -13,11 +13,11 @@ from torch.nn.functional import one_hot
 from fcorr import InvalidInputError
 from fcorr.data.encode import encode
 from fcorr.data.tables import read_table
-from fcorr.nn.car import car_cda, exchange_features, paper_weight
+from fcorr.nn.car import exchange_features, paper_weight
 from fcorr.nn.layers import Dropout, dropout_from
 from fcorr.training.objective import Rows, binary_log_loss
 from fcorr.training.pack import PAPERS
-from paper.baselines.car import BaselineObjective, TokenwiseModel, car_columns
+from paper.baselines.car import BaselineObjective, TokenwiseModel, car_cda, car_columns
 from paper.baselines.estimators import ARCHITECTURES, PlacedNumbers, make_baseline
 from paper.baselines.ffn import FeedForwardNetwork
 from paper.baselines.ft_transformer import FTTransformer, FTTransformerLayer

@@ -15,7 +15,7 @@ from sklearn import metrics as sklearn_metrics
 from typer.testing import CliRunner
 
 from fcorr import InvalidInputError, metrics
-from paper import costs, experiments, runs
+from paper import costs, experiments, measures, runs
 from paper.__main__ import app
 from paper.costs import encode_table, make_objectives, measure_cost, watch_kept, watch_peak
 from paper.experiments import EXPERIMENTS, Run, list_runs, read_config
@@ -89,7 +89,7 @@ def test_the_record_of_a_regression_with_exposure(real_data, find_run, model):
     per_year, weight = data.test.y / exposure, {"sample_weight": exposure}
     assert found["deviance"] == pytest.approx(metrics.poisson_deviance(per_year, rates, **weight))
     assert found["PE"] == pytest.approx(np.sum(rates * exposure) / data.test.y.sum() - 1)
-    assert found["Gini"] == pytest.approx(metrics.gini_score(per_year, rates, **weight))
+    assert found["Gini"] == pytest.approx(measures.gini_score(per_year, rates, **weight))
 
 
 def test_metrics_are_those_of_the_scores(data_folder, find_run):

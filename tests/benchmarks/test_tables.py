@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from benchmarks import tables
-from fcorr.data import make_many_levels
+from benchmarks.many_levels import make_many_levels
 
 ROOT = Path(__file__).parents[2]
 NEEDS = {"LightGBM": "lightgbm", "EBM": "interpret", "GLM": "sklearn", "CatBoost": "catboost"}

@@ -15,33 +15,18 @@ from scipy import stats
 
 from fcorr._core import InvalidInputError
 from fcorr.data.generators import (
+    PROXY_SHIFT,
+    TRUE_EFFECTS,
     make_bank_fraud,
-    make_claims,
     make_indirect_bias,
-    make_many_levels,
     make_proxy_bias,
 )
-from fcorr.data.generators.bias import PROXY_SHIFT, TRUE_EFFECTS
-from fcorr.data.generators.levels import EMPLOYER_SD, EMPLOYER_SLOPE_SD, employer_effects
 
 # By its own name, which messages start with.
 make_proxy_classes = update_wrapper(
     partial(make_proxy_bias, task="classification"), make_proxy_bias
 )
-GENERATORS = [
-    make_indirect_bias,
-    make_proxy_bias,
-    make_proxy_classes,
-    make_bank_fraud,
-    make_claims,
-    make_many_levels,
-]
-
-RATES = [
-    (make_bank_fraud, "fraud_rate"),
-    (make_claims, "claim_rate"),
-    (make_many_levels, "default_rate"),
-]
+GENERATORS = [make_indirect_bias, make_proxy_bias, make_proxy_classes, make_bank_fraud]
 
 # Estimates may be this many standard errors off. About 1,500 are compared with fixed seeds: a right
 # generator would fail once in a hundred choices of the seeds, a wrong one is off by far more.
@@ -150,8 +135,6 @@ def test_same_seed_gives_the_same_data_in_every_frame(make):
         (make_proxy_bias, 10_000, 5, np.float64),
         (make_proxy_classes, 10_000, 5, np.int64),
         (make_bank_fraud, 1_000_000, 31, np.int64),
-        (make_claims, 235_636, 581, np.float64),
-        (make_many_levels, 50_000, 7, np.int64),
     ],
 )
 def test_shapes(make, n_rows, n_columns, dtype):
@@ -162,20 +145,12 @@ def test_shapes(make, n_rows, n_columns, dtype):
     assert dtype == np.float64 or set(np.unique(y)) == {0, 1}
 
 
-@pytest.mark.parametrize(
-    ("make", "rate"),
-    [
-        *[(make_bank_fraud, 0.011), (make_bank_fraud, 0.3), (make_claims, 0.0079)],
-        *[(make_claims, 0.3), (make_many_levels, 0.2), (make_many_levels, 0.3)],
-    ],
-)
-def test_rates(make, rate):
-    n_rows = 200_000 if make is make_bank_fraud else 50_000
-    arguments = {} if rate < 0.3 else {dict(RATES)[make]: rate}  # the small ones are the defaults
-    X, y = make(n_rows, random_state=3, **arguments)
-    assert abs((y > 0).mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / n_rows)
-    assert (y >= 0).all()
-    assert X.nbytes < 1_300 * n_rows
+@pytest.mark.parametrize("arguments", [{}, {"fraud_rate": 0.3}])
+def test_the_rate_is_the_one_asked_for(arguments):
+    rate = arguments.get("fraud_rate", 0.011)
+    X, y = make_bank_fraud(200_000, random_state=3, **arguments)
+    assert abs(y.mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / 200_000)
+    assert X.nbytes < 1_300 * 200_000
 
 
 @pytest.mark.parametrize("make", GENERATORS)
@@ -200,17 +175,12 @@ REFUSED = [
     ),
     *((make, {"frame": "polar"}, FRAMES) for make in GENERATORS),
     *(
-        (make, {name: rate}, f"{name} must lie strictly between 0 and 1, got {rate!r}.{hint}")
-        for make, name in RATES
-        for rate, hint in (*BAD_RATES.items(), (float("nan"), ""), ("0.1", ""), (True, ""))
-    ),
-    *(
         (
-            make_many_levels,
-            {"n_levels": n},
-            f"n_levels must be an integer of at least 2, got {n!r}.",
+            make_bank_fraud,
+            {"fraud_rate": rate},
+            f"fraud_rate must lie strictly between 0 and 1, got {rate!r}.{hint}",
         )
-        for n in (1, 2.5, True)
+        for rate, hint in (*BAD_RATES.items(), (float("nan"), ""), ("0.1", ""), (True, ""))
     ),
     (make_proxy_bias, {"task": "regresion"}, f"{TASKS_ARE} Did you mean 'regression'?"),
     *(
@@ -433,182 +403,3 @@ class TestBankFraud:
         assert np.corrcoef(pace["4w"], labels(X, "month").astype(float))[0, 1] < -0.5
         balcon = numbers(X, "intended_balcon_amount")
         assert stats.skew(balcon[balcon > 0]) > 2
-
-
-# -------------------------------------------------------------------------------- make_claims
-
-CLAIMS_CLEAN_PROXIES = [f"INS.CLASS.{i:03d}" for i in range(1, 11)]
-CLAIMS_PROXIES = [*CLAIMS_CLEAN_PROXIES, "INS.CLASS.011", "INS.CLASS.012"]
-CLAIMS_FREQUENCY = [
-    *("INS.CLASS.011", "INS.CLASS.012", "CovgLimit", "INDEX.01", "INDEX.02", "INDEX.03"),
-    *("TERRITORY.01", "TERRITORY.02", "TERRITORY.03"),
-    *("NEG.kw.001", "NEG.kw.002", "NEG.kw.003", "CLASS.001", "CLASS.002", "CLASS.003"),
-]
-
-
-@pytest.fixture(scope="module")
-def claims_drawn() -> tuple[pa.Table, np.ndarray]:
-    # The effects do not depend on the rate; a high one shows them with fewer rows.
-    return make_claims(60_000, claim_rate=0.25, random_state=0)
-
-
-@pytest.fixture(scope="module")
-def claims_numbers(claims_drawn) -> dict[str, np.ndarray]:
-    """All columns but the credit score, as numbers."""
-    X, _ = claims_drawn
-    return {
-        field.name: np.concatenate([chunk.indices.to_numpy() for chunk in X[field.name].chunks])
-        if pa.types.is_dictionary(field.type)
-        else numbers(X, field.name)
-        for field in X.schema
-        if field.name != "credit_score"
-    }
-
-
-class TestClaims:
-    def test_names_kinds_and_cardinalities(self):
-        X, _ = make_claims(20_000, random_state=0)
-        prefixes, counts = np.unique(
-            [name.rsplit(".", 1)[0] for name in X.column_names], return_counts=True
-        )
-        assert dict(zip(prefixes.tolist(), counts.tolist(), strict=True)) == {
-            "credit_score": 1,
-            "CovgLimit": 1,
-            "INS.CLASS": 40,
-            "TERRITORY": 98,
-            "NEG.kw": 142,
-            "CLASS": 200,
-            "INDEX": 99,
-        }
-        assert len(set(X.column_names)) == 581
-        cards = cardinalities(X)
-        assert cards.pop("credit_score") == 7
-        assert set(labels(X, "credit_score")) == {"A+", "A", "B+", "B", "C+", "C", "missing"}
-        assert len(cards) == 382
-        assert set(cards.values()) == {2}
-        numeric = [field for field in X.schema if not pa.types.is_dictionary(field.type)]
-        assert len(numeric) == 198
-        assert all(field.type == pa.float32() for field in numeric)
-
-    def test_amounts_have_the_papers_moments(self, claims_drawn):
-        positive = claims_drawn[1][claims_drawn[1] > 0]
-        assert positive.mean() == pytest.approx(27_507.90, rel=0.04)
-        assert positive.std() == pytest.approx(33_244.72, rel=0.08)
-        assert stats.skew(positive) > 2
-
-    def test_effects_on_frequency_are_the_planted_ones(self, claims_drawn, claims_numbers):
-        X, y = claims_drawn
-        credit = labels(X, "credit_score")
-        by_credit = {"A+": -0.7, "A": -0.4, "B+": -0.15, "C+": 0.4, "C": 0.8, "missing": 0.3}
-        terms = {score: (credit == score, effect) for score, effect in by_credit.items()}
-        terms |= {
-            "CovgLimit": (np.log(claims_numbers["CovgLimit"]), 0.55),
-            "TERRITORY.01": (np.log(claims_numbers["TERRITORY.01"]), 0.5),
-            "TERRITORY.02": (np.log(claims_numbers["TERRITORY.02"]), -0.4),
-            "TERRITORY.03 step": (claims_numbers["TERRITORY.03"] > 1.3, 0.4),
-            "TERRITORY.03 trend": (np.log(claims_numbers["TERRITORY.03"]), 0.0),
-            "INDEX.01": (claims_numbers["INDEX.01"], 0.3),
-            "INDEX.02": (claims_numbers["INDEX.02"], -0.25),
-            "INDEX.03 trend": (claims_numbers["INDEX.03"], 0.0),
-            "INDEX.03 size": (np.abs(claims_numbers["INDEX.03"]), 0.35),
-        }
-        flags = {"NEG.kw.001": 0.8, "NEG.kw.002": 0.6, "NEG.kw.003": 0.5}
-        flags |= {"CLASS.001": 0.5, "CLASS.002": -0.5, "CLASS.003": 0.4}
-        flags |= {"INS.CLASS.011": 0.5, "INS.CLASS.012": 0.5}
-        flags |= dict.fromkeys([*CLAIMS_CLEAN_PROXIES, "CLASS.004", "INDEX.04"], 0.0)
-        terms |= {name: (claims_numbers[name], effect) for name, effect in flags.items()}
-        check_effects(fit_logistic, terms, (y > 0).astype(float))
-
-    def test_effects_on_the_amount_are_the_planted_ones(self, claims_drawn, claims_numbers):
-        X, y = claims_drawn
-        claims = y > 0
-        credit = labels(X, "credit_score")[claims]
-        terms = {score: (credit == score, 0.0) for score in np.unique(credit)[1:]}
-        terms |= {
-            "CovgLimit": (np.log(claims_numbers["CovgLimit"][claims]), 0.25),
-            "NEG.kw.001": (claims_numbers["NEG.kw.001"][claims], 0.3),
-            "CLASS.004": (claims_numbers["CLASS.004"][claims], 0.25),
-            "INDEX.04": (np.clip(claims_numbers["INDEX.04"][claims], -3, 3), 0.1),
-        }
-        for name in {*CLAIMS_PROXIES, *CLAIMS_FREQUENCY} - set(terms):
-            terms[name] = (claims_numbers[name][claims], 0.0)
-        check_effects(fit_linear, terms, np.log(y[claims]))
-
-    def test_noise_is_noise_and_the_limit_the_strongest(self, claims_drawn, claims_numbers):
-        X, y = claims_drawn
-        claims = y > 0
-        leaning = np.isin(labels(X, "credit_score"), ["C+", "C"])
-        z = {
-            name: np.sqrt(len(y)) * np.corrcoef([values, claims, leaning])[0, 1:]
-            for name, values in claims_numbers.items()
-        }
-        strongest = max(z, key=lambda name: abs(z[name][0]))
-        assert strongest == "CovgLimit"
-        for name, (with_claims, with_credit) in z.items():
-            if name in CLAIMS_PROXIES:
-                assert abs(with_credit) > 10, name
-            else:
-                assert abs(with_credit) < TOLERANCE, name
-            if name not in {*CLAIMS_PROXIES, *CLAIMS_FREQUENCY}:
-                assert abs(with_claims) < TOLERANCE, name
-            elif name != "INDEX.03":  # U-shaped: no trend by design
-                assert abs(with_claims) > TOLERANCE, name
-
-    def test_sparse_flags_and_zero_inflated_indices(self, claims_numbers):
-        rates = np.array([v.mean() for v in claims_numbers.values() if v.dtype == np.int8])
-        assert len(rates) == 382
-        assert rates.min() > 0.005
-        assert np.mean(rates < 0.05) > 0.4
-        assert np.mean(claims_numbers["INDEX.50"] == 0) == pytest.approx(0.69, abs=0.01)
-        assert np.mean(claims_numbers["INDEX.49"] == 0) == 0
-
-
-# --------------------------------------------------------------------------- make_many_levels
-
-
-class TestManyLevels:
-    def test_employers_are_as_frequent_as_said(self):
-        X, _ = make_many_levels(100_000, random_state=0)
-        column = X["employer"].combine_chunks()
-        assert column.dictionary.to_pylist()[::4_999] == ["E0001", "E5000"]
-        counts = np.bincount(column.indices.to_numpy(), minlength=5_000)
-        shares = 1 / np.arange(11, 5_011)
-        expected = 100_000 * shares / shares.sum()
-        # In runs of employers with a thousand expected rows or more.
-        starts = np.flatnonzero(np.diff(expected.cumsum() // 1_000, prepend=-1))
-        found, planted = (np.add.reduceat(values, starts) for values in (counts, expected))
-        assert (np.abs(found - planted) < TOLERANCE * np.sqrt(planted)).all()
-
-    def test_effects_of_employers_are_normal_and_independent_of_their_frequency(self):
-        for of_employers in (slice(0, 300), slice(2_000, 5_000)):
-            effects = employer_effects(5_000)[:, of_employers]
-            for values, sd in zip(effects, (EMPLOYER_SD, EMPLOYER_SLOPE_SD), strict=True):
-                assert stats.kstest(values, stats.norm(scale=sd).cdf).statistic < 0.02
-            assert abs(np.corrcoef(effects)[0, 1]) < 0.05
-
-    @pytest.mark.parametrize("seed", [0, 1])
-    def test_effects_are_the_planted_ones(self, seed):
-        X, y = make_many_levels(200_000, random_state=seed)
-        income = (np.log(numbers(X, "income")) - 10.3) / 0.4
-        effect, slope = employer_effects(5_000)[:, X["employer"].combine_chunks().indices]
-        age = numbers(X, "age")
-        terms = {
-            "employer": (effect, 1.0),
-            "employer's slope": (slope * income, 1.0),
-            "slope alone": (slope, 0.0),
-            "income": (income, -0.6),
-            "debt": (np.log(numbers(X, "debt")), 0.5),
-            "young": (age < 25, 0.4),
-            "age": (age / 10, 0.0),
-            "male": (labels(X, "sex") == "male", 0.4),
-        }
-        by_value = {"channel": {"broker": 0.5, "online": 0.2, "phone": 0.0}}
-        by_value["purpose"] = {"car": -0.3, "renovation": -0.2, "debt": 0.6, "travel": 0.3}
-        for name, effects in by_value.items():
-            values = labels(X, name)
-            terms |= {f"{name} {value}": (values == value, e) for value, e in effects.items()}
-        check_effects(fit_logistic, terms, y.astype(float))
-        higher = (
-            income[labels(X, "sex") == "male"].mean() - income[labels(X, "sex") == "female"].mean()
-        )
-        assert higher == pytest.approx(0.5, abs=TOLERANCE * 2 / np.sqrt(len(y)))

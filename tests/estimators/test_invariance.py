@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from fcorr import FCorrClassifier, FCorrRegressor
-from fcorr.data import make_bank_fraud, make_claims, make_indirect_bias
+from fcorr.data import make_bank_fraud, make_indirect_bias
 from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
+from paper.data import make_claims
 
 SMALL = {"epochs": 12, "learning_rate": 0.01, "head": (16, 16), "random_state": 0}
 CAR_ALONE = SMALL | {"invariance": None}

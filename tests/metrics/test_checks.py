@@ -7,7 +7,12 @@ import pyarrow as pa
 import pytest
 
 from fcorr._core import InvalidInputError
-from fcorr.metrics import false_positive_rate, gini_score
+from fcorr.metrics import (
+    choose_threshold,
+    equal_opportunity_difference,
+    equalized_odds_difference,
+    normalized_gini_score,
+)
 from fcorr.metrics._checks import encode_groups, encode_labels
 
 NAN = float("nan")
@@ -107,10 +112,41 @@ def test_bad_groups(groups, text):
 def test_errors_count_the_rows_of_weight_0():
     weight = [1, 0, 1, 1]
     with pytest.raises(InvalidInputError, match="y_true must hold 0 and 1 only, got 7 in row 2"):
-        false_positive_rate([0, np.nan, 7, 1], [0, 1, 0, 1], sample_weight=weight)
+        choose_threshold([0, np.nan, 7, 1], [0, 1, 0, 1], sample_weight=weight)
     with pytest.raises(InvalidInputError, match=r"y_pred must be finite, .*\(nan\) in row 3"):
-        gini_score([0, 1, 7, 1], y_pred=[0, np.inf, 0, np.nan], sample_weight=weight)
+        normalized_gini_score([0, 1, 7, 1], y_pred=[0, np.inf, 0, np.nan], sample_weight=weight)
     with pytest.raises(InvalidInputError, match=r"non-negative, got -1 in row 2"):
-        gini_score([0, 1, 7, 1], [0, 1, 0, 2], sample_weight=[1, 0, -1, 1])
+        normalized_gini_score([0, 1, 7, 1], [0, 1, 0, 2], sample_weight=[1, 0, -1, 1])
     with pytest.raises(InvalidInputError, match="got y_true 4, y_pred 3"):
-        gini_score([0, 1, 7, 1], [0, 1, 0], sample_weight=weight)
+        normalized_gini_score([0, 1, 7, 1], [0, 1, 0], sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("y_true", "y_pred", "weight", "text"),
+    [
+        ([1, 0], [1], None, "same number of rows, got y_true 2, y_pred 1. Take them from"),
+        ([], [], None, "y_true must have rows, got none. Check how"),
+        ([1, np.nan], [1, 0], None, r"y_true must be finite, got 1 missing .* of 2 .* row 1"),
+        ([1, None], [1, 0], None, r"y_true must be finite, got 1 missing"),
+        ([1, 0], [np.inf, 0], None, r"y_pred must be finite, .*\(inf\) in row 0. Drop or repair"),
+        (["yes", "no"], [1, 0], None, "y_true must hold numbers, got list"),
+        ([[1, 0], [0, 1]], [1, 0], None, r"y_true must be one column, got .* shape \(2, 2\)"),
+        ([1, 0], [1, 0], [1, -2], "non-negative, got -2 in row 1. Give a row .* weight 0"),
+        ([1, 0], [1, 0], [0, 0], "positive for some row, got zeros only. Leave it out"),
+        ([1, 0], [1, 0], [1, 1, 1], "one value per row, got 3 for 2 rows. Take it from"),
+    ],
+)
+def test_bad_input(y_true, y_pred, weight, text):
+    with pytest.raises(InvalidInputError, match=text):
+        normalized_gini_score(y_true, y_pred, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [equal_opportunity_difference, equalized_odds_difference],
+)
+def test_rates_ask_for_decisions(rate):
+    with pytest.raises(InvalidInputError, match=r"only, got 0.7 in row 1. Threshold scores"):
+        rate([0, 1], [0, 0.7], sensitive_features=["f", "m"])
+    with pytest.raises(InvalidInputError, match=r"only, got 2 in row 1. Code the classes"):
+        rate([0, 2], [0, 1], sensitive_features=["f", "m"])

@@ -54,7 +54,7 @@ def interval_of(metric, *arrays, n_resamples=100, **options):
             (Y, (SCORES > 0.5).astype(int)),
             {"sensitive_features": pd.DataFrame({"sex": Y, "group": GROUPS})},
         ),
-        (average_individual_fairness, (FLIPS,), {"sample_weight": WEIGHT, "normalize": "mean"}),
+        (average_individual_fairness, (FLIPS,), {"sample_weight": WEIGHT}),
         (f1_gap, (Y, FLIPS), {"threshold": 0.3}),
         (lambda flips: flip_changes(flips)["mean"], (FLIPS,), {}),
     ],

@@ -9,7 +9,7 @@ import pytest
 
 from fcorr._core import InvalidInputError, NotEstimableWarning
 from fcorr.data import make_proxy_bias
-from fcorr.data.generators.bias import TRUE_EFFECTS
+from fcorr.data.generators import TRUE_EFFECTS
 from fcorr.metrics import (
     FlippedScores,
     bootstrap_interval,

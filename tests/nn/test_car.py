@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from fcorr.nn import FCorrTransformer, car_cda, car_sensitive
+from fcorr.nn import FCorrTransformer, car_sensitive
+from fcorr.nn.attention import attention_weights
 from fcorr.nn.car import (
     augmented_forward,
     car_augmented,
@@ -61,8 +62,64 @@ def exchanges_of(model, sensitive, combinations=False):
     )
 
 
-def car_cda_of_rows(model, codes, numbers, sensitive, combinations=False):
-    return car_cda(model, codes, numbers, exchanges_of(model, sensitive, combinations))
+def cda_by_matrix(model, codes, numbers, exchanges):
+    """Equation 2 of each view: the whole matrix, before and after each exchange."""
+
+    def matrices(codes, numbers):
+        z = model.first_layer.attention_norm(model.mix(model.embed(codes, numbers)))
+        return attention_weights(z.flatten(0, 1)).unflatten(0, z.shape[:2])
+
+    before, losses, n_codes = matrices(codes, numbers), 0, codes.shape[1]
+    for exchange in exchanges:
+        own = list(exchange.features)
+        for value in torch.cat([exchange.x_cat, exchange.x_num], dim=1):
+            flipped = torch.cat([codes, numbers], dim=1)
+            flipped[:, own] = value[own].to(numbers.dtype)
+            after = matrices(flipped[:, :n_codes].long(), flipped[:, n_codes:])
+            change = (before - after)[..., own]
+            losses = losses + change.square().sum((1, 2, 3)) / len(exchange)
+    return losses
+
+
+def augmented_by_matrix(model, codes, numbers, exchanges, only_own=False):
+    """Equation 3 of each view, with its p × (p + C) matrix.
+
+    ``only_own``: with the default form's gradient, into the sensitive features' embeddings alone.
+    """
+    norm, losses = model.first_layer.attention_norm, 0
+    weight, bias = norm.weight, norm.bias
+    if only_own:
+        weight, bias = weight.detach(), bias.detach()
+    seen = model.mix(model.embed(codes, numbers))
+    features = [sigma for exchange in exchanges for sigma in exchange.features]
+    own = torch.zeros(seen.shape[2], dtype=torch.bool)
+    own[features] = True
+    values = [
+        model.mix(model.embed(exchange.x_cat, exchange.x_num.to(seen.dtype)))[:, :, sigma]
+        for exchange in exchanges
+        for sigma in exchange.features
+    ]
+    for view, e in enumerate(seen.unbind(1)):
+        around = e.detach() if only_own else e
+        e = torch.where(own, e, around)
+        variance, mean = torch.var_mean(around, 1, correction=0, keepdim=True)
+        deviation = (variance + norm.eps).sqrt()
+        z = (e - mean) / deviation * weight + bias
+        extras = [
+            (each[:, view] - mean) / deviation * weight[sigma] + bias[sigma]
+            for sigma, each in zip(features, values, strict=True)
+        ]
+        keys, p = torch.cat([z, *extras], 1), z.shape[1]
+        attention = torch.softmax(z.unsqueeze(2) * keys.unsqueeze(1) / math.sqrt(p), 2)
+        parts = attention[:, :, p:].split([extra.shape[1] for extra in extras], dim=2)
+        for sigma, part in zip(features, parts, strict=True):
+            change = attention[:, :, sigma, None] - part
+            losses = losses + change.square().sum((1, 2)) / part.shape[2]
+    return losses
+
+
+def of_rows(form, model, codes, numbers, sensitive, combinations=False, **options):
+    return form(model, codes, numbers, exchanges_of(model, sensitive, combinations), **options)
 
 
 def car_sensitive_of_rows(model, codes, numbers, sensitive, combinations=False):
@@ -81,8 +138,7 @@ def car_flips_of_rows(model, codes, numbers, sensitive, combinations=False):
 
 
 FORMS = {
-    "cda": car_cda_of_rows,
-    "flips": car_flips_of_rows,
+    "cda": car_flips_of_rows,
     "paper": car_paper_of_rows,
     "sensitive": car_sensitive_of_rows,
 }
@@ -101,7 +157,8 @@ def test_cda_equals_the_equation_written_out():
             z = model.layers[0].attention_norm(model.embed(x, numbers[n : n + 1]))[0, 0]
             columns.append(torch.softmax(torch.outer(z, z) / math.sqrt(6), dim=1)[:, sigma])
         expected[n] += (columns[0] - columns[1]).square().sum() / CARDINALITIES[sigma]
-    torch.testing.assert_close(car_cda_of_rows(model, codes, numbers, [sigma]), expected)
+    for form in (partial(of_rows, cda_by_matrix), car_flips_of_rows):
+        torch.testing.assert_close(form(model, codes, numbers, [sigma]), expected)
 
 
 @each_form
@@ -172,7 +229,7 @@ def test_augmentation_and_cda_agree_where_they_must():
     steps = table - e[:, sigma, None]
     recomputed = (jacobian.unsqueeze(2) * steps.unsqueeze(1)).square().sum((1, 2)) / 3
     torch.testing.assert_close(
-        car_cda_of_rows(model, codes, numbers, [sigma]), recomputed, rtol=1e-3, atol=0
+        car_flips_of_rows(model, codes, numbers, [sigma]), recomputed, rtol=1e-3, atol=0
     )
 
 
@@ -183,7 +240,7 @@ def test_augmentation_and_cda_converge_with_the_number_of_features():
         model = FCorrTransformer([3], n_numeric, (4,), generator=seeded()).double()
         codes = torch.arange(30).remainder(3).unsqueeze(1)
         numbers = torch.randn(30, n_numeric, dtype=torch.float64, generator=seeded(1))
-        cda = car_cda_of_rows(model, codes, numbers, [0])
+        cda = car_flips_of_rows(model, codes, numbers, [0])
         augmented = car_paper_of_rows(model, codes, numbers, [0])
         return (augmented / cda - 1).abs().max().item()
 
@@ -214,8 +271,9 @@ def test_default_form_leaves_every_other_parameters_gradient_untouched():
 def test_cda_of_several_features_is_the_sum():
     model, (codes, numbers) = make_model(), make_rows()
     torch.testing.assert_close(
-        car_cda_of_rows(model, codes, numbers, [0, 2]),
-        car_cda_of_rows(model, codes, numbers, [0]) + car_cda_of_rows(model, codes, numbers, [2]),
+        car_flips_of_rows(model, codes, numbers, [0, 2]),
+        car_flips_of_rows(model, codes, numbers, [0])
+        + car_flips_of_rows(model, codes, numbers, [2]),
     )
 
 
@@ -240,53 +298,12 @@ def values_and_gradients(form, model, *rows, sensitive=(0, 1), combinations=Fals
     return losses.detach(), dict(zip(dict(model.named_parameters()), gradients, strict=True))
 
 
-def values_of(model, feature):
-    """Embed the values that a feature is exchanged for, each in a row of its own."""
-    n_categorical = len(model.cat_cardinalities)
-    if feature < n_categorical:
-        return model.categorical.categories(feature)
-    n_numeric = model.head_norm.normalized_shape[0] - n_categorical
-    numbers = torch.zeros(len(GRIDS[feature]), n_numeric).to(model.head_norm.weight)
-    numbers[:, feature - n_categorical] = GRIDS[feature]
-    return model.numeric(numbers)[:, feature - n_categorical]
-
-
-def paper_form_by_matrix(model, codes, numbers, sensitive, combinations=False, only_own=False):
-    """Equation 3 with its p × (p + C) matrix; ``only_own``: with the default form's gradient."""
-    norm, e = model.first_layer.attention_norm, model.embed(codes, numbers)[:, 0]
-    around, weight, bias = e, norm.weight, norm.bias
-    if only_own:
-        around, weight, bias = e.detach(), norm.weight.detach(), norm.bias.detach()
-        own = torch.zeros(e.shape[1], dtype=torch.bool)
-        own[sensitive] = True
-        e = torch.where(own, e, around)
-    variance, mean = torch.var_mean(around, 1, correction=0, keepdim=True)
-
-    def normalize(x, i):
-        return (x - mean) / (variance + norm.eps).sqrt() * weight[i] + bias[i]
-
-    z, p = normalize(e, slice(None)), e.shape[1]
-    values = [values_of(model, s) for s in sensitive]
-    if combinations:
-        values = torch.cartesian_prod(*values).T if len(values) > 1 else values
-    extras = [normalize(of_feature, s) for s, of_feature in zip(sensitive, values, strict=True)]
-    keys = torch.cat([z, *extras], dim=1)
-    attention = torch.softmax(z.unsqueeze(2) * keys.unsqueeze(1) / math.sqrt(p), dim=2)
-    losses, start = 0, p
-    for s, extra in zip(sensitive, extras, strict=True):
-        stop = start + extra.shape[1]
-        change = attention[:, :, s, None] - attention[:, :, start:stop]
-        losses = losses + change.square().sum((1, 2)) / extra.shape[1]
-        start = stop
-    return losses
-
-
 each_form_and_its_matrix = pytest.mark.parametrize(
     ("form", "by_matrix"),
     [
-        (car_flips_of_rows, car_cda_of_rows),
-        (car_paper_of_rows, paper_form_by_matrix),
-        (car_sensitive_of_rows, partial(paper_form_by_matrix, only_own=True)),
+        (car_flips_of_rows, partial(of_rows, cda_by_matrix)),
+        (car_paper_of_rows, partial(of_rows, augmented_by_matrix)),
+        (car_sensitive_of_rows, partial(of_rows, augmented_by_matrix, only_own=True)),
     ],
     ids=["cda", "paper", "sensitive"],
 )

@@ -1,6 +1,5 @@
 import pytest
 import torch
-from torch.autograd import gradcheck
 from torch.nn.functional import layer_norm
 
 from fcorr.nn import FCorrEncoderLayer, FCorrTransformer
@@ -57,30 +56,6 @@ def test_encoder_layer_by_hand(residual):
     x = layer.stack[0].weight * x + layer.stack[0].bias
     x = layer.stack[1].weight * torch.nn.functional.gelu(x) + layer.stack[1].bias
     torch.testing.assert_close(layer(h), a + x)
-
-
-@pytest.mark.parametrize("numeric_embedding", ["spline", "paper"])
-@pytest.mark.parametrize("n_layers", [1, 3])
-def test_model_gradient(numeric_embedding, n_layers):
-    model = FCorrTransformer(
-        [3, 2],
-        2,
-        (4,),
-        n_layers=n_layers,
-        n_outputs=2,
-        numeric_embedding=numeric_embedding,
-        generator=seeded(),
-    ).double()
-    codes = torch.tensor([[0, 1], [2, 0], [1, 1]])
-    numbers = torch.tensor([[0.1, -1.2], [0.7, 0.3], [-0.4, 2.4]], dtype=torch.float64)
-    names = [name for name, _ in model.named_parameters()]
-    values = [p.detach().clone().requires_grad_() for p in model.parameters()]
-
-    def forward(*parameters):
-        weights = dict(zip(names, parameters, strict=True))
-        return torch.func.functional_call(model, weights, (codes, numbers))
-
-    assert gradcheck(forward, values, atol=1e-4)
 
 
 def test_every_parameter_takes_part():

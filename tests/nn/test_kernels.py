@@ -20,19 +20,7 @@ from fcorr.nn.engine import (
 )
 from fcorr.nn.fcorr import FCorrEncoderLayer
 from fcorr.nn.kernels import arithmetic
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def perturb(module, scale=0.3):
-    generator = seeded(9)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
-    return module
-
+from tests.nn.test_views import compare_models, compare_with_double, perturb, seeded
 
 # ------------------------------------------------------------------------------- arithmetic
 
@@ -71,19 +59,7 @@ def test_encoder_layer(n_features, n_elementwise, residual):
     layer = perturb(FCorrEncoderLayer(n_features, **options))
     h = torch.randn(40, n_features, generator=seeded(1))
     h[3, 1] = 30
-    weight = torch.randn(h.shape, generator=seeded(2))
-
-    def run(layer, h, weight):
-        h = h.clone().requires_grad_()
-        output = layer(h)
-        return output, *torch.autograd.grad((weight * output).sum(), [h, *layer.parameters()])
-
-    with use_engine("compiled"):
-        compiled = run(layer, h, weight)
-    exact = run(layer.double(), h.double(), weight.double())
-    for value, expected in zip(compiled, exact, strict=True):
-        scale = max(1.0, expected.abs().max().item())
-        torch.testing.assert_close(value.double(), expected, rtol=0, atol=2e-6 * scale)
+    compare_with_double(layer, h, atol=2e-6)
 
 
 def test_gradient_of_the_encoder_layer():
@@ -153,18 +129,8 @@ def make_rows(n_rows=64, *, missing=False):
 )
 def test_whole_model(options):
     """The compiled model, its gradients included, is the plain one."""
-    codes, numbers = make_rows(missing="learn_missing" in options)
-
-    def run(model, numbers):
-        outputs = model(codes, numbers)
-        return outputs, *torch.autograd.grad(outputs.square().sum(), list(model.parameters()))
-
-    with use_engine("compiled"):
-        compiled = run(make_model(**options), numbers)
-    exact = run(make_model(**options).double(), numbers.double())
-    for value, expected in zip(compiled, exact, strict=True):
-        scale = max(1.0, expected.abs().max().item())
-        torch.testing.assert_close(value.double(), expected, rtol=0, atol=1e-5 * scale)
+    rows = make_rows(missing="learn_missing" in options)
+    compare_models(lambda: make_model(**options), *rows)
 
 
 def test_codes_and_positions_out_of_range_are_refused():

@@ -91,18 +91,6 @@ def test_table_form_equals_the_papers_one_hot_form(embedding):
         )
 
 
-def test_gradcheck_of_the_table(embedding):
-    parameters = [p.detach().clone().requires_grad_() for p in embedding.parameters()]
-    names = [name for name, _ in embedding.named_parameters()]
-    codes = every_code(6)
-
-    def forward(*values):
-        weights = dict(zip(names, values, strict=True))
-        return torch.func.functional_call(embedding, weights, (codes,))
-
-    assert gradcheck(forward, parameters)
-
-
 def test_categories_are_slices_of_the_table(embedding):
     assert torch.equal(torch.cat([embedding.categories(i) for i in range(4)]), embedding.table())
     codes = torch.zeros(5, 4, dtype=torch.long)

@@ -1,19 +1,19 @@
 """Views: the kernels side by side, embeddings, models, CAR and packs, each by another way."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
-from torch.autograd import gradcheck
 from torch.nn.functional import gelu
 
-from fcorr.nn import FCorrTransformer, car_cda, car_sensitive
-from fcorr.nn.attention import attention_weights
+from fcorr.nn import FCorrTransformer, car_sensitive
 from fcorr.nn.car import augmented_forward, car_flips, exchange_features
-from fcorr.nn.engine import CompiledViewsLayer, use_engine
+from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrEncoderLayer, Pack
 from fcorr.nn.kernels import views
 from fcorr.nn.layers import ViewEmbedding
+from tests.nn.test_car import augmented_by_matrix, cda_by_matrix
 
 
 def seeded(seed=0):
@@ -45,6 +45,19 @@ def compare_with_double(layer, h, atol=4e-6):
     for value, expected in zip(compiled, exact, strict=True):
         scale = max(1.0, expected.abs().max().item())
         torch.testing.assert_close(value.double(), expected, rtol=0, atol=atol * scale)
+
+
+def compare_models(make, codes, numbers):
+    found = {}
+    for dtype, engine in ((torch.float32, "compiled"), (torch.float64, "plain")):
+        model = make().to(dtype)
+        with use_engine(engine):
+            outputs = model(codes, numbers.to(dtype))
+            gradients = torch.autograd.grad(outputs.square().sum(), list(model.parameters()))
+        found[engine] = [outputs.detach(), *gradients]
+    for value, expected in zip(found["compiled"], found["plain"], strict=True):
+        scale = max(1.0, expected.abs().max().item())
+        torch.testing.assert_close(value.double(), expected, rtol=0, atol=1e-5 * scale)
 
 
 def largest_exponents(layer, h):
@@ -116,22 +129,6 @@ def test_equal_entries_have_no_spread():
     compare_with_double(layer, torch.full((3, 5), 0.7))
 
 
-def test_gradient_of_the_layer_side_by_side():
-    h = torch.randn(3, 6, generator=seeded(1), requires_grad=True)
-    layer = perturb(FCorrEncoderLayer(6, n_elementwise=2, views=True, generator=seeded()))
-    weight = torch.randn(3, 6, generator=seeded(3))
-
-    def loss(h):
-        options = 1e-5, True, *layer._parameters_in_order
-        return (weight * CompiledViewsLayer.apply(h, *options)).double().sum()
-
-    (found,) = torch.autograd.grad(loss(h), h)
-    steps = 1e-2 * torch.eye(18).view(18, 3, 6)
-    with torch.no_grad():
-        slopes = [(loss(h + step) - loss(h - step)) / 2e-2 for step in steps]
-    torch.testing.assert_close(found.flatten(), torch.stack(slopes).float(), rtol=0, atol=2e-3)
-
-
 # ------------------------------------------------------------------------------ the embedding
 
 CARDINALITIES = [3, 1, 4]
@@ -199,22 +196,6 @@ def test_numbers_that_cannot_be_missing_are_nan_where_they_are(each_engine):
     embedded = run(embedding, codes, numbers)
     assert torch.equal(embedded[:, 0, 3:].isnan(), numbers.isnan())
     assert embedded[:, :, :3].isfinite().all()
-
-
-@pytest.mark.parametrize("missing", [False, True])
-def test_gradient_of_the_embedding(missing):
-    embedding, (codes, numbers) = make_embedding(learn_missing=missing), make_rows(missing=missing)
-    embedding = embedding.double()
-    located = embedding.numbers.locate(numbers.double())
-    embedding.center_on(codes, located)
-    names = [name for name, _ in embedding.named_parameters()]
-    values = [p.detach().clone().requires_grad_() for p in embedding.parameters()]
-
-    def forward(*parameters):
-        weights = dict(zip(names, parameters, strict=True))
-        return torch.func.functional_call(embedding, weights, (codes[:6], located[:6]))
-
-    assert gradcheck(forward, values)
 
 
 @pytest.mark.parametrize("n_views", [1, 2, 4, 8, 11])
@@ -298,29 +279,7 @@ def test_output_by_hand(options):
 @pytest.mark.parametrize("options", [{}, {"n_layers": 2, "residual": True}, {"n_outputs": 2}])
 def test_whole_model(options):
     """The compiled model, its gradients included, is the plain one."""
-    found = {}
-    for dtype, engine in ((torch.float32, "compiled"), (torch.float64, "plain")):
-        model, (codes, numbers) = make_model(**options).to(dtype), make_rows(70)
-        with use_engine(engine):
-            outputs = model(codes, numbers.to(dtype))
-            parameters = list(model.parameters())
-            gradients = torch.autograd.grad(outputs.square().sum(), parameters)
-        found[engine] = [outputs.detach(), *gradients]
-    for value, expected in zip(found["compiled"], found["plain"], strict=True):
-        scale = max(1.0, expected.abs().max().item())
-        torch.testing.assert_close(value.double(), expected, rtol=0, atol=1e-5 * scale)
-
-
-def test_gradient_of_a_model_with_views():
-    model, (codes, numbers) = make_model(2).double(), make_rows(4)
-    names = [name for name, _ in model.named_parameters()]
-    values = [p.detach().clone().requires_grad_() for p in model.parameters()]
-
-    def forward(*parameters):
-        weights = dict(zip(names, parameters, strict=True))
-        return torch.func.functional_call(model, weights, (codes, numbers.double()))
-
-    assert gradcheck(forward, values, atol=1e-4)
+    compare_models(lambda: make_model(**options), *make_rows(70))
 
 
 def test_a_new_model_is_nearly_additive():
@@ -440,68 +399,10 @@ GRIDS = {5: torch.linspace(-1.5, 1.5, 4)}
 EXCHANGES = exchange_features(CARDINALITIES, 3, [2, 5], grids=GRIDS)
 
 
-def cda_by_matrices(model, codes, numbers):
-    """Equation 2 of each view: what attention sees with each exchange, and its whole matrix."""
-
-    def matrices(codes, numbers):
-        seen = model.mix(model.embed(codes, numbers))
-        norm = model.first_layer.attention_norm
-        return [attention_weights(norm(e)) for e in seen.unbind(1)]
-
-    before, losses = matrices(codes, numbers), 0
-    for exchange in EXCHANGES:
-        (sigma,) = exchange.features
-        for flipped in exchange.apply(codes, numbers):
-            for a, b in zip(before, matrices(*flipped), strict=True):
-                change = a[:, :, sigma] - b[:, :, sigma]
-                losses = losses + change.square().sum(1) / len(exchange)
-    return losses
-
-
-def augmented_by_matrices(model, codes, numbers, only_own=False):
-    """Equation 3 of each view, with its p × (p + C) matrix."""
-    norm, losses = model.first_layer.attention_norm, 0
-    weight, bias = norm.weight, norm.bias
-    if only_own:
-        weight, bias = weight.detach(), bias.detach()
-    seen = model.mix(model.embed(codes, numbers))
-    own = torch.zeros(6, dtype=torch.bool)
-    own[[2, 5]] = True
-    values = [
-        model.mix(model.embed(exchange.x_cat, exchange.x_num.to(seen.dtype)))[:, :, sigma]
-        for exchange in EXCHANGES
-        for sigma in exchange.features
-    ]
-    for view, e in enumerate(seen.unbind(1)):
-        around = e.detach() if only_own else e
-        e = torch.where(own, e, around)
-        variance, mean = torch.var_mean(around, 1, correction=0, keepdim=True)
-        deviation = (variance + norm.eps).sqrt()
-        z = (e - mean) / deviation * weight + bias
-        extras = [
-            (each[:, view] - mean) / deviation * weight[sigma] + bias[sigma]
-            for sigma, each in zip((2, 5), values, strict=True)
-        ]
-        keys = torch.cat([z, *extras], 1)
-        scores = z.unsqueeze(2) * keys.unsqueeze(1) / math.sqrt(6)
-        attention = torch.softmax(scores, 2)
-        parts = attention[:, :, 6:].split([extra.shape[1] for extra in extras], dim=2)
-        for sigma, part in zip((2, 5), parts, strict=True):
-            change = attention[:, :, sigma, None] - part
-            losses = losses + change.square().sum((1, 2)) / part.shape[2]
-    return losses
-
-
 FORMS = {
-    "cda": (
-        lambda model, e: (model.outputs(e), car_flips(model, e, EXCHANGES)),
-        cda_by_matrices,
-    ),
-    "paper": (lambda model, e: augmented_forward(model, e, EXCHANGES), augmented_by_matrices),
-    "sensitive": (
-        lambda model, e: car_sensitive(model, e, EXCHANGES),
-        lambda *args: augmented_by_matrices(*args, only_own=True),
-    ),
+    "cda": (lambda model, e, exchanges: (None, car_flips(model, e, exchanges)), cda_by_matrix),
+    "paper": (augmented_forward, augmented_by_matrix),
+    "sensitive": (car_sensitive, partial(augmented_by_matrix, only_own=True)),
 }
 
 
@@ -514,7 +415,7 @@ def test_car_is_the_sum_over_views(form, n_views, additive, each_engine):
     model, (codes, numbers) = make_model(n_views, additive=additive).double(), make_rows(20)
     parameters = list(model.parameters())
     weight = torch.randn(20, generator=seeded(6)).double()
-    expected = by_matrices(model, codes, numbers.double())
+    expected = by_matrices(model, codes, numbers.double(), EXCHANGES)
     assert (expected > 1e-9).all()
     largest_loss = expected.max().item()
     options = {"allow_unused": True, "materialize_grads": True}
@@ -522,7 +423,7 @@ def test_car_is_the_sum_over_views(form, n_views, additive, each_engine):
     largest = max(each.abs().max() for each in exact)
     for dtype, rtol in ((torch.float64, 1e-7), (torch.float32, 1e-3)):
         model = model.to(dtype)
-        losses = by_columns(model, model.embed(codes, numbers.to(dtype)))[1]
+        losses = by_columns(model, model.embed(codes, numbers.to(dtype)), EXCHANGES)[1]
         torch.testing.assert_close(losses.double(), expected, rtol=rtol, atol=rtol * largest_loss)
         parameters = list(model.parameters())
         found = torch.autograd.grad((weight.to(dtype) * losses).sum(), parameters, **options)
@@ -534,10 +435,10 @@ def test_car_is_the_sum_over_views(form, n_views, additive, each_engine):
 def test_car_of_collapsed_features_is_exactly_zero(form, each_engine):
     model, (codes, numbers) = make_model(), make_rows()
     with torch.no_grad():
-        assert (FORMS[form][0](model, model.embed(codes, numbers))[1] > 0).all()
+        assert (FORMS[form][0](model, model.embed(codes, numbers), EXCHANGES)[1] > 0).all()
         for sigma in (2, 5):
             model.collapse(sigma)
-        assert (FORMS[form][0](model, model.embed(codes, numbers))[1] == 0).all()
+        assert (FORMS[form][0](model, model.embed(codes, numbers), EXCHANGES)[1] == 0).all()
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -556,16 +457,8 @@ def test_feature_dropout_leaves_the_exchange_alone(form):
         model.views.missing[2] = 0.4
         model.train()
         torch.manual_seed(0)
-        losses = FORMS[form][0](model, model.embed(codes, numbers))[1]
+        losses = FORMS[form][0](model, model.embed(codes, numbers), EXCHANGES)[1]
     assert losses.abs().max() < 1e-10
-
-
-def test_of_one_view_it_is_the_definition(each_engine):
-    model, (codes, numbers) = make_model(1, additive=[1]), make_rows()
-    with torch.no_grad():
-        found = car_flips(model, model.embed(codes, numbers), EXCHANGES)
-        expected = car_cda(model, codes, numbers, EXCHANGES)
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-7)
 
 
 # ------------------------------------------------------------------------------------- packs
@@ -607,11 +500,6 @@ def test_a_pack_seen_from_outside():
     e = pack.embed(codes, numbers)
     for first, member in zip(pack.main_views, pack.members, strict=True):
         assert torch.equal(e[:, first], member.embed(codes, numbers)[:, 0])
-
-
-def test_a_pack_of_one_is_its_member():
-    model, (codes, numbers) = make_model(), make_rows()
-    assert torch.equal(Pack([model]).score(codes, numbers), model.score(codes, numbers))
 
 
 # ---------------------------------------------------------------------- what is moved to them

@@ -8,7 +8,7 @@ from sklearn.metrics import mean_tweedie_deviance
 
 from fcorr import FCorrClassifier
 from fcorr.nn import FCorrTransformer
-from fcorr.nn.car import car_cda, exchange_features, paper_weight
+from fcorr.nn.car import exchange_features, paper_weight
 from fcorr.training.objective import (
     Objective,
     Rows,
@@ -19,6 +19,7 @@ from fcorr.training.objective import (
     squared_error,
     tweedie_loss,
 )
+from paper.baselines.car import car_cda
 
 # Losses
 

@@ -33,8 +33,8 @@ from fcorr.metrics._checks import (
     not_estimable,
     rows_to_html,
 )
+from fcorr.metrics.counterfactual import areas_under_roc
 from fcorr.metrics.flips import are_measured, as_scores
-from fcorr.metrics.performance import areas_under_roc
 from fcorr.metrics.sharing import draw_orders, share_out
 
 Floats = NDArray[np.float64]

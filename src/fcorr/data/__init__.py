@@ -1,22 +1,19 @@
 """Tables: what their columns are, how they become arrays, and generators of test tables."""
 
-from fcorr.data.datasets._dataset import Dataset, Part
-from fcorr.data.datasets.published import (
+from fcorr.data.datasets import (
+    Dataset,
+    Part,
     fetch_adult,
-    fetch_baf,
     fetch_bemtpl97,
     fetch_fremtpl2,
     load_adult,
-    load_baf,
     load_bemtpl97,
     load_fremtpl2,
 )
 from fcorr.data.encode import Difference, EncodedTable, SchemaDiff, encode
 from fcorr.data.generators import (
     make_bank_fraud,
-    make_claims,
     make_indirect_bias,
-    make_many_levels,
     make_proxy_bias,
 )
 from fcorr.data.infer import infer_schema
@@ -47,18 +44,14 @@ __all__ = [
     "Table",
     "encode",
     "fetch_adult",
-    "fetch_baf",
     "fetch_bemtpl97",
     "fetch_fremtpl2",
     "infer_schema",
     "load_adult",
-    "load_baf",
     "load_bemtpl97",
     "load_fremtpl2",
     "make_bank_fraud",
-    "make_claims",
     "make_indirect_bias",
-    "make_many_levels",
     "make_proxy_bias",
     "read_table",
 ]

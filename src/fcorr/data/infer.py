@@ -635,27 +635,13 @@ def rate_columns(
     A training row whose number had its own target in it would tell the model the answer. Its
     rating is therefore computed from other rows: all those that are not in its fold, one of ten.
 
-    Parameters
-    ----------
-    table : Table
-        The training table.
-    schema : Schema
-        Its description by :func:`infer_schema`.
-    outcomes : Outcomes
-        Targets, weights above 0 and exposures of its rows.
-    link : {"identity", "exp", "sigmoid", "softmax"}
-        What makes predictions of the model's outputs. With ``"softmax"`` there are three classes
-        or more, a rating would have to be a number for each, and no column is rated.
-    seed : int
-        Seed of the folds.
+    ``link`` makes predictions of the model's outputs. With ``"softmax"`` there are three classes or
+    more, a rating would have to be a number for each, and no column is rated. ``seed`` is that of
+    the folds.
 
-    Returns
-    -------
-    Schema
-        The schema, in which a :class:`RatedColumn` describes each of the columns.
-    dict of str to ndarray of shape (n_rows,)
-        For each, the ratings of the training rows, for
-        :func:`~fcorr.data.encode.use_ratings` to train with. Predictions use those of the schema.
+    Returns the schema, in which a :class:`RatedColumn` describes each of the columns, and for each
+    the ratings of the training rows, for :func:`~fcorr.data.encode.use_ratings` to train with.
+    Predictions use those of the schema.
 
     Examples
     --------

@@ -1,11 +1,11 @@
 """Metrics: numpy in, numbers out. No torch; scikit-learn and scipy only where they are needed.
 
-How good the predictions are (`performance`, `insurance`), whether groups fare alike (`group`),
-whether prices follow a group by way of other columns (`proxies`), whether groups and probabilities
-bring what was expected of them (`calibration`), from which score on to decide (`thresholds`),
-whether a flip of the sensitive column changes anything (`flips`, `counterfactual`), how sure all of
-that is (`intervals`), and what share of the population sees a change at most, going by a sample of
-it (`population`).
+How good the predictions are (`insurance`, and scikit-learn's own), whether groups fare alike
+(`group`), whether prices follow a group by way of other columns (`proxies`), whether groups and
+probabilities bring what was expected of them (`calibration`), from which score on to decide
+(`thresholds`), whether a flip of the sensitive column changes anything (`flips`, `counterfactual`),
+how sure all of that is (`intervals`), and what share of the population sees a change at most, going
+by a sample of it (`population`).
 
 Several sensitive columns are taken together, as the combinations of their values, and a missing
 value is one more value: ``flip_scores(predict, X, ["race", "sex"])`` and
@@ -61,12 +61,6 @@ from fcorr.metrics.insurance import (
     tweedie_deviance,
 )
 from fcorr.metrics.intervals import Interval, bootstrap_interval
-from fcorr.metrics.performance import (
-    false_negative_rate,
-    false_positive_rate,
-    gini_score,
-    percentage_error,
-)
 from fcorr.metrics.population import PopulationBound, population_bound
 from fcorr.metrics.proxies import (
     AdmissiblePrice,
@@ -116,12 +110,9 @@ __all__ = [
     "expected_calibration_error",
     "f1_gap",
     "f1_score",
-    "false_negative_rate",
-    "false_positive_rate",
     "flip_changes",
     "flip_scores",
     "gamma_deviance",
-    "gini_score",
     "group_rates",
     "lift_table",
     "lorenz_curve",
@@ -129,7 +120,6 @@ __all__ = [
     "mean_absolute_error",
     "nearest_admissible",
     "normalized_gini_score",
-    "percentage_error",
     "poisson_deviance",
     "population_bound",
     "proxy_discrimination",

@@ -9,13 +9,17 @@ group of rows, and the value that stands for it.
 0 means that flips change nothing, and lower is better, for every function here. It is invariance to
 a flip of the column, the paper's definition, and not causal fairness: a model that never saw the
 column has it too, and group differences that come through other columns remain.
+
+NOTE[DIFF] The paper's AUROC counts a tie between a positive and a negative as a loss; here, as in
+scikit-learn, it counts one half, so that a constant score gets 0.5 and not 0.
 """
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.metrics._checks import (
@@ -25,16 +29,12 @@ from fcorr.metrics._checks import (
     as_classes,
     as_floats,
     as_weights,
-    check_option,
     check_same_length,
     describe_label,
     leave_out_uncounted,
     not_estimable,
 )
 from fcorr.metrics.flips import FlippedScores
-from fcorr.metrics.performance import areas_under_roc, average_precisions
-
-Normalize = Literal["paper", "mean"]
 
 BLOCK_SIZE = 2**18
 """Numbers worked on at a time: few enough for the processor's cache, enough for few calls."""
@@ -43,22 +43,18 @@ _QUANTILES = {"q50": 0.50, "q90": 0.90, "q95": 0.95, "q99": 0.99}
 
 
 @leave_out_uncounted
-def average_individual_fairness(
-    flips: FlippedScores, *, normalize: Normalize = "paper", sample_weight: Weights = None
-) -> float:
+def average_individual_fairness(flips: FlippedScores, *, sample_weight: Weights = None) -> float:
     """AvgIF: how far a flip moves the distribution of the scores.
 
     ``1/(C(C−1)) Σ_{s_i} Σ_{s_j≠s_k} W1(f(D'_{s_i→s_j}), f(D'_{s_i→s_k}))``, W1 the Wasserstein-1
     distance, in the units of the scores. 0 means that no flip moves the distribution; lower is
-    better. Single rows may still move against each other: see `flip_changes`.
+    better. It is a sum over the original categories s_i, so that more of them give larger values.
+    Single rows may still move against each other: see `flip_changes`.
 
     Parameters
     ----------
     flips : FlippedScores
         The scores under all categories.
-    normalize : {"paper", "mean"}
-        "paper" sums over the original categories s_i, so that more categories give larger values.
-        "mean" is that sum divided by the number of estimable s_i: the average over them.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (exposure); once when left out.
 
@@ -72,11 +68,9 @@ def average_individual_fairness(
     >>> flips = FlippedScores(("f", "m"), [0, 0, 1], [[0.1, 0.3], [0.5, 0.7], [0.4, 0.8]])
     >>> round(average_individual_fairness(flips), 6)
     0.6
-    >>> round(average_individual_fairness(flips, normalize="mean"), 6)
-    0.3
     """
     name = "average_individual_fairness"
-    return _gap(name, None, None, flips, sample_weight, normalize, of_classes=False)
+    return _gap(name, None, None, flips, sample_weight, of_classes=False)
 
 
 @leave_out_uncounted
@@ -85,7 +79,6 @@ def f1_gap(
     flips: FlippedScores,
     *,
     threshold: float = 0.5,
-    normalize: Normalize = "paper",
     sample_weight: Weights = None,
 ) -> float:
     """How far a flip moves the F1 score of the decisions ``score >= threshold``.
@@ -99,7 +92,7 @@ def f1_gap(
         The classes, 0 or 1.
     threshold : float
         The score from which on a decision is positive.
-    flips, normalize, sample_weight
+    flips, sample_weight
         As in `average_individual_fairness`.
 
     Returns
@@ -125,50 +118,32 @@ def f1_gap(
         f1: FloatArray = 2 * np.sum(weight * truth * decided_CN, axis=1) / (positive + selected)
         return f1
 
-    return _gap("f1_gap", f1, y_true, flips, sample_weight, normalize)
+    return _gap("f1_gap", f1, y_true, flips, sample_weight)
 
 
 @leave_out_uncounted
-def auroc_gap(
-    y_true: Column,
-    flips: FlippedScores,
-    *,
-    normalize: Normalize = "paper",
-    sample_weight: Weights = None,
-) -> float:
+def auroc_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = None) -> float:
     """How far a flip moves the area under the ROC curve.
 
     0 means that scores rank equally well under every category; lower is better. Parameters and
     left-out categories as in :func:`f1_gap`, without a threshold.
     """
-    return _gap("auroc_gap", areas_under_roc, y_true, flips, sample_weight, normalize)
+    return _gap("auroc_gap", areas_under_roc, y_true, flips, sample_weight)
 
 
 @leave_out_uncounted
-def auprc_gap(
-    y_true: Column,
-    flips: FlippedScores,
-    *,
-    normalize: Normalize = "paper",
-    sample_weight: Weights = None,
-) -> float:
+def auprc_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = None) -> float:
     """How far a flip moves the area under the precision-recall curve.
 
     The area is scikit-learn's average precision. 0 means that positives are found equally well
     under every category; lower is better. Parameters and left-out categories as in :func:`f1_gap`,
     without a threshold.
     """
-    return _gap("auprc_gap", average_precisions, y_true, flips, sample_weight, normalize)
+    return _gap("auprc_gap", average_precisions, y_true, flips, sample_weight)
 
 
 @leave_out_uncounted
-def rmse_gap(
-    y_true: Column,
-    flips: FlippedScores,
-    *,
-    normalize: Normalize = "paper",
-    sample_weight: Weights = None,
-) -> float:
+def rmse_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = None) -> float:
     """How far a flip moves the root mean squared error, in the units of the target.
 
     0 means that predictions are equally exact under every category; lower is better. Parameters as
@@ -179,17 +154,11 @@ def rmse_gap(
     def rmse(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
         return np.sqrt(np.average((scores_CN - truth) ** 2, axis=1, weights=weight))
 
-    return _gap("rmse_gap", rmse, y_true, flips, sample_weight, normalize, of_classes=False)
+    return _gap("rmse_gap", rmse, y_true, flips, sample_weight, of_classes=False)
 
 
 @leave_out_uncounted
-def mae_gap(
-    y_true: Column,
-    flips: FlippedScores,
-    *,
-    normalize: Normalize = "paper",
-    sample_weight: Weights = None,
-) -> float:
+def mae_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = None) -> float:
     """How far a flip moves the mean absolute error, in the units of the target.
 
     0 means that predictions are equally exact under every category; lower is better. Parameters and
@@ -200,7 +169,7 @@ def mae_gap(
         mean: FloatArray = np.average(np.abs(scores_CN - truth), axis=1, weights=weight)
         return mean
 
-    return _gap("mae_gap", mae, y_true, flips, sample_weight, normalize, of_classes=False)
+    return _gap("mae_gap", mae, y_true, flips, sample_weight, of_classes=False)
 
 
 @leave_out_uncounted
@@ -267,7 +236,6 @@ def _gap(
     y_true: Column | None,
     flips: FlippedScores,
     sample_weight: Weights,
-    normalize: Normalize,
     *,
     of_classes: bool = True,
 ) -> float:
@@ -277,7 +245,6 @@ def _gap(
     number for each of them (c,). An original category needs rows and, for a metric of classes,
     both classes. The others are left out with a warning; nan when none remains.
     """
-    check_option("normalize", normalize, ("paper", "mean"))
     weight = _weights_of(flips, sample_weight)
     truth = np.zeros(len(flips))
     if y_true is not None:
@@ -310,10 +277,7 @@ def _gap(
             f"which have {lacking} and are left out: {enumerate_some(left_out)}.",
             stacklevel=5,
         )
-    if not sums:
-        return math.nan
-    total = sum(sums) / (n_categories * (n_categories - 1))
-    return total if normalize == "paper" else total / len(sums)
+    return sum(sums) / (n_categories * (n_categories - 1)) if sums else math.nan
 
 
 def _weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:
@@ -386,3 +350,61 @@ def sum_of_distances(scores_CN: FloatArray, weight: FloatArray) -> float:
         reached = cdf_BC[-1]
         total += float(np.sum(sum_over_pairs(cdf_BC) * width))
     return total
+
+
+# ------------------------------------------------------------------------------ ranking
+# For many columns of scores of the same rows at once. scikit-learn's functions take one column: a
+# thousand categories make a million partitions to rank, and calling it for each would take the
+# better part of an hour.
+
+
+def areas_under_roc(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
+    """Area under the ROC curve for each line of scores; ties count one half.
+
+    Both classes and positive weights are needed.
+    """
+    positive, negative = weight * truth, weight * (1 - truth)
+    order_CN, is_new_CN = _from_highest(scores_CN)
+    before_CN, after_CN = _weight_passed(positive[order_CN], is_new_CN)
+    ranked_CN = negative[order_CN] * (before_CN + after_CN) / 2
+    areas: FloatArray = ranked_CN.sum(axis=1) / (positive.sum() * negative.sum())
+    return areas
+
+
+def average_precisions(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
+    """Average precision, scikit-learn's area under the precision-recall curve, for each line.
+
+    A positive and positive weights are needed.
+    """
+    order_CN, is_new_CN = _from_highest(scores_CN)
+    positive_CN = (weight * truth)[order_CN]
+    _, true_CN = _weight_passed(positive_CN, is_new_CN)
+    _, decided_CN = _weight_passed(weight[order_CN], is_new_CN)
+    precisions: FloatArray = (positive_CN * true_CN / decided_CN).sum(axis=1)
+    return precisions / np.sum(weight * truth)
+
+
+def _from_highest(scores_CN: FloatArray) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Order each line from the highest score, and mark the first of equal scores."""
+    order_CN = np.argsort(-scores_CN, axis=1, kind="stable")
+    ranked_CN = np.take_along_axis(scores_CN, order_CN, axis=1)
+    is_new_CN = np.ones(ranked_CN.shape, dtype=bool)
+    is_new_CN[:, 1:] = ranked_CN[:, 1:] != ranked_CN[:, :-1]
+    return order_CN, is_new_CN
+
+
+def _weight_passed(
+    weight_CN: FloatArray, is_new_CN: npt.NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray]:
+    """Sum the weights of higher scores, and of scores as high or higher."""
+    total = np.cumsum(weight_CN, axis=1)
+    # Equal scores share the sums before the first and after the last of them. Sums never fall, so
+    # that a running extreme carries them to the others.
+    before = np.zeros_like(total)
+    before[:, 1:] = np.where(is_new_CN[:, 1:], total[:, :-1], 0)
+    after = total.copy()
+    after[:, :-1] = np.where(is_new_CN[:, 1:], total[:, :-1], np.inf)
+    np.maximum.accumulate(before, axis=1, out=before)
+    backwards = after[:, ::-1]
+    np.minimum.accumulate(backwards, axis=1, out=backwards)
+    return before, after

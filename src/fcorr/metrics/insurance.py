@@ -8,7 +8,7 @@ differ by a factor only, the mean exposure:
 - per year at risk: ``poisson_deviance(claims / exposure, rate, sample_weight=exposure)``.
 
 Lorenz curves put policies in the order of their predicted risk and show the claims that they bring;
-`gini_score` is the area between the curve and the diagonal, times two. Lift tables put predicted
+the Gini index is the area between the curve and the diagonal, times two. Lift tables put predicted
 beside actual, for policies in bins by what a model says of them. Both take ``claims / exposure`` as
 `y_true`, predicted frequencies as `y_pred` and the exposure as `sample_weight`.
 """
@@ -164,8 +164,7 @@ def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = Non
     -------
     LorenzCurve
         One point per distinct prediction, and the origin. Rows with equal predictions are joined by
-        a straight line, so that the order of the file cannot matter. `gini_score`, the index for N
-        rows, is ``N / (N − 1)`` times that of the curve.
+        a straight line, so that the order of the file cannot matter.
 
     Examples
     --------
@@ -193,7 +192,7 @@ def normalized_gini_score(
 
     ``gini(y, ŷ) / gini(y, y)``. 1 means that the predictions put the amounts in their right order,
     0 that the order says nothing about them, negative values that it is upside down; higher is
-    better. Unlike `gini_score` it can be compared between portfolios, and weights may be shares.
+    better. It can be compared between portfolios.
 
     Parameters as in :func:`lorenz_curve`; nan, with a `NotEstimableWarning`, when the amounts sum
     to zero or less or are all equal.

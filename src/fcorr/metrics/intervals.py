@@ -85,7 +85,7 @@ def bootstrap_interval(
         An integer makes the interval repeatable.
     **options
         Its keyword arguments. `sample_weight` and `sensitive_features` (one column, or a table or
-        mapping of several) are resampled with the arrays, the others (`threshold`, `normalize`,
+        mapping of several) are resampled with the arrays, the others (`threshold`, `n_bins`,
         ...) are passed on.
 
     Returns

@@ -7,9 +7,8 @@ Every form returns one loss per row, ``(B,)``: how far the attention paid to the
 
 summed over the sensitive features where there are several. 0 means that no exchange changes it.
 
-- :func:`car_cda` computes A(x; s_i) by exchanging the category and running the model again. It is
-  the definition (equation 2), and works for any model that exposes its attention.
-  :func:`car_flips` computes the same for FCorrTransformer from columns, without running it again.
+- :func:`car_flips` is the definition (equation 2): A(x; s_i) is that of the row with its category
+  exchanged, computed from columns, without running the model again.
 - :func:`car_augmented` appends the C embedded categories as extra keys and runs once (equation 3).
 - :func:`car_sensitive` does the same with the gradient stopped everywhere but at the sensitive
   feature's own embedding. It is the default of the estimators.
@@ -21,9 +20,9 @@ the two embeddings have all but met.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -79,18 +78,6 @@ class Exchange:
         """Embed them as attention sees them: features that have a main effect only are 0 to it."""
         return self.embed(model) * model.mixed[list(self.features)]
 
-    def apply(self, x_cat: Tensor, x_num: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Make each exchange in turn in all rows: C pairs of codes and numbers."""
-        n_categorical = x_cat.shape[1]
-        for value_cat, value_num in zip(self.x_cat, self.x_num, strict=True):
-            flipped_cat, flipped_num = x_cat.clone(), x_num.clone()
-            for feature in self.features:
-                if feature < n_categorical:
-                    flipped_cat[:, feature] = value_cat[feature]
-                else:
-                    flipped_num[:, feature - n_categorical] = value_num[feature - n_categorical]
-            yield flipped_cat, flipped_num
-
 
 def exchange_features(
     cat_cardinalities: Sequence[int],
@@ -107,18 +94,10 @@ def exchange_features(
     Embeddings are per feature, so invariance to each feature by itself is invariance to every
     combination: by default each has an exchange of its own, Σ C_k values in all.
 
-    Parameters
-    ----------
-    cat_cardinalities, n_numeric : sequence of int, int
-        The features, as :class:`~fcorr.nn.fcorr.FCorrTransformer` takes them.
-    sensitive : sequence of int
-        Positions of the sensitive features among all.
-    grids : mapping of int to Tensor, optional
-        For each sensitive numeric feature the numbers to exchange it for; NaN is a missing one.
-    combinations : bool, default=False
-        Exchange all features at once, for each of the Π C_k combinations, as the paper does.
-    device : torch.device or str, default="cpu"
-        Where the rows of values are to be.
+    ``cat_cardinalities`` and ``n_numeric`` are the features of an
+    :class:`~fcorr.nn.fcorr.FCorrTransformer`, ``sensitive`` positions among them. ``grids`` has the
+    numbers to exchange each sensitive numeric feature for; NaN is a missing one. With
+    ``combinations`` all features are exchanged at once, as in the paper.
 
     Examples
     --------
@@ -150,46 +129,8 @@ def exchanged_features(exchanges: Sequence[Exchange]) -> list[int]:
     return [feature for exchange in exchanges for feature in exchange.features]
 
 
-class AttentiveModel(Protocol):
-    """Any model that shows how its features attend to each other."""
-
-    def attention_weights(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
-        """First-layer attention matrix ``(B, F, F)``, categorical features first."""
-        ...
-
-
-def car_cda(
-    model: AttentiveModel, x_cat: Tensor, x_num: Tensor, exchanges: Sequence[Exchange]
-) -> Tensor:
-    """CAR by counterfactual data augmentation (equation 2): C + 1 attention matrices.
-
-    Parameters
-    ----------
-    model : AttentiveModel
-        The model whose attention is regularised.
-    x_cat, x_num : Tensor
-        Codes ``(B, n_categorical)`` and numbers ``(B, n_numeric)``.
-    exchanges : sequence of Exchange
-        What the sensitive features are exchanged for.
-
-    Returns
-    -------
-    Tensor
-        Loss of each row, ``(B,)``.
-    """
-    attention_BFF = model.attention_weights(x_cat, x_num)
-    losses = torch.zeros_like(attention_BFF[:, 0, 0])
-    for exchange in exchanges:
-        own = list(exchange.features)
-        for flipped_cat, flipped_num in exchange.apply(x_cat, x_num):
-            counterfactual_BFF = model.attention_weights(flipped_cat, flipped_num)
-            change_BFS = attention_BFF[:, :, own] - counterfactual_BFF[:, :, own]
-            losses = losses + change_BFS.square().sum((1, 2)) / len(exchange)
-    return losses
-
-
 def car_flips(model: FCorrTransformer, e_BHF: Tensor, exchanges: Sequence[Exchange]) -> Tensor:
-    """:func:`car_cda` of FCorrTransformer in O(C·p·K) time and O(C·p) memory per row.
+    """CAR by its definition, counterfactual data augmentation: O(C·p·K) time, O(C·p) memory a row.
 
     An exchange moves a few embeddings, by d_σ, so LayerNorm's mean and variance after it follow
     from those before: by Σ d_σ/p, and by (Σ (2 d_σ (e_σ − mean) + d_σ²) − (Σ d_σ)²/p)/p. Several
@@ -281,8 +222,8 @@ def car_sensitive(
     The compiled kernels take O(p·C) time for it: the columns of the softmax over p features come
     with the forward pass, and what the softmax over p + C keys divides by follows from them.
 
-    Parameters as in :func:`car_cda`, but that ``e_BHF`` are rows that ``model.embed`` embedded.
-    Returns outputs, ``(B, n_outputs)``, and CAR of each row, added up over views, ``(B,)``.
+    ``e_BHF`` are rows that ``model.embed`` embedded. Returns outputs, ``(B, n_outputs)``, and CAR
+    of each row, added up over views, ``(B,)``.
     """
     layer, norm = model.first_layer, model.first_layer.attention_norm
     own = exchanged_features(exchanges)

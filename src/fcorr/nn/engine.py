@@ -131,20 +131,34 @@ class CompiledEncoderLayer(torch.autograd.Function):
     """A whole encoder layer, see :class:`fcorr.nn.fcorr.FCorrEncoderLayer`.
 
     Returns the output, the attention paid to the features ``own``, and the attention's output at
-    them; only the first has a gradient. ``parameters`` are weight and bias of the two
-    LayerNorms and of each layer of the stack.
+    them; only the first has a gradient. Where ``own`` is None it returns the output alone, of many
+    views of few features, side by side in single precision. ``parameters`` are weight and bias of
+    the two LayerNorms and of each layer of the stack.
 
     **Shape**: ``(B, F)`` → ``(B, F)``, ``(B, S, F)``, ``(B, S)``.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, h_BF: Tensor, own: Sequence[int], eps: float, residual: bool, *parameters: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        ctx: Any,
+        h_BF: Tensor,
+        own: Sequence[int] | None,
+        eps: float,
+        residual: bool,
+        *parameters: Tensor,
+    ) -> tuple[Tensor, ...]:
         """Run the layer."""
-        inputs = _keep_layer(ctx, h_BF, eps, residual, parameters)
+        h_BF, norms = h_BF.contiguous(), torch.stack(list(parameters[:4]))
+        stack = torch.stack(list(parameters[4:])) if len(parameters) > 4 else norms[:0]
+        ctx.save_for_backward(h_BF, norms, stack)
+        ctx.options = eps, residual
+        ctx.kernel = "views_backward" if own is None else "encoder_backward"
+        inputs, out_BF = (h_BF, norms, stack, eps, residual), torch.empty_like(h_BF)
+        if own is None:
+            run_kernel("views_forward", *inputs, out_BF)
+            return (out_BF,)
         columns_BSF = h_BF.new_empty(len(h_BF), len(own), h_BF.shape[1])
-        outputs = torch.empty_like(inputs[0]), columns_BSF, h_BF.new_empty(len(h_BF), len(own))
+        outputs = out_BF, columns_BSF, h_BF.new_empty(len(h_BF), len(own))
         run_kernel("encoder_forward", *inputs, np.asarray(own, dtype=np.int64), *outputs)
         ctx.mark_non_differentiable(*outputs[1:])
         ctx.set_materialize_grads(False)
@@ -154,53 +168,16 @@ class CompiledEncoderLayer(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_BF: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
         """Run the layer again, and its gradient after it."""
+        h_BF, norms, stack = ctx.saved_tensors
         if grad_BF is None:
-            grad_BF = torch.zeros_like(ctx.saved_tensors[0])
-        dh_BF, *others = _layer_gradient("encoder_backward", ctx, grad_BF)
-        return dh_BF, None, *others
-
-
-class CompiledViewsLayer(torch.autograd.Function):
-    """The same layer for many views of few features, side by side in single precision.
-
-    **Shape**: ``(R, F)`` → ``(R, F)``.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, h_RF: Tensor, eps: float, residual: bool, *parameters: Tensor) -> Tensor:
-        """Run the layer."""
-        inputs = _keep_layer(ctx, h_RF, eps, residual, parameters)
-        out_RF = torch.empty_like(inputs[0])
-        run_kernel("views_forward", *inputs, out_RF)
-        return out_RF
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad_RF: Tensor) -> tuple[Tensor | None, ...]:
-        """Run the layer again, and its gradient after it."""
-        return _layer_gradient("views_backward", ctx, grad_RF)
-
-
-def _keep_layer(
-    ctx: Any, h: Tensor, eps: float, residual: bool, parameters: Sequence[Tensor]
-) -> tuple[Tensor, Tensor, Tensor, float, bool]:
-    """Return what the kernels of an encoder layer begin with, and keep it for the gradient."""
-    h, norms = h.contiguous(), torch.stack(list(parameters[:4]))
-    stack = torch.stack(list(parameters[4:])) if len(parameters) > 4 else norms[:0]
-    ctx.save_for_backward(h, norms, stack)
-    ctx.options = eps, residual
-    return h, norms, stack, eps, residual
-
-
-def _layer_gradient(kernel: str, ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    """Gradient by the input of an encoder layer, nothing for two options, and the parameters."""
-    h, norms, stack = ctx.saved_tensors
-    dh = torch.empty_like(h)
-    # Added up over all rows, so in double precision.
-    dnorms, dstack = np.empty(norms.shape), np.empty(stack.shape)
-    run_kernel(kernel, h, norms, stack, *ctx.options, grad, dh, dnorms, dstack)
-    by_parameter = torch.from_numpy(np.concatenate([dnorms, dstack])).to(h.dtype)
-    return dh, None, None, *by_parameter.unbind()
+            grad_BF = torch.zeros_like(h_BF)
+        dh_BF = torch.empty_like(h_BF)
+        # Added up over all rows, so in double precision.
+        dnorms, dstack = np.empty(norms.shape), np.empty(stack.shape)
+        inputs = h_BF, norms, stack, *ctx.options
+        run_kernel(ctx.kernel, *inputs, grad_BF, dh_BF, dnorms, dstack)
+        by_parameter = torch.from_numpy(np.concatenate([dnorms, dstack])).to(h_BF.dtype)
+        return dh_BF, None, None, None, *by_parameter.unbind()
 
 
 class CompiledEmbedding(torch.autograd.Function):

@@ -10,7 +10,6 @@ from torch.nn.functional import gelu
 from fcorr.nn.attention import attend, attention_weights
 from fcorr.nn.engine import (
     CompiledEncoderLayer,
-    CompiledViewsLayer,
     run_head,
     run_kernel,
     runs_compiled,
@@ -48,10 +47,8 @@ class FCorrEncoderLayer(nn.Module):
 
     Parameters
     ----------
-    n_features : int
-        Number of features, p.
-    n_elementwise : int
-        Number of element-wise linear layers in the stack, with GELU between them.
+    n_features, n_elementwise : int
+        Number of features, p, and of layers in the stack, with GELU between them.
     residual : bool, default=False
         Add the layer's input to the attention's output.
     views : bool, default=False
@@ -93,10 +90,7 @@ class FCorrEncoderLayer(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         """Let the features attend to each other, then transform each by itself."""
         if runs_compiled(h):
-            if self.side_by_side:
-                options = self.attention_norm.eps, self.residual, *self._parameters_in_order
-                return CompiledViewsLayer.apply(h.flatten(0, -2), *options).view(h.shape)
-            return self.forward_with_columns(h, ())[0]
+            return self._run_kernels(h, None if self.side_by_side else ())[0]
         z = self.attention_norm(h)
         attended = attend(z.flatten(0, -2)).view(h.shape)
         if self.residual:
@@ -112,15 +106,15 @@ class FCorrEncoderLayer(nn.Module):
         ``(*, S, n_features)``, and the attention's output at each, ``(*, S)``; the last two without
         gradient.
         """
-        options = features, self.attention_norm.eps, self.residual, *self._parameters_in_order
-        outputs = CompiledEncoderLayer.apply(h.flatten(0, -2), *options)
-        out, columns, attended = (x.unflatten(0, h.shape[:-1]) for x in outputs)
+        out, columns, attended = self._run_kernels(h, features)
         return out, columns, attended
 
-    @property
-    def _parameters_in_order(self) -> list[Tensor]:
+    def _run_kernels(self, h: Tensor, features: Sequence[int] | None) -> list[Tensor]:
         modules = (self.attention_norm, self.stack_norm, *self.stack)
-        return [p for module in modules for p in (module.weight, module.bias)]
+        parameters = [p for module in modules for p in (module.weight, module.bias)]
+        options = features, self.attention_norm.eps, self.residual, *parameters
+        outputs = CompiledEncoderLayer.apply(h.flatten(0, -2), *options)
+        return [x.unflatten(0, h.shape[:-1]) for x in outputs]
 
     def transform(self, x: Tensor) -> Tensor:
         """Apply the stack of element-wise linear layers."""

@@ -23,15 +23,10 @@ from fcorr.nn.engine import CompiledEmbedding, run_kernel, runs_compiled
 class ElementwiseLinear(nn.Module):
     """The Element-Wise Linear layer (paper, §3.1): ``y_i = weight_i · x_i + bias_i``.
 
-    **Shape**: ``(*, n_features)`` → ``(*, n_features)``.
+    Weights and biases are drawn by ``generator``, uniformly from [-1, 1], as a linear layer of one
+    input draws them.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of entries, each with its own weight and bias.
-    generator : torch.Generator, optional
-        Source of the initial weights, drawn uniformly from [-1, 1]; biases from [-1, 1] as well,
-        as a linear layer with one input draws them.
+    **Shape**: ``(*, n_features)`` → ``(*, n_features)``.
 
     Examples
     --------
@@ -53,16 +48,10 @@ class ElementwiseLinear(nn.Module):
 class CatLinear(nn.Module):
     """The CatLinear layer (paper, §3.1): one output per categorical feature.
 
-    Output i is a weighted sum over the categories of feature i alone, plus a bias.
+    Output i is a weighted sum over the categories of feature i alone, plus a bias; feature i has
+    ``cardinalities[i]`` of them.
 
     **Shape**: ``(*, Σ cardinalities)`` → ``(*, n_features)``.
-
-    Parameters
-    ----------
-    cardinalities : sequence of int
-        Number of categories of each feature.
-    generator : torch.Generator, optional
-        Source of the initial weights.
 
     Examples
     --------
@@ -137,16 +126,6 @@ class FeedForward(nn.Module):
 # --------------------------------------------------------------------------------------- embeddings
 
 
-def look_up(table: Tensor, rows: Tensor) -> Tensor:
-    """``table[rows]`` for a 1-D table, with a gradient that is fast and always the same.
-
-    On the CPU the gradient of indexing adds up with parallel atomics, in an order that changes from
-    run to run; that of ``torch.nn.functional.embedding`` has a fixed order, but is made for wide
-    rows and slow for single numbers. That of ``index_select`` is neither.
-    """
-    return table.index_select(0, rows.flatten()).view(rows.shape)
-
-
 class CategoricalEmbedding(nn.Module):
     """``CatLinear ∘ GELU ∘ ElementwiseLinear ∘ OneHot`` (paper, §3.1), computed as a table.
 
@@ -155,17 +134,11 @@ class CategoricalEmbedding(nn.Module):
         e_i(c) = b2_i + Σ_j W2_j·GELU(b1_j) + W2_c·(GELU(W1_c + b1_c) − GELU(b1_c))
 
     with j over the categories of feature i. The table of these Σ C_i numbers is made once per
-    call and looked up; no one-hot matrix is ever made. The parameters are the paper's.
+    call and looked up; no one-hot matrix is ever made. The parameters are the paper's. Codes run
+    from 0 to the feature's cardinality less one; they are not checked, for speed: a larger one
+    reads the next feature's categories.
 
     **Shape**: ``(B, n_features)`` integer codes → ``(B, n_features)``.
-
-    Parameters
-    ----------
-    cardinalities : sequence of int
-        Number of categories of each feature; codes run from 0 to the cardinality less one. They
-        are not checked, for speed: a larger one reads the next feature's categories.
-    generator : torch.Generator, optional
-        Source of the initial weights.
 
     Examples
     --------
@@ -198,10 +171,9 @@ class CategoricalEmbedding(nn.Module):
         constant = self.cat_linear.sum_by_feature(weight * at_zero) + self.cat_linear.bias
         return constant[self.cat_linear.feature_of_category] + weight * (at_one - at_zero)
 
-    def categories(self, feature: int, table: Tensor | None = None) -> Tensor:
-        """Embed every category of one feature: ``(C_i,)``; from the table, where it is at hand."""
-        table = self.table() if table is None else table
-        return table[self.offsets[feature] : self.offsets[feature + 1]]
+    def categories(self, feature: int) -> Tensor:
+        """Embed every category of one feature: ``(C_i,)``."""
+        return self.table()[self.offsets[feature] : self.offsets[feature + 1]]
 
     def constant(self, feature: int) -> Tensor:
         """Return the number that a collapsed feature is embedded as, a view of the parameter."""
@@ -217,7 +189,8 @@ class CategoricalEmbedding(nn.Module):
 
     def forward(self, x_cat: Tensor) -> Tensor:
         """Look the codes up in the table."""
-        return look_up(self.table(), x_cat + self.offsets[:-1])
+        rows = x_cat + self.offsets[:-1]
+        return self.table().index_select(0, rows.flatten()).view(rows.shape)
 
 
 class NumericEmbedding(nn.Module):
@@ -250,13 +223,7 @@ class NumericEmbedding(nn.Module):
 
 
 class Knots(nn.Module):
-    """The knots of shape functions, and where numbers lie among them.
-
-    Parameters
-    ----------
-    knots : sequence of 1-D tensors
-        Increasing knots of each feature, at least one.
-    """
+    """The knots of shape functions, increasing, at least one a feature; where numbers lie there."""
 
     knots: Tensor
     starts: Tensor
@@ -316,13 +283,6 @@ class SplineEmbedding(Knots):
 
     **Shape**: ``(B, n_features)`` → ``(B, n_features)``.
 
-    Parameters
-    ----------
-    knots : sequence of 1-D tensors
-        Increasing knots of each feature, at least one.
-    generator : torch.Generator, optional
-        Source of the initial values.
-
     Examples
     --------
     >>> embed = SplineEmbedding([torch.tensor([0.0, 1.0, 4.0])])
@@ -375,22 +335,10 @@ class ViewEmbedding(nn.Module):
 
     A collapsed feature is 0 in every view, whatever it holds: all its parameters are.
 
-    **Shape**: codes ``(B, n_categorical)``, positions ``(B, n_numeric)`` → ``(B, H, F)``.
+    ``n_views`` is H; the first ``n_main`` views, added to the outputs as they are, start as 0.
+    ``learn_missing``: whether numbers can be missing.
 
-    Parameters
-    ----------
-    cardinalities : sequence of int
-        Number of categories of each categorical feature.
-    knots : sequence of 1-D tensors
-        Increasing knots of each number, at least one.
-    n_views : int
-        H.
-    n_main : int
-        How many views, the first ones, are added to the outputs as they are. They start as 0.
-    learn_missing : bool, default=False
-        Whether numbers can be missing.
-    generator : torch.Generator, optional
-        Source of the initial values.
+    **Shape**: codes ``(B, n_categorical)``, positions ``(B, n_numeric)`` → ``(B, H, F)``.
     """
 
     offsets: Tensor
@@ -538,7 +486,7 @@ def embed_slots(
         return CompiledEmbedding.apply(values_SV, x_cat, offsets, located, starts)
     slot, after, share = find_slots(x_cat, offsets, located, starts)
     # Not by indexing: on the CPU its gradient adds up with parallel atomics, in an order that
-    # changes from run to run.
+    # changes from run to run. That of `nn.functional.embedding` is slow for single numbers.
     low, high = (
         values_SV.index_select(0, rows.flatten()).view(*rows.shape, -1) for rows in (slot, after)
     )

@@ -13,6 +13,7 @@ import pyreadr
 import pytest
 
 from fcorr.data import (
+    datasets,
     fetch_adult,
     fetch_bemtpl97,
     fetch_fremtpl2,
@@ -20,8 +21,7 @@ from fcorr.data import (
     load_bemtpl97,
     load_fremtpl2,
 )
-from fcorr.data.datasets import published
-from fcorr.data.datasets._dataset import DownloadError, fetch_file
+from fcorr.data.datasets import DownloadError, fetch_file
 
 CONTENT = os.urandom(200_000)
 OPTIONS = {"way_out": "By hand.", "force": False, "verbose": False}
@@ -75,7 +75,7 @@ def as_parquet(table):
 
 
 def test_adult(real_data, server, tmp_path, monkeypatch):
-    monkeypatch.setattr(published, "_ADULT_URL", f"{server.url}/adult")
+    monkeypatch.setattr(datasets, "_ADULT_URL", f"{server.url}/adult")
     for name in ("adult.data", "adult.test"):
         content = gzip.decompress((real_data / "adult" / f"{name}.gz").read_bytes())
         server.offer(f"/adult/{name}", content)
@@ -102,7 +102,7 @@ def test_fremtpl2(real_data, server, tmp_path, monkeypatch):
             for column in table.schema
         }
         urls[name] = server.offer(f"/{name}.pq", as_parquet(pa.table(columns).take(order)))
-    monkeypatch.setattr(published, "_FRE_URLS", urls)
+    monkeypatch.setattr(datasets, "_FRE_URLS", urls)
     assert fetch_fremtpl2(data_home=tmp_path, verbose=False) == tmp_path / "freMTPL2"
     fetched, original = load_fremtpl2(data_home=tmp_path), load_fremtpl2(data_home=real_data)
     for part, reference in ((fetched.train, original.train), (fetched.test, original.test)):
@@ -115,7 +115,7 @@ def test_bemtpl97(real_data, server, tmp_path, monkeypatch):
     table = pa_parquet.read_table(real_data / "beMTPL97" / "beMTPL97.parquet")
     file = tmp_path / "beMTPL97.rda"
     pyreadr.write_rdata(file, table.to_pandas(), df_name="beMTPL97", compress="gzip")
-    monkeypatch.setattr(published, "_BE_URL", server.offer("/beMTPL97.rda", file.read_bytes()))
+    monkeypatch.setattr(datasets, "_BE_URL", server.offer("/beMTPL97.rda", file.read_bytes()))
     assert fetch_bemtpl97(data_home=tmp_path, verbose=False) == tmp_path / "beMTPL97"
     fetched, original = load_bemtpl97(data_home=tmp_path), load_bemtpl97(data_home=real_data)
     assert fetched.train.X.equals(original.train.X)
@@ -130,7 +130,7 @@ EXPORT_BE = (
     "row.names = FALSE, na = ''). Put the file at '{folder}/beMTPL97/beMTPL97.csv'."
 )
 GET_ADULT = "Get adult.data some other way and put it, gzipped, at '{folder}/adult/adult.data.gz'."
-ONE_ROW = pa.table({name: [1] for name in published._FRE_COLUMNS["freMTPL2freq"]})
+ONE_ROW = pa.table({name: [1] for name in datasets._FRE_COLUMNS["freMTPL2freq"]})
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_another_file_is_refused(server, tmp_path, monkeypatch, fetch, content, 
     if content is not None:
         for path in ("/adult.data", "/freMTPL2freq"):
             server.offer(path, content)
-    monkeypatch.setattr(published, "_ADULT_URL", server.url)
-    monkeypatch.setattr(published, "_FRE_URLS", {"freMTPL2freq": f"{server.url}/freMTPL2freq"})
-    monkeypatch.setattr(published, "_BE_URL", f"{server.url}/freMTPL2freq")
+    monkeypatch.setattr(datasets, "_ADULT_URL", server.url)
+    monkeypatch.setattr(datasets, "_FRE_URLS", {"freMTPL2freq": f"{server.url}/freMTPL2freq"})
+    monkeypatch.setattr(datasets, "_BE_URL", f"{server.url}/freMTPL2freq")
     with pytest.raises(DownloadError) as caught:
         fetch(data_home=tmp_path, verbose=False)
     assert reason in str(caught.value)

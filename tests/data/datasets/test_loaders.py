@@ -16,28 +16,19 @@ from fcorr import _core
 from fcorr._core import InvalidInputError
 from fcorr.data import (
     Dataset,
-    fetch_baf,
     load_adult,
-    load_baf,
     load_bemtpl97,
     load_fremtpl2,
-    make_bank_fraud,
 )
-from fcorr.data.datasets._dataset import data_folder
+from fcorr.data.datasets import data_folder
 from fcorr.metrics import poisson_deviance
 
 LOADERS = [load_adult, load_fremtpl2, load_bemtpl97]
 FRAMES = {"pyarrow": pa.Table, "pandas": pd.DataFrame, "polars": pl.DataFrame}
-KAGGLE = (
-    "Its licence is for non-commercial use and a download by hand: get Base.csv from "
-    "https://www.kaggle.com/datasets/sgpjesus/bank-account-fraud-dataset-neurips-2022 and put "
-    "it into"
-)
 FIRST_FILES = {
     load_adult: ("adult/adult.data.gz", "Call fetch_adult() to download it."),
     load_fremtpl2: ("freMTPL2/freMTPL2freq.parquet", "Call fetch_fremtpl2() to download it."),
     load_bemtpl97: ("beMTPL97/beMTPL97.parquet", "Call fetch_bemtpl97() to download it."),
-    load_baf: ("baf/Base.csv", f"{KAGGLE} the folder baf."),
 }
 
 # Where they are looked for
@@ -78,17 +69,6 @@ def test_a_missing_file_is_named_with_the_way_out(load, tmp_path):
     # An unknown frame is refused before anything is looked for.
     with pytest.raises(InvalidInputError, match=r"got 'panda'\. Did you mean 'pandas'\?"):
         load(frame="panda", data_home=tmp_path)
-
-
-def test_bank_account_fraud_is_not_downloaded(tmp_path, no_network):
-    with pytest.raises(FileNotFoundError) as caught:
-        fetch_baf(data_home=tmp_path)
-    assert str(caught.value) == (
-        f"fetch_baf cannot download Bank Account Fraud. {KAGGLE} {str(tmp_path / 'baf')!r}."
-    )
-    (tmp_path / "baf").mkdir()
-    (tmp_path / "baf" / "Base.csv").touch()
-    assert fetch_baf(data_home=tmp_path) == tmp_path / "baf"
 
 
 def test_no_network_at_import():
@@ -208,46 +188,7 @@ def test_bemtpl97(real_data, tmp_path):
     assert np.array_equal(from_csv.test.y, belgian.test.y)
 
 
-@pytest.fixture
-def fraud_file(tmp_path):
-    X, y = make_bank_fraud(3_000, fraud_rate=0.1, random_state=0)
-    (tmp_path / "baf").mkdir()
-    path = tmp_path / "baf" / "Base.csv"
-    pa_csv.write_csv(X.add_column(0, "fraud_bool", pa.array(y)), path)
-    return path, X, y
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-def test_baf_reads_a_file_of_the_published_form(fraud_file, frame):
-    path, X, y = fraud_file
-    fraud = load_baf(frame=frame, data_home=path.parent.parent)
-    month = np.array(X["month"].to_pylist()).astype(int)
-    assert isinstance(fraud.test.X, FRAMES[frame])
-    assert np.array_equal(fraud.train.y, y[month <= 5])
-    assert np.array_equal(fraud.test.y, y[month >= 6])
-    columns = as_lists(fraud.test.X)
-    assert list(columns) == X.column_names
-    for field in X.schema:
-        expected = X[field.name].filter(pa.array(month >= 6)).to_pylist()
-        is_category = pa.types.is_dictionary(field.type)
-        assert columns[field.name] == (expected if is_category else pytest.approx(expected))
-        if frame == "pyarrow":
-            assert pa.types.is_dictionary(fraud.test.X[field.name].type) == is_category
-
-
 # Other files than the published ones
-
-
-def test_a_file_without_a_column_is_refused(fraud_file):
-    path, X, _ = fraud_file
-    pa_csv.write_csv(X, path)  # the target is missing
-    with pytest.raises(InvalidInputError) as caught:
-        load_baf(data_home=path.parent.parent)
-    assert str(caught.value) == (
-        "Base.csv must have the published columns, 'fraud_bool' not found among 'income', "
-        "'name_email_similarity', 'prev_address_months_count', 'current_address_months_count', "
-        f"'customer_age' and 26 more. Replace {str(path)!r} by the original."
-    )
 
 
 def write_changed(real_data, folder, name, change):

@@ -1,4 +1,4 @@
-"""What kernels are made of: how they are compiled, and exponentials that run in lanes."""
+"""What kernels are made of: how they are compiled, exponentials in lanes, a row's layers."""
 
 import hashlib
 import math
@@ -16,11 +16,13 @@ import numba
 import numpy as np
 from numba import njit
 from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from fcorr._core import user_cache, write_atomically
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+Floats = NDArray[np.float64]
 
 
 @cache
@@ -305,3 +307,76 @@ def _tail_32(x: np.float32) -> np.float32:
     for n in range(9, -1, -1):
         tail = tail * t + _TAIL_32[n]
     return tail * np.float32(0.5)
+
+
+# ------------------------------------------------------------------------------ layers of a row
+
+
+@compiled
+def normalize(x: Floats, eps: float, out: Floats) -> float:
+    """Subtract the mean and divide by the deviation; return one over the deviation."""
+    n = len(x)
+    total = 0.0
+    for j in range(n):
+        total += x[j]
+    mean = total / n
+    squares = 0.0
+    for j in range(n):
+        squares += (x[j] - mean) * (x[j] - mean)
+    scale = 1 / math.sqrt(squares / n + eps)
+    for j in range(n):
+        out[j] = (x[j] - mean) * scale
+    return scale
+
+
+@compiled
+def normalize_gradient(scale: float, normed: Floats, weight: Floats, g: Floats, dx: Floats) -> None:
+    """Add the gradient by x of ``Σ g · (normed · weight)`` to ``dx``."""
+    n = len(g)
+    total, product = 0.0, 0.0
+    for j in range(n):
+        gw = g[j] * weight[j]
+        total += gw
+        product += gw * normed[j]
+    total /= n
+    product /= n
+    for j in range(n):
+        dx[j] += scale * (g[j] * weight[j] - total - normed[j] * product)
+
+
+@compiled
+def affine(x: Floats, weight: Floats, bias: Floats, out: Floats) -> None:
+    """Compute ``weight · x + bias``."""
+    for j in range(len(x)):
+        out[j] = x[j] * weight[j] + bias[j]
+
+
+@compiled
+def activate(x: Floats, activated: bool, out: Floats) -> None:
+    """Apply GELU where a layer has one before it, else copy."""
+    if activated:
+        for j in range(len(x)):
+            out[j] = gelu(x[j])
+    else:
+        for j in range(len(x)):
+            out[j] = x[j]
+
+
+@compiled
+def add_affine_gradient(g: Floats, x: Floats, dweight: Floats, dbias: Floats) -> None:
+    """Add a row's gradient by weight and bias."""
+    for j in range(len(g)):
+        dweight[j] += g[j] * x[j]
+    for j in range(len(g)):
+        dbias[j] += g[j]
+
+
+@compiled
+def stack_gradient(g: Floats, weight: Floats, x: Floats, activated: bool) -> None:
+    """Turn the gradient by a layer's output into that by its input."""
+    if activated:
+        for j in range(len(g)):
+            g[j] *= weight[j] * gelu_slope(x[j])
+    else:
+        for j in range(len(g)):
+            g[j] *= weight[j]

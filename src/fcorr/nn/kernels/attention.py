@@ -43,7 +43,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr.nn.kernels.arithmetic import compiled, compiled_without_nan, exp
+from fcorr.nn.kernels.arithmetic import Floats, compiled, compiled_without_nan, exp
 
 MAX_TERMS = 40
 _FEW_FEATURES = 16  # up to here p² exponentials cost less than a series
@@ -51,8 +51,6 @@ _LARGEST_EXPONENT = 5.0  # features beyond it are set apart: they are few, and t
 _TOO_LARGE = 600.0  # an exponent that double precision cannot hold without a shift
 _TOLERANCE = 5e-7
 _FACTORIAL = tuple(1 / math.factorial(n) for n in range(MAX_TERMS))
-
-Floats = NDArray[np.float64]
 
 
 @compiled

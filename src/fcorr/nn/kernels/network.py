@@ -7,15 +7,18 @@ copied in loops: assigning to a slice checks for overlaps first, and takes longe
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fcorr.nn.kernels.arithmetic import (
+    activate,
+    add_affine_gradient,
+    affine,
     compiled,
     compiled_as_written,
     expm1_32,
-    gelu,
     gelu_32,
-    gelu_slope,
+    normalize,
+    normalize_gradient,
+    stack_gradient,
 )
 from fcorr.nn.kernels.attention import (
     attention_column,
@@ -24,8 +27,6 @@ from fcorr.nn.kernels.attention import (
     make_work,
     partition,
 )
-
-Floats = NDArray[np.float64]
 
 # ---------------------------------------------------------------------------------- embedding
 
@@ -199,76 +200,6 @@ def attention_backward(z_BF, root, grad_h_BF, grad_log_BF, dz_BF):
 # ``z = LN(h); a = attention(z); a + Stack(LN(a))``, row by row. Each row stays in the processor's
 # nearest cache from its input to its output, and nothing but the input is kept for the gradient:
 # it takes the same way once more.
-
-
-@compiled
-def normalize(x: Floats, eps: float, out: Floats) -> float:
-    """Subtract the mean and divide by the deviation; return one over the deviation."""
-    n = len(x)
-    total = 0.0
-    for j in range(n):
-        total += x[j]
-    mean = total / n
-    squares = 0.0
-    for j in range(n):
-        squares += (x[j] - mean) * (x[j] - mean)
-    scale = 1 / math.sqrt(squares / n + eps)
-    for j in range(n):
-        out[j] = (x[j] - mean) * scale
-    return scale
-
-
-@compiled
-def normalize_gradient(scale: float, normed: Floats, weight: Floats, g: Floats, dx: Floats) -> None:
-    """Add the gradient by x of ``Σ g · (normed · weight)`` to ``dx``."""
-    n = len(g)
-    total, product = 0.0, 0.0
-    for j in range(n):
-        gw = g[j] * weight[j]
-        total += gw
-        product += gw * normed[j]
-    total /= n
-    product /= n
-    for j in range(n):
-        dx[j] += scale * (g[j] * weight[j] - total - normed[j] * product)
-
-
-@compiled
-def affine(x: Floats, weight: Floats, bias: Floats, out: Floats) -> None:
-    """Compute ``weight · x + bias``."""
-    for j in range(len(x)):
-        out[j] = x[j] * weight[j] + bias[j]
-
-
-@compiled
-def activate(x: Floats, activated: bool, out: Floats) -> None:
-    """Apply GELU where a layer has one before it, else copy."""
-    if activated:
-        for j in range(len(x)):
-            out[j] = gelu(x[j])
-    else:
-        for j in range(len(x)):
-            out[j] = x[j]
-
-
-@compiled
-def add_affine_gradient(g: Floats, x: Floats, dweight: Floats, dbias: Floats) -> None:
-    """Add a row's gradient by weight and bias."""
-    for j in range(len(g)):
-        dweight[j] += g[j] * x[j]
-    for j in range(len(g)):
-        dbias[j] += g[j]
-
-
-@compiled
-def stack_gradient(g: Floats, weight: Floats, x: Floats, activated: bool) -> None:
-    """Turn the gradient by a layer's output into that by its input."""
-    if activated:
-        for j in range(len(g)):
-            g[j] *= weight[j] * gelu_slope(x[j])
-    else:
-        for j in range(len(g)):
-            g[j] *= weight[j]
 
 
 @compiled

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fcorr._core import RandomState
-from fcorr.data.generators._draws import (
+from fcorr.data.generators import (
     FrameName,
     begin,
     check_count,
@@ -59,7 +59,7 @@ def make_many_levels(
     default_rate : float, default=0.2
         The expected share of defaults. It moves the intercept only.
     random_state, frame
-        As in :func:`make_bank_fraud`.
+        As in :func:`~fcorr.data.make_bank_fraud`.
 
     Returns
     -------
