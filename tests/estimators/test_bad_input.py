@@ -263,6 +263,7 @@ BAD_VALUES = {
     ),
     "min_category_rows": (f"{COUNT}, or 'auto'", [0, 2.5, "few"]),
     "invariance": ("'adapt', 'marginal' or None", ["exact"]),
+    "proxy": ("a number of at least 0", [-1, float("nan"), "much", None]),
     "bins": (GROUPS, [1]),
     "verbose": ("True, False or an integer of at least 0", [-1]),
     "device": (DEVICE, ["nope", None]),
@@ -276,6 +277,7 @@ OWN_BAD_VALUES = {
     FCorrClassifier: {
         "class_weight": (WEIGHTS, ["even", {0: 0.0}, {0: float("nan")}, 2]),
         "threshold": (THRESHOLD, THRESHOLDS),
+        "proxy_target": ("'score', 'decision' or 'odds'", ["parity", None]),
     },
     FCorrRegressor: {
         "objective": ("'mse', 'poisson', 'gamma' or 'tweedie'", ["poison"]),
