@@ -41,7 +41,8 @@ def demo(
         return
     from fcorr import FCorrClassifier, audit_model
 
-    model = FCorrClassifier(sensitive="S", random_state=seed, verbose=not quiet)
+    # A smaller pack than by default: a demonstration should not take long.
+    model = FCorrClassifier(sensitive="S", n_members=4, random_state=seed, verbose=not quiet)
     model.fit(X.slice(0, N_TRAIN), y[parts[0]])
     model.save(output / model_file)
     echo(model.summary())
