@@ -43,7 +43,10 @@ ROOMS = {
     },
     "balance": {"src/fcorr/estimators/balance.py": "tests/estimators/test_balance.py"},
     "encoding": {
-        "src/fcorr/data/encode.py": "tests/data/test_encode.py tests/estimators/test_kinds.py"
+        "src/fcorr/data/encode.py": (
+            "tests/data/test_schema.py tests/data/test_encode.py tests/data/test_ratings.py "
+            "tests/estimators/test_kinds.py"
+        ),
     },
 }
 # Exchanged in the annotation ``int | None`` it is no change of what the code does.

@@ -172,9 +172,7 @@ NUMBERS = (
     "between two of these need not lie between theirs."
 )
 AT_KNOTS = NUMBERS.format("knots of shape functions and evenly between them")
-TOGETHER = (
-    "Together they were flipped to {} of these values, and each by itself to all of its own."
-)
+TOGETHER = "Together they were flipped to {} of these values, and each by itself to all of its own."
 SAMPLE = (
     "The sampled rows are an independent sample of the population and had no part in training; the "
     "population does not drift."
@@ -296,6 +294,11 @@ def test_exact_models(lab, averaged):
     text = str(certificate)
     assert ("averages over a fixed list" in text) == averaged
     assert ("bit for bit" in text) == (not averaged)
+    embedded = (
+        "A sensitive column reaches the model through its embedding alone, which is the same "
+        "number for all its values; equal inputs give equal outputs."
+    )
+    assert certificate.assumptions == ((WEIGHTS,) if averaged else (WEIGHTS, embedded))
     assert "search" not in text
     assert SCOPE in text
 

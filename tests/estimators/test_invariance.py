@@ -93,8 +93,8 @@ def test_places_in_an_order_and_parts_of_dates_are_flipped_to_whole_numbers():
         (0, 1.0, "y"),
         (1, math.nan, None),
         (1, -1e-9, 0.0),
-        (2, 0.1234321, 674.059),
-        (3, 0.1234321, 0.00224686),
+        (2, 0.1234321, 674.0593),
+        (3, 0.1234321, 0.002246864),
         (2, float(np.float32(499.005)), 300_003.0),  # as whole as it was, however far out
     ],
 )

@@ -96,8 +96,8 @@ def label_value(schema: Schema, feature: int, value: float) -> str | float | Non
     if math.isnan(value):
         return None
     column = schema.numeric[feature - n_codes]
-    # The model reads it as a float32, which has seven digits: the last is left out.
-    n_digits = 5 - math.floor(math.log10(column.scale * max(1, abs(value))))
+    # The model reads it as a float32: the farther from the mean, the fewer digits it has.
+    n_digits = 6 - math.floor(math.log10(column.scale * max(1, abs(value))))
     return round(column.mean + column.scale * value, n_digits) + 0.0
 
 
