@@ -215,20 +215,6 @@ def test_shares_count_weight_and_exposure():
     np.testing.assert_allclose(model.portfolio_.shares, expected / expected.sum())
 
 
-def test_a_continuous_column_is_averaged_over_quantiles():
-    model = FCorrRegressor(n_members=1, **SMALL, sensitive="age", invariance="marginal").fit(
-        X, SCORE
-    )
-    numbers = encode(read_table(X), model.schema_).numbers[:, 0]
-    assert [model.schema_.feature_names[i] for i in model.schema_.sensitive_positions] == ["age"]
-    portfolio = model.portfolio_
-    assert portfolio.values.shape == (16, 1)
-    # Nearest to the middles of equally filled groups: the shares are near 1/16 each.
-    np.testing.assert_allclose(portfolio.shares, 1 / 16, atol=0.03)
-    mean = float((portfolio.values[:, 0] * portfolio.shares).sum())
-    assert mean == pytest.approx(numbers.mean(), abs=0.05)
-
-
 def test_missing_numbers_are_a_value_of_their_own_in_the_portfolio():
     X, score = make_table(missing=30)
     settings = SMALL | {"sensitive": "age", "advanced": {"missing_numeric": "category"}}
