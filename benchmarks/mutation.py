@@ -3,7 +3,7 @@
 cosmic-ray makes the changes (an operator exchanged, a number moved by one, a condition turned
 round), one at a time, in copies of the sources. The score is the share that some test notices. Run
 with ``make mutation``; writes benchmarks/results/mutation.jsonl, with the changes that nothing
-noticed, and docs/tables/mutation.md.
+noticed, and docs/tables/mutation.md. Of the rooms that are not asked for the records are kept.
 
     python benchmarks/mutation.py [--mutants 25] [--room CAR] [--seed 0]
 """
@@ -43,7 +43,10 @@ ROOMS = {
     },
     "balance": {"src/fcorr/estimators/balance.py": "tests/estimators/test_balance.py"},
     "encoding": {
-        "src/fcorr/data/encode.py": "tests/data/test_encode.py tests/estimators/test_kinds.py"
+        "src/fcorr/data/encode.py": (
+            "tests/data/test_schema.py tests/data/test_encode.py tests/data/test_ratings.py "
+            "tests/estimators/test_kinds.py"
+        ),
     },
 }
 # Exchanged in the annotation ``int | None`` it is no change of what the code does.
@@ -95,11 +98,12 @@ def try_change(mutations: Any, tests: str) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--mutants", type=int, default=25, help="for each room")
-    parser.add_argument("--room", action="append", help="by default all; nothing is written then")
+    parser.add_argument("--room", action="append", choices=ROOMS, help="by default all")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     os.chdir(ROOT)
-    records = []
+    results = HERE / "results" / "mutation.jsonl"
+    records = {each["room"]: each for each in map(json.loads, results.read_text().splitlines())}
     with (
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(os.cpu_count(), initializer=prepare, initargs=(folder,)) as pool,
@@ -114,19 +118,15 @@ def main() -> None:
             found = list(pool.map(try_change, *zip(*sample, strict=True)))
             noticed = sum(each["outcome"] != "survived" for each in found)
             survivors = [each["change"] for each in found if each["outcome"] == "survived"]
-            records.append(
-                {"room": room, "possible": len(possible), "tried": size, "noticed": noticed}
-                | {"seed": arguments.seed, "unnoticed": survivors}
-            )
+            records[room] = {"room": room, "possible": len(possible), "tried": size}
+            records[room] |= {"noticed": noticed, "seed": arguments.seed, "unnoticed": survivors}
             print(f"{room}: {noticed} of {size} noticed, of {len(possible)} possible", flush=True)
             for change in survivors if arguments.room else ():
                 print(change)
-    if arguments.room:
-        return
-    text = "".join(json.dumps(record) + "\n" for record in records)
-    (HERE / "results" / "mutation.jsonl").write_text(text)
+    known = [records[room] for room in ROOMS if room in records]
+    results.write_text("".join(json.dumps(record) + "\n" for record in known))
     lines = ["| room | changes possible | tried | noticed |", "|---|---|---|---|"]
-    for r in records:
+    for r in known:
         share = f"{r['noticed']} ({r['noticed'] / r['tried']:.0%})"
         lines.append(f"| {r['room']} | {r['possible']:,} | {r['tried']} | {share} |")
     (ROOT / "docs" / "tables" / "mutation.md").write_text("\n".join(lines) + "\n")

@@ -136,11 +136,17 @@ def test_categories_that_round_to_one_number_are_not_exact(lab):
     assert is_exact(model, [1])  # there is one category: no weights could tell it apart
 
 
-@pytest.mark.parametrize("feature", [0, 2])
-def test_not_a_number_is_not_exact(lab, feature):
+@pytest.mark.parametrize("feature", [0, 2, 3])
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
+def test_what_is_not_finite_is_not_exact(lab, feature, wrong):
     model = lab.make_model((3, 4), 2)
-    model.collapse(feature, torch.nan)
+    model.collapse(feature, wrong)
     assert not is_exact(model, [feature])
+    model.collapse(feature, 0.0)
+    assert is_exact(model, [feature])
+    with torch.no_grad():
+        model.numeric.steps[1] = wrong  # of the first number, and those after it are summed up
+    assert is_exact(model, [feature]) == (feature == 0)
 
 
 @pytest.mark.parametrize(

@@ -177,11 +177,12 @@ UNSEEN = {
 @pytest.mark.parametrize("name", UNSEEN)
 def test_what_training_did_not_see_is_counted(name):
     (training, options), X, message, codes = UNSEEN[name]
+    schema, X = schema_of(training, **options), read_table(pa.table(X))
     with pytest.warns(UnseenCategoryWarning) as caught:
-        table = encoded(X, schema_of(training, **options))
-    assert [str(warning.message) for warning in caught] == [
-        f"Categories not seen in training: {message}"
-    ]
+        table = encode(X, schema)
+    (warning,) = caught
+    assert str(warning.message) == f"Categories not seen in training: {message}"
+    assert warning.filename == __file__  # it points to the caller
     np.testing.assert_array_equal(table.codes, codes)
     if name.startswith("outside"):
         expected = np.nan if "kept" in name else 0.0
@@ -224,15 +225,23 @@ def schema_of_kinds():
 
 
 def test_columns_without_a_value_are_told_in_one_warning(schema_of_kinds):
+    table = read_table(pa.table(dict.fromkeys(KINDS, pa.nulls(50))))
     with pytest.warns(UserWarning, match="none at all") as heard:
-        encoded(dict.fromkeys(KINDS, pa.nulls(50)), schema_of_kinds, read_sensitive=False)
-    assert [str(warning.message) for warning in heard] == [
-        "Columns must have values as in training, got none at all in 'number', 'whole', 'day', "
-        "'grade', 'text' (50 row(s)): each is taken as missing. Check where the table comes from."
+        encode(table, schema_of_kinds, read_sensitive=False)
+    assert [(str(warning.message), warning.filename) for warning in heard] == [
+        (
+            "Columns must have values as in training, got none at all in 'number', 'whole', "
+            "'day', 'grade', 'text' (50 row(s)): each is taken as missing. Check where the table "
+            "comes from.",
+            __file__,
+        )
     ]
     X = {name: values * 10 for name, values in KINDS.items()}
     with pytest.warns(UserWarning, match=r"none at all in 'number' \(30 row"):
         encoded(X | {"number": np.full(30, np.nan)}, schema_of_kinds)  # which is no null to Arrow
+    X = {name: values[:7] for name, values in X.items()}
+    with pytest.warns(UserWarning, match=r"none at all in 'text' \(7 row"):
+        encoded(X | {"text": pa.nulls(7)}, schema_of_kinds)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +249,8 @@ def test_columns_without_a_value_are_told_in_one_warning(schema_of_kinds):
     [
         {"number": [None] * 29 + [1.5]},
         {"number": [np.nan] * 29 + [1.5], "text": [None] * 29 + ["a"]},
-        {name: KINDS[name][2:] for name in ("whole", "day", "text")},  # a third of training
+        # A third of training: that six rows have none by chance is more than one in a thousand.
+        {name: KINDS[name][2:] * 6 for name in ("whole", "day", "text")},
     ],
 )
 def test_a_few_missing_values_are_no_news(schema_of_kinds, columns):
@@ -620,6 +630,7 @@ def test_weights_have_mean_one():
     ("weight", "message"),
     [
         ([1, 2], r"one number per row, got shape \(2,\) for 3 rows"),
+        ([1, 2, 3, 4], r"one number per row, got shape \(4,\) for 3 rows"),
         (np.ones((3, 1)), r"one number per row, got shape \(3, 1\)"),
         ([1, -1, 1], "finite and at least 0, got -1.0 in row 1. Correct it, or set it to 0"),
         ([1, np.nan, 1], "finite and at least 0, got nan in row 1"),
@@ -645,6 +656,11 @@ def test_messages_name_the_column():
     with pytest.raises(InvalidInputError, match=r"y \('job'\) must hold numbers, got .*'a'\. Con"):
         text.numbers()
     assert read_outcomes(pd.Series([1, 2], name="y"), None, np.ones(2)).label == "y"
+
+
+def test_classes_of_a_target():
+    outcomes = read_outcomes(["b", "a", "b"], None, np.ones(3))
+    assert [each.tolist() for each in outcomes.classes] == [["a", "b"], [1, 0, 1]]
 
 
 @pytest.mark.parametrize("values", [[1, 2, 3], [0.5, 1.0, 1e-9], ["1", "2", "3"]])

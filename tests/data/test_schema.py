@@ -237,7 +237,9 @@ def test_what_the_model_can_do_with(schema, problem, column, values, n_rows, tex
     text = f"Column {column!r} has {n_rows} {text}"
     found = [d for d in diff if d.problem == problem]
     assert [(d.text, d.n_rows, d.is_fatal) for d in found] == [(text, n_rows, False)]
-    assert f"- {text}" in str(diff).splitlines()
+    first, *texts = str(diff).splitlines()
+    assert first == f"{len(diff)} difference{['s', ''][len(diff) == 1]} from the training table:"
+    assert f"- {text}" in texts
 
 
 def test_one_error_for_all_that_does_not_fit(schema):
@@ -276,8 +278,10 @@ def test_whole_text(schema):
 
 def test_many_unseen_categories_and_pooled_ones():
     schema = schema_of({"a": ["x", "y"]})
-    (difference,) = schema.diff(pa.table({"a": list("gabcdefg")}))
-    assert difference.text.endswith("'g' (2), 'a' (1), 'b' (1), 'c' (1), 'd' (1) and 2 more")
+    shown = "'g' (2), 'a' (1), 'b' (1), 'c' (1), 'd' (1)"
+    for values, more in (("gabcdg", ""), ("gabcdeg", " and 1 more"), ("gabcdefg", " and 2 more")):
+        (difference,) = schema.diff(pa.table({"a": list(values)}))
+        assert difference.text.endswith(f"not seen in training: {shown}{more}")
     X = pa.table({"a": ["x"] * 3 + ["y"]})
     (difference,) = schema_of(X, min_category_rows=2).diff(X)
     assert difference.text == (

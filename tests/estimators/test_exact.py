@@ -12,7 +12,6 @@ from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError, load
 from fcorr.data import make_proxy_bias
 from fcorr.data.encode import encode
 from fcorr.data.tables import read_table
-from fcorr.estimators.invariance import Portfolio, number_grid
 
 SMALL = {"head": (8,), "epochs": 5, "random_state": 0}
 both_ways = pytest.mark.parametrize("invariance", ["adapt", "marginal"])
@@ -216,35 +215,6 @@ def test_shares_count_weight_and_exposure():
     np.testing.assert_allclose(model.portfolio_.shares, expected / expected.sum())
 
 
-def test_a_continuous_column_is_averaged_over_quantiles():
-    model = FCorrRegressor(n_members=1, **SMALL, sensitive="age", invariance="marginal").fit(
-        X, SCORE
-    )
-    numbers = encode(read_table(X), model.schema_).numbers[:, 0]
-    assert [model.schema_.feature_names[i] for i in model.schema_.sensitive_positions] == ["age"]
-    portfolio = model.portfolio_
-    assert portfolio.values.shape == (16, 1)
-    # Nearest to the middles of equally filled groups: the shares are near 1/16 each.
-    np.testing.assert_allclose(portfolio.shares, 1 / 16, atol=0.03)
-    mean = float((portfolio.values[:, 0] * portfolio.shares).sum())
-    assert mean == pytest.approx(numbers.mean(), abs=0.05)
-
-
-def test_too_many_combinations_are_refused():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.normal(size=(5_000, 2)), columns=["b", "c"])
-    table["a"] = np.arange(5_000).astype(str)
-    options = {"sensitive": "a", "invariance": "marginal", "kinds": {"a": "categorical"}}
-    model = FCorrRegressor(n_members=1, **SMALL | {"epochs": 1}, **options)
-    with pytest.raises(InvalidInputError, match=r"at most 4096 combinations .* got 5000 in X"):
-        model.fit(table, table["b"] + table["c"])
-
-
-def test_many_numbers_are_exchanged_for_the_middles_of_groups():
-    many = np.arange(1_600, dtype=np.float32)
-    np.testing.assert_array_equal(number_grid(many), np.arange(16) * 100 + 49)
-
-
 def test_missing_numbers_are_a_value_of_their_own_in_the_portfolio():
     X, score = make_table(missing=30)
     settings = SMALL | {"sensitive": "age", "advanced": {"missing_numeric": "category"}}
@@ -325,16 +295,6 @@ def test_a_file_whose_weights_are_not_exact_is_refused(tmp_path):
     model.save(tmp_path / "model.safetensors")
     with pytest.raises(ValueError, match="said to be exactly invariant, but its weights tell"):
         load(tmp_path / "model.safetensors")
-
-
-def test_a_portfolio_learns_only_what_occurs():
-    table = read_table(X[X["sex"].eq("f") | X["region"].eq("a")])
-    model = FCorrClassifier(
-        n_members=1, **SMALL, sensitive=["sex", "region"], invariance="marginal"
-    ).fit(X, Y)
-    encoded = encode(table, model.schema_)
-    portfolio = Portfolio.learn(encoded, (0, 1), np.ones(len(encoded)))
-    assert portfolio.values.tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 0]]
 
 
 def _sigmoid(x):

@@ -1,17 +1,203 @@
-"""What CAR does to a fitted model, and what is read off it."""
+"""What sensitive features are exchanged for, what CAR does to a model, what is read off it."""
+
+import math
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 
-from fcorr import FCorrClassifier, FCorrRegressor
-from fcorr.data import make_bank_fraud, make_indirect_bias
+from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
+from fcorr.data import infer_schema, make_bank_fraud, make_indirect_bias, read_table
+from fcorr.data.encode import EncodedTable
+from fcorr.estimators.invariance import Portfolio, feature_values, label_value, number_grid
 from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
+from fcorr.nn.fcorr import FCorrTransformer, Pack
 from paper.data import make_claims
 
 SMALL = {"epochs": 12, "learning_rate": 0.01, "head": (16, 16), "random_state": 0}
 CAR_ALONE = SMALL | {"invariance": None}
+
+# Values of a feature
+
+
+def schema_of(columns, **options):
+    return infer_schema(read_table(pa.table(columns)), **options)
+
+
+def make_network(*args, **options):
+    return FCorrTransformer(
+        *args, head=(4,), generator=torch.Generator().manual_seed(0), **options
+    ).eval()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "grid"),
+    [
+        (range(1_600), [100 * i + 49 for i in range(16)]),  # the middles of 16 groups
+        ([*range(16)] + [0.0] * 484, range(16)),  # few enough to be all
+        ([5.0] + [0.0] * 99, [0.0, 5.0]),
+        ([*range(17)] + [0.0] * 483, [0.0, 1.0]),  # the others are the middle of no group
+        ([2.0, math.nan, 1.0], [1.0, 2.0, math.nan]),
+    ],
+)
+def test_numbers_are_exchanged_for_a_few(numbers, grid):
+    np.testing.assert_array_equal(number_grid(np.array(numbers, dtype=np.float32)), [*grid])
+
+
+@pytest.mark.parametrize(
+    ("n_knots", "n_numbers"), [(1, 1), (2, 129), (3, 129), (128, 255), (129, 129), (600, 600)]
+)
+def test_flips_go_to_the_knots_and_evenly_between(n_knots, n_numbers):
+    knots = torch.linspace(-1, 1, n_knots) ** 3
+    model = make_network([3], 2, knots=[torch.tensor([0.5]), knots])
+    schema = schema_of({"c": ["x", "y", "z"], "a": [0.0, 1.0, 4.0], "b": [5.0, 6.0, None]})
+    codes, few, values = feature_values(model, schema)
+    assert (codes.tolist(), few.tolist()) == ([0, 1, 2], [0.5, 0])
+    places = np.linspace(0, n_knots - 1, n_numbers)
+    expected = np.interp(places, range(n_knots), knots)
+    np.testing.assert_allclose(values, [*expected, 0.0], atol=1e-6)  # last a missing one, the mean
+
+
+def test_flips_go_to_the_knots_of_all_members_and_to_the_training_range():
+    schema = schema_of({"a": [1.0, 2.0, 9.0, None]}, missing_numeric="category")
+    knots = [torch.tensor([[-1.0, 0.0]]), torch.tensor([[0.0, 2.0]])]
+    pack = Pack([make_network([], 1, knots=each, n_views=1) for each in knots])
+    (values,) = feature_values(pack, schema)
+    between = [torch.arange(64) / 64 - 1, torch.arange(65) / 32, torch.tensor([torch.nan])]
+    torch.testing.assert_close(values, torch.cat(between), equal_nan=True)
+    paper = make_network([], 1, numeric_embedding="paper", learn_missing=True)
+    labels = [label_value(schema, 0, value) for value in feature_values(paper, schema)[0].tolist()]
+    assert labels.pop() is None
+    np.testing.assert_allclose(labels, np.linspace(1, 9, 129), atol=1e-5)
+
+
+def test_places_in_an_order_and_parts_of_dates_are_flipped_to_whole_numbers():
+    columns = {"grade": list("AABC"), "number": [0.0, 1.0, 2.0, 3.0]}
+    columns["day"] = pa.array([10, 400, 800, 2000], pa.int32()).cast(pa.date32())
+    schema = schema_of(columns, kinds={"grade": list("ABC")})
+    values = feature_values(make_network([], len(schema.numeric)), schema)
+    for j, (feature, each) in enumerate(zip(schema.numeric, values, strict=True)):
+        numbers = [label_value(schema, j, value) for value in each.tolist()[:-1]]
+        low, high = feature.mean - 2 * feature.scale, feature.mean + 2 * feature.scale
+        if feature.name == "number":
+            assert numbers == pytest.approx(np.linspace(low, high, 129), abs=1e-4)
+        elif feature.name != "day.days":  # of so many not each is tried
+            assert numbers == [*range(round(low), round(high) + 1)]
+        assert feature.name == "number" or all(map(float.is_integer, numbers))
+
+
+@pytest.mark.parametrize(
+    ("feature", "value", "label"),
+    [
+        (0, 1.0, "y"),
+        (1, math.nan, None),
+        (1, -1e-9, 0.0),
+        (2, 0.1234321, 674.0593),
+        (3, 0.1234321, 0.002246864),
+        (2, float(np.float32(499.005)), 300_003.0),  # as whole as it was, however far out
+    ],
+)
+def test_values_are_called_as_in_the_table(feature, value, label):
+    columns = {"a": [-1.0, 1.0], "b": [0.0, 1200.0], "c": [0.0, 0.004], "s": ["x", "y"]}
+    assert repr(label_value(schema_of(columns), feature, value)) == repr(label)  # not -0.0
+
+
+# Portfolios
+
+
+def test_a_portfolio_has_the_combinations_that_occur_and_their_shares():
+    codes = np.array([[0, 1], [0, 0], [0, 1], [0, 1], [0, 1]], dtype=np.int32)
+    numbers = np.array([[9, 2], [9, math.nan], [9, 5], [9, math.nan], [9, 2]], dtype=np.float32)
+    weight = np.array([1.0, 2.0, 3.0, 4.0, 0.0])
+    portfolio = Portfolio.learn(EncodedTable(codes, numbers), [1, 3], weight)
+    assert portfolio.features == (1, 3)
+    expected = [[0, math.nan], [1, 2], [1, 5], [1, math.nan]]
+    np.testing.assert_array_equal(portfolio.values, expected)
+    np.testing.assert_allclose(portfolio.shares, [0.2, 0.1, 0.3, 0.4])
+
+
+def test_numbers_count_to_the_nearest_of_the_grid():
+    numbers = np.arange(1_600, dtype=np.float32)[:, None] / 2
+    encoded = EncodedTable(np.empty((1_600, 0), dtype=np.int32), numbers)
+    portfolio = Portfolio.learn(encoded, [0], np.ones(1_600))
+    np.testing.assert_array_equal(portfolio.values[:, 0], np.arange(16) * 50 + 24.5)
+    np.testing.assert_allclose(portfolio.shares, np.full(16, 1 / 16))
+
+
+def test_too_many_combinations_are_refused():
+    for n in (4_096, 4_097):
+        codes = np.arange(n, dtype=np.int32)[:, None]
+        encoded = EncodedTable(codes, np.empty((n, 0), dtype=np.float32))
+        if n == 4_096:
+            assert len(Portfolio.learn(encoded, [0], np.ones(n)).shares) == n
+    with pytest.raises(InvalidInputError, match=r"at most 4096 combinations .* got 4097 in X"):
+        Portfolio.learn(encoded, [0], np.ones(n))
+
+
+PREDICT = {
+    "identity": lambda outputs: outputs,
+    "exp": torch.exp,
+    "sigmoid": torch.sigmoid,
+    "softmax": lambda outputs: torch.softmax(outputs, 1),
+}
+
+
+@pytest.mark.parametrize("link", PREDICT)
+def test_predictions_are_averaged_over_the_portfolio(link):
+    model = make_network([2, 3], 2, n_outputs=3 if link == "softmax" else 1, learn_missing=True)
+    x_cat, x_num = torch.tensor([[0, 1], [1, 2], [1, 0]]), torch.randn(3, 2)
+    values = torch.tensor([[0, 7.0], [1, -0.5], [2, 7.0], [0, torch.nan], [2, 1.5]])
+    shares = [0.0, 0.5, 0.0, 0.2, 0.3]
+    portfolio = Portfolio((1, 2), values, torch.tensor(shares).double())
+    expected = 0
+    for (code, number), share in zip(values.tolist(), shares, strict=True):
+        x_cat[:, 1], x_num[:, 0] = int(code), number
+        expected += share * PREDICT[link](model.score(x_cat, x_num).double())
+    found = PREDICT[link](portfolio.outputs(model, link, x_cat, x_num))
+    torch.testing.assert_close(found, expected.detach(), rtol=1e-6, atol=0)
+
+
+HALVES, MANY = [0.5, 0.5], torch.arange(4_097.0)
+PORTFOLIOS = [  # values, shares, and whether a schema of a category and a number can have them
+    ([[0, 0.5], [1, -2.0]], HALVES, True),
+    ([[0, 0.5], [1, 0.5], [1, 0.7]], [0.5, 0.0, 0.5], True),
+    (torch.stack([MANY * 0, MANY], 1)[:4_096], [1 / 4_096] * 4_096, True),
+    (torch.stack([MANY * 0, MANY], 1), [1 / 4_097] * 4_097, False),
+    ([[0, 0.5], [1, 0.5]], [0.5, 0.6], False),
+    ([[0, 0.5], [1, 0.5]], [1.5, -0.5], False),
+    ([[0, 0.5], [1, 0.5]], [math.nan, 1.0], False),
+    ([[0, 0.5], [2, 0.5]], HALVES, False),
+    ([[0, 0.5], [0.5, 0.5]], HALVES, False),
+    ([[0, 0.5], [math.nan, 0.5]], HALVES, False),
+    ([[0, 0.5], [1, math.inf]], HALVES, False),
+    ([[0, 0.5], [1, math.nan]], HALVES, False),  # a missing number is taken for the mean
+    ([[0], [1]], HALVES, False),
+    ([[0, 0.5]], HALVES, False),
+    ([[0, 0.5], [1, 0.5], [1, 0.7]], HALVES, False),
+]
+
+
+@pytest.mark.parametrize(("values", "shares", "possible"), PORTFOLIOS)
+def test_portfolios_that_are_none_of_the_schema(values, shares, possible):
+    columns = {"job": ["x", "y", "x"], "sex": ["f", "m", "m"], "age": [1.5, 2.5, 3.5]}
+    columns["tenure"] = [0.5, 1.5, None]  # which has an embedding for a missing number
+    sensitive, kinds = ["sex", "age", "tenure"], {"age": "numeric", "tenure": "numeric"}
+    schema = schema_of(columns, sensitive=sensitive, kinds=kinds, missing_numeric="category")
+    values, shares = torch.as_tensor(values).float(), torch.tensor(shares).double()
+    values = torch.cat([values, torch.full((len(values), 1), torch.nan)], 1)
+    if possible:
+        portfolio = Portfolio.restore(values, shares, schema)
+        assert portfolio.features == (0, 2, 3)
+        assert torch.equal(portfolio.values[:, :2], values[:, :2])
+        assert torch.equal(portfolio.shares, shares)
+    else:
+        with pytest.raises(ValueError, match="portfolio of sensitive values is none of this"):
+            Portfolio.restore(values, shares, schema)
+
+
+# What CAR does
 
 
 @pytest.fixture(scope="module")

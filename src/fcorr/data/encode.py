@@ -221,7 +221,7 @@ def _warn_of_empty(columns: Sequence[Column], table: Table, n_trained: int) -> N
         column.name
         for column in columns
         if (column.n_missing / n_trained) ** table.n_rows < _HARDLY
-        and _has_no_value(table.columns[column.name])
+        and pc.all(pc.is_null(table.columns[column.name], nan_is_null=True)).as_py()
     ]
     if empty:
         warnings.warn(
@@ -230,13 +230,6 @@ def _warn_of_empty(columns: Sequence[Column], table: Table, n_trained: int) -> N
             UserWarning,
             stacklevel=3,
         )
-
-
-def _has_no_value(values: pa.ChunkedArray) -> bool:
-    for part in (values.slice(0, 1), values):  # most columns have a value in the first row
-        if not pc.all(pc.is_null(part, nan_is_null=True)).as_py():
-            return False
-    return True
 
 
 def _match_categories(

@@ -77,9 +77,9 @@ def feature_values(model: Network, schema: Schema) -> list[Tensor]:
             found = [(ends - column.mean) / column.scale]
         knots = torch.cat(found).double().unique()
         # A power of 2: whole numbers two or four apart have the ones between them tried.
-        n_parts = 2 ** int(math.log2(max(1, (_N_NUMBERS - 2) / max(1, len(knots) - 1))))
+        n_parts = 2 ** max(0, int(math.log2(_N_NUMBERS / len(knots))))
         between = knots[:-1, None] + knots.diff()[:, None] * torch.arange(n_parts) / n_parts
-        numbers = torch.cat([between.flatten(), knots[-1:]])
+        numbers = torch.cat([between.flatten(), knots])
         if column.name in whole:
             places = (column.mean + column.scale * numbers).round()
             numbers = (places - column.mean) / column.scale
@@ -96,7 +96,8 @@ def label_value(schema: Schema, feature: int, value: float) -> str | float | Non
     if math.isnan(value):
         return None
     column = schema.numeric[feature - n_codes]
-    n_digits = 6 - math.floor(math.log10(column.scale))  # the model reads it as a float32
+    # The model reads it as a float32: the farther from the mean, the fewer digits it has.
+    n_digits = 6 - math.floor(math.log10(column.scale * max(1, abs(value))))
     return round(column.mean + column.scale * value, n_digits) + 0.0
 
 
@@ -136,7 +137,7 @@ class Portfolio:
         for feature in features:
             if feature < n_categorical:
                 column = encoded.codes[:, feature].astype(np.float32)
-                grids.append(np.arange(column.max() + 1, dtype=np.float32))
+                grids.append(np.unique(column))
             else:
                 column = encoded.numbers[:, feature - n_categorical]
                 grids.append(number_grid(column))
@@ -172,7 +173,7 @@ class Portfolio:
             values.shape != (len(shares), len(positions))
             or len(shares) > MAX_PORTFOLIO
             or not bool((shares >= 0).all())
-            or not math.isclose(float(shares.sum()), 1, abs_tol=1e-9)
+            or not math.isclose(float(shares.sum()), 1)
             or not all(map(is_possible, positions, values.T))
         ):
             raise ValueError("the portfolio of sensitive values is none of this schema")
