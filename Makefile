@@ -95,12 +95,12 @@ bench-tables: $(READY)
 # Accuracy against what groups differ in: the proxy dial beside repair and fairlearn.
 bench-frontier: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
-	env -u OMP_NUM_THREADS $(BIN)/python benchmarks/frontier.py
+	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.frontier
 	$(BIN)/python benchmarks/update_readme.py
 
 # Is what is read what the model does?
 bench-reading: $(READY)
-	env -u OMP_NUM_THREADS $(BIN)/python benchmarks/reading.py
+	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.reading
 	$(BIN)/python benchmarks/update_readme.py
 
 bench-ablations: $(READY)

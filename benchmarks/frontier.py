@@ -36,7 +36,8 @@ from scipy.stats import wasserstein_distance
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import get_tags
-from tables import (
+
+from benchmarks.tables import (
     BINARY,
     COUNTS,
     HERE,
@@ -51,7 +52,6 @@ from tables import (
     to_markdown,
     years,
 )
-
 from fcorr import FCorrClassifier, FCorrRegressor, QuantileRepair
 from fcorr.audit.proxies import best_estimates
 from fcorr.data import load_adult, load_bemtpl97

@@ -20,8 +20,18 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
-from tables import BINARY, COUNTS, HERE, YEARS, Table, loss_of, published, read, to_markdown
 
+from benchmarks.tables import (
+    BINARY,
+    COUNTS,
+    HERE,
+    YEARS,
+    Table,
+    loss_of,
+    published,
+    read,
+    to_markdown,
+)
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr.data import load_adult, load_fremtpl2
 
