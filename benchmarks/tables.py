@@ -418,7 +418,7 @@ def write_tables(records: list[dict[str, Any]], path: Path) -> None:
     heads = [
         ["test loss (seeds)", *METHODS, "fcorr ÷ best of LightGBM, EBM, GLM", "fcorr ÷ CatBoost"],
         ["test order (seeds)", *METHODS],
-        ["fit, s; threads", *METHODS],
+        ["fit, CPU seconds; threads", *METHODS],
     ]
     blocks = [to_markdown(h, rows) for h, rows in zip(heads, (losses, orders, times), strict=True)]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -442,7 +442,7 @@ def mean(records: list[dict[str, Any]], field: str, digits: str) -> str:
 
 def time_cell(records: list[dict[str, Any]]) -> str:
     threads = "/".join(str(n) for n in sorted({r["threads"] for r in records}))
-    return f"{np.mean([r['fit_seconds'] for r in records]):.1f}; {threads}" if records else "–"
+    return f"{np.mean([r['fit_cpu_seconds'] for r in records]):.1f}; {threads}" if records else "–"
 
 
 def to_markdown(head: list[str], rows: list[list[str]]) -> str:

@@ -181,7 +181,7 @@ def test_a_table_of_ones_own_leaves_our_records_alone(place, capsys):
 
 def record(method, loss, seed=0, threads=1, **more):
     found = {"table": "german", "method": method, "seed": seed, "measure": "log loss"}
-    return found | {"loss": loss, "auroc": 0.75, "fit_seconds": 2.0, "threads": threads} | more
+    return found | {"loss": loss, "auroc": 0.75, "fit_cpu_seconds": 2.0, "threads": threads} | more
 
 
 def cells(path):
