@@ -438,7 +438,7 @@ class Measured:
         AvgIF, gaps, the largest change of a prediction and the share of decisions flipped, all
         sensitive columns flipped together. Of several classes, the largest of the classes.
     groups : dict of dicts
-        For each grouping DPD, EqOdd and EqOpp, of several classes the largest; of a regression the
+        For each grouping DPD, EqOdd, EqOpp and UF, of classes the largest; of a regression the
         difference of mean predictions, and with a log link that of actual over expected.
     exact : bool
         Whether no flip can change any prediction, which the weights prove.
@@ -591,7 +591,10 @@ def group_metrics(subject: Subject, rows: AuditRows, scores: Floats, grouping: s
         "sample_weight": rows.weight,
     }
     if subject.task == "regression":
-        found = {"DPD": metrics.demographic_parity_difference(None, scores[:, 0], **by_group)}
+        found = {
+            "DPD": metrics.demographic_parity_difference(None, scores[:, 0], **by_group),
+            "UF": metrics.demographic_unfairness(scores[:, 0], **by_group),
+        }
         if subject.power and truths is not None:
             means = [metrics.group_rates(None, of, **by_group) for of in (truths[0], scores[:, 0])]
             pairs = zip(*means, strict=True)
@@ -607,6 +610,7 @@ def group_metrics(subject: Subject, rows: AuditRows, scores: Floats, grouping: s
         if truth is not None:
             found["EqOdd"] = metrics.equalized_odds_difference(truth, decisions, **by_group)
             found["EqOpp"] = metrics.equal_opportunity_difference(truth, decisions, **by_group)
+        found["UF"] = metrics.demographic_unfairness(scores[:, i], **by_group)
         by_class.append(found)
     # numpy's max keeps a nan, where the built-in one may lose it.
     return {name: float(np.max([each[name] for each in by_class])) for name in by_class[0]}
