@@ -324,7 +324,15 @@ def assert_alike(found, golden, where):
         assert found == (pytest.approx(golden) if isinstance(golden, float) else golden), where
 
 
-def test_files(tmp_path, audited):
+def test_proxies_have_a_place_in_the_page():
+    found = audit_model(chance, TABLE, Y, sensitive="sex", n_resamples=5)
+    assert "Not measured: how far other columns stand in" in found.to_html()
+    table = {"title": "Who tells", "header": ["column", "AUROC"], "rows": [["<age>", "0.61"]]}
+    found.summary["proxies"] = [{"text": "A"}, {"text": "B"} | table]
+    assert "<td>&lt;age&gt;</td><td>0.61</td>" in found.to_html()
+
+
+def test_files(tmp_path):
     found = audit_model(chance, TABLE, Y, sensitive="sex", name="A | <b>", provenance={"by": "me"})
     assert found.to_json(tmp_path / "audit.json") is None
     assert json.loads((tmp_path / "audit.json").read_text()) == found.summary

@@ -324,7 +324,7 @@ class _Audit:
                 for column in map(str, rows.sensitive)
             },
             "figures": self.figures,
-            "proxies": None,  # to be filled by a section of its own
+            "proxies": None,  # or parts, each a "text" and, for a table, "title", "header", "rows"
             "plots": {},
         }
 

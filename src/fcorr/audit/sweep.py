@@ -233,12 +233,6 @@ class Summary:
     runs: tuple[Record, ...]
 
     @property
-    def weight(self) -> float | str:
-        """λ, which is 0 where it is switched off."""
-        car = self.runs[0]["arguments"]["car"]
-        return car if isinstance(car, str) else float(car or 0.0)
-
-    @property
     def invariance(self) -> str | None:
         """The exact form, or None."""
         invariance: str | None = self.runs[0]["arguments"]["invariance"]
