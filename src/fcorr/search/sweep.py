@@ -29,7 +29,11 @@ from fcorr.audit.measure import (
     read_test_rows,
     unpack,
 )
-from fcorr.audit.runs import (
+from fcorr.audit.tables import TextTable, show_metric, show_small
+from fcorr.data.encode import hash_rows
+from fcorr.estimators.model_file import Estimator
+from fcorr.estimators.options import is_integer
+from fcorr.search.runs import (
     Experiment,
     Grid,
     Point,
@@ -38,10 +42,6 @@ from fcorr.audit.runs import (
     expand_grid,
     read_records,
 )
-from fcorr.audit.tables import TextTable, show_metric, show_small
-from fcorr.data.encode import hash_rows
-from fcorr.estimators.model_file import Estimator
-from fcorr.estimators.options import is_integer
 
 
 def sweep(

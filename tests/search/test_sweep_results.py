@@ -11,7 +11,8 @@ import pytest
 
 import fcorr
 from fcorr._core import InvalidInputError
-from fcorr.audit.sweep import (
+from fcorr.data.encode import hash_rows
+from fcorr.search.sweep import (
     Summary,
     choose_point,
     group_metrics,
@@ -19,7 +20,6 @@ from fcorr.audit.sweep import (
     name_point,
     performance_metrics,
 )
-from fcorr.data.encode import hash_rows
 
 
 def record(auroc, search, exact, **arguments):
