@@ -37,10 +37,10 @@ import torch
 
 from fcorr import FCorrClassifier, load
 from fcorr._core import InvalidInputError, ModelFileError, to_plain
-from fcorr.audit.runs import append_record, read_records
 from fcorr.data.files import read_file
 from fcorr.data.schema import Schema
 from fcorr.estimators import model_file
+from fcorr.search.runs import append_record, read_records
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

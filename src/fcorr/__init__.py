@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         UnseenCategoryWarning,
     )
     from fcorr.audit.report import AuditResult, audit_model
-    from fcorr.audit.sweep import sweep
     from fcorr.estimators import FCorrClassifier, FCorrRegressor, QuantileRepair, load
+    from fcorr.search.sweep import sweep
 
 __all__ = [
     "AuditResult",
@@ -60,7 +60,7 @@ _HOME = {
     "UnseenCategoryWarning": "fcorr._core",
     "audit_model": "fcorr.audit.report",
     "load": "fcorr.estimators",
-    "sweep": "fcorr.audit.sweep",
+    "sweep": "fcorr.search.sweep",
 }
 
 if not TYPE_CHECKING:  # a type checker would take every name for granted

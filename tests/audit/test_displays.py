@@ -23,7 +23,6 @@ from fcorr.audit.displays import (
     save_figure,
 )
 from fcorr.audit.insurance_displays import ActualExpectedDisplay, LiftDisplay, LorenzDisplay
-from fcorr.audit.sweep import Summary
 from fcorr.estimators import FeatureMatrix, MainEffect, MainEffects
 from fcorr.metrics import (
     ActualExpected,
@@ -32,6 +31,7 @@ from fcorr.metrics import (
     lift_table,
     lorenz_curve,
 )
+from fcorr.search.sweep import Summary
 
 SVG = "{http://www.w3.org/2000/svg}"
 PAPER_VALUES = np.array([[0.66, 0.37, -0.48], [0.37, 1.3, -0.21], [-0.48, -0.21, 2.5]])

@@ -324,7 +324,21 @@ def assert_alike(found, golden, where):
         assert found == (pytest.approx(golden) if isinstance(golden, float) else golden), where
 
 
-def test_files(tmp_path, audited):
+def test_proxies_are_measured_on_the_page():
+    found = audit_model(chance, TABLE, Y, sensitive="sex", n_resamples=5)
+    lines = {row["source"]: row for row in found.summary["proxies"]["strength"]}
+    assert lines["the score"]["value"] > lines["all other columns, labels permuted"]["value"]
+    figures = found.summary["figures"]
+    assert 0 < figures["demographic_unfairness"]["estimate"] < 1
+    assert 0 < figures["proxy_discrimination"]["estimate"] < 1
+    assert "How well sex can be told without it: from all other columns AUROC" in str(found)
+    page = found.to_html()
+    assert "<td>the score</td><td>AUROC</td>" in page
+    alone = audit_model(lambda X: X["sex"] * 0.5, TABLE[["sex"]], sensitive="sex", n_resamples=5)
+    assert "X must have columns beside the sensitive ones" in alone.summary["proxies"]["strength"]
+
+
+def test_files(tmp_path):
     found = audit_model(chance, TABLE, Y, sensitive="sex", name="A | <b>", provenance={"by": "me"})
     assert found.to_json(tmp_path / "audit.json") is None
     assert json.loads((tmp_path / "audit.json").read_text()) == found.summary

@@ -1,7 +1,6 @@
-"""What people look at: what was measured of models, side by side and over a grid, and charts.
+"""What people look at: what was measured of models, side by side, and charts.
 
 `measure` says what is known of any model on rows; `report` is the audit, which `words` says in
-sentences and `page` shows, with the model inside it (`whatif`); `sweep` goes over a grid of
-arguments, whose runs are in `runs`, and chooses; `proxies` looks for columns that stand in for the
-sensitive one; `tables` writes numbers; `displays` draws.
+sentences and `page` shows, with the model inside it (`whatif`); `proxies` looks for columns that
+stand in for the sensitive one; `tables` writes numbers; `displays` draws.
 """

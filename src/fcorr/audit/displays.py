@@ -31,7 +31,6 @@ from fcorr._core import InvalidInputError, require, show_text, write_atomically
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fcorr.audit.sweep import Summary, Sweep
     from fcorr.estimators import FeatureMatrix, MainEffect
 
 INK, GREY, LIGHT = "#1a1a1a", "#8a8a8a", "#d9d9d9"
@@ -618,7 +617,7 @@ class FrontierDisplay(Display):
     Parameters
     ----------
     summaries : sequence of Summary
-        What was measured, from :meth:`fcorr.audit.sweep.Sweep.summaries`.
+        What was measured, from :meth:`fcorr.search.sweep.Sweep.summaries`.
     chosen : str, optional
         The name of the point to mark.
     title : str
@@ -630,7 +629,7 @@ class FrontierDisplay(Display):
 
     Examples
     --------
-    >>> from fcorr.audit.sweep import Summary
+    >>> from fcorr.search.sweep import Summary
     >>> def summary(name, form, auroc, change):
     ...     numbers = {"performance": {"AUROC": auroc}, "flip": {"largest change": change}}
     ...     measured = {"task": "two classes", "groups": {}, **numbers}
@@ -642,12 +641,12 @@ class FrontierDisplay(Display):
     ['CAR alone', 'exact', 'no other point is better in both', 'chosen']
     """
 
-    summaries: "Sequence[Summary]"
+    summaries: Sequence[Any]
     chosen: str | None = None
     title: str = "Performance against flips"
 
     @classmethod
-    def from_sweep(cls, sweep: "Sweep", *, ax: Any = None) -> Self:
+    def from_sweep(cls, sweep: Any, *, ax: Any = None) -> Self:
         """Draw the points of a sweep; the one chosen within its budget is marked, if there is."""
         try:
             chosen: str | None = sweep.choose().name
@@ -657,11 +656,11 @@ class FrontierDisplay(Display):
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, or in a figure of its own."""
-        from fcorr.audit.measure import LOWER_IS_BETTER
-        from fcorr.audit.sweep import main_metric
+        from fcorr.audit.measure import LOWER_IS_BETTER, MAIN_METRIC
 
         check_count(len(self.summaries), 1_000, "points of a sweep", "Choose the ones to show.")
-        metric, n_seeds = main_metric(self.summaries), len(self.summaries[0].runs)
+        metric = MAIN_METRIC[self.summaries[0].measured[0].task]
+        n_seeds = len(self.summaries[0].runs)
         is_loss = metric in LOWER_IS_BETTER
         points = [s for s in self.summaries if not math.isnan(s.mean(metric))]
         check_count(len(points), 1_000, "points with a known performance", "Use other rows.")

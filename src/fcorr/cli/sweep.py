@@ -11,7 +11,7 @@ from fcorr._core import InvalidInputError, show_text, write_atomically
 from fcorr.cli import _shared as shared
 
 if TYPE_CHECKING:
-    from fcorr.audit.sweep import Sweep
+    from fcorr.search.sweep import Sweep
 
 _FRACTION = 0.2
 _FILES = ("sweep.jsonl", "table.md", "frontier.svg")
@@ -118,7 +118,7 @@ def sweep(
     records = output / "sweep.jsonl"
     existed = output.exists()
     output.mkdir(parents=True, exist_ok=True)
-    from fcorr.audit.sweep import sweep as run_sweep
+    from fcorr.search.sweep import sweep as run_sweep
 
     try:
         with (

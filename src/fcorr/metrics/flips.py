@@ -440,6 +440,8 @@ def choose_values(labels: Labels, wanted: Values | None, what: str, is_categoric
         )
     else:
         chosen = _grouped(labels, known, int(wanted))
+    if wanted is not None:
+        check_values(chosen.categories, what)
     return chosen
 
 

@@ -29,7 +29,11 @@ from fcorr.audit.measure import (
     read_test_rows,
     unpack,
 )
-from fcorr.audit.runs import (
+from fcorr.audit.tables import TextTable, show_metric, show_small
+from fcorr.data.encode import hash_rows
+from fcorr.estimators.model_file import Estimator
+from fcorr.estimators.options import is_integer
+from fcorr.search.runs import (
     Experiment,
     Grid,
     Point,
@@ -38,10 +42,6 @@ from fcorr.audit.runs import (
     expand_grid,
     read_records,
 )
-from fcorr.audit.tables import TextTable, show_metric, show_small
-from fcorr.data.encode import hash_rows
-from fcorr.estimators.model_file import Estimator
-from fcorr.estimators.options import is_integer
 
 
 def sweep(
@@ -231,12 +231,6 @@ class Summary:
     name: str
     point: Point
     runs: tuple[Record, ...]
-
-    @property
-    def weight(self) -> float | str:
-        """λ, which is 0 where it is switched off."""
-        car = self.runs[0]["arguments"]["car"]
-        return car if isinstance(car, str) else float(car or 0.0)
 
     @property
     def invariance(self) -> str | None:

@@ -11,7 +11,8 @@ import pytest
 
 import fcorr
 from fcorr._core import InvalidInputError
-from fcorr.audit.sweep import (
+from fcorr.data.encode import hash_rows
+from fcorr.search.sweep import (
     Summary,
     choose_point,
     group_metrics,
@@ -19,7 +20,6 @@ from fcorr.audit.sweep import (
     name_point,
     performance_metrics,
 )
-from fcorr.data.encode import hash_rows
 
 
 def record(auroc, search, exact, **arguments):
@@ -180,7 +180,7 @@ def test_a_choice_says_why(budget, words):
 
 def test_points_are_summed_up_over_their_seeds():
     summary = MODELS[1]
-    assert (summary.weight, summary.invariance, summary.exact) == (100.0, None, False)
+    assert (summary.invariance, summary.exact) == (None, False)
     assert (summary.population, summary.search, summary.largest_change) == (0.04, 0.2, 0.02)
     assert summary.mean("AUROC") == pytest.approx(0.78)
     assert summary.spread("AUROC") == (0.77, 0.79)
@@ -189,7 +189,6 @@ def test_points_are_summed_up_over_their_seeds():
     assert performance_metrics(MODELS) == ["AUROC", "F1"]
     assert group_metrics(MODELS, "DPD") == ["DPD, sex", "DPD, race"]
     (unknown,) = summaries(({"car": "paper", "invariance": None}, [(0.8, 0.1), (None, 0.1)]))
-    assert unknown.weight == "paper"
     assert math.isnan(unknown.mean("AUROC"))
     assert unknown.spread("AUROC") is None
     unknown.runs[1]["measured"]["population"] = None

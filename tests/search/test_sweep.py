@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 import fcorr
 from fcorr._core import InvalidInputError, UnseenCategoryWarning, to_plain
 from fcorr.audit.measure import measure, read_rows
-from fcorr.audit.runs import append_record, read_records
 from fcorr.estimators.base import BaseFCorr
+from fcorr.search.runs import append_record, read_records
 
 GRID = {"car": [0, 1e4], "invariance": [None, "adapt"]}
 

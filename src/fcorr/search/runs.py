@@ -33,7 +33,7 @@ from fcorr.estimators.options import check_arguments, complete_advanced
 Point = dict[str, Any]
 Grid = Mapping[str, Sequence[Any]]
 Record = dict[str, Any]
-"""One run as plain data; see :class:`fcorr.audit.sweep.Sweep`."""
+"""One run as plain data; see :class:`fcorr.search.sweep.Sweep`."""
 Result = tuple[Point, Record, dict[str, type[Warning]]]
 """A run that is done: its record, and what it warned of."""
 
