@@ -127,7 +127,7 @@ def test_rows_without_a_group_have_no_part_in_it():
 
 def test_a_group_that_batches_hardly_see_is_named():
     table = X.assign(sex=np.where(np.arange(len(X)) < 5, "x", SEX))
-    with pytest.warns(UserWarning, match="sex are in hardly any: x has 5 rows, 0.1 in a batch of"):
+    with pytest.warns(UserWarning, match="sex are in hardly any: x has 5 rows, 0.2 in a batch of"):
         FCorrClassifier(sensitive="sex", proxy=1.0, **SMALL | {"epochs": 1}).fit(table, Y)
 
 
