@@ -20,7 +20,8 @@ from fcorr._core import RandomState, enumerate_some
 from fcorr.data.encode import EncodedTable
 from fcorr.data.infer import Bins
 from fcorr.data.schema import Kinds, Schema
-from fcorr.estimators.base import BaseFCorr, Columns
+from fcorr.estimators.base import Columns
+from fcorr.estimators.reading import ReadableFCorr
 from fcorr.nn.car import Exchange
 from fcorr.nn.layers import choose_knots
 from fcorr.training.loop import Pace
@@ -206,7 +207,7 @@ class PlacedNumbers(nn.Module):
         return (right_NB - 1 + share_NB).T
 
 
-class _Baseline(BaseFCorr):
+class _Baseline(ReadableFCorr):
     """What the two estimators share: another network, and CAR by its definition."""
 
     def __init__(
@@ -231,12 +232,12 @@ class _Baseline(BaseFCorr):
             bins=bins,
             kinds=kinds,
             epochs=epochs,
-            batch_size=batch_size,
             learning_rate=learning_rate,
             random_state=random_state,
             n_members=1,
-            advanced={"main_effects": False, "beta2": 0.95},
+            advanced={"main_effects": False, "beta2": 0.95, "batch_size": batch_size},
         )
+        self.batch_size = batch_size
         self.network = network
         self.network_options = network_options
         self.car_rows = car_rows

@@ -385,9 +385,9 @@ def test_the_population_statement_holds_between_two_knots():
     job, z = rng.choice(list("abc"), 600), rng.normal(size=600)
     table = pd.DataFrame({"age": age, "income": income, "job": job, "z": z})
     y = ((np.abs(age - 50) < 12) + 0.3 * rng.normal(size=600) + 0.2 * z > 0.5).astype(int)
-    settings = {"head": (32, 32), "epochs": 60, "batch_size": 32, "dropout": 0.0, "random_state": 0}
+    settings = {"head": (32, 32), "epochs": 60, "dropout": 0.0, "random_state": 0}
     settings |= {"sensitive": "age", "invariance": None, "car": None}
-    settings["advanced"] = {"n_knots": 2, "main_effects": False, "beta2": 0.95}
+    settings["advanced"] = {"n_knots": 2, "main_effects": False, "beta2": 0.95, "batch_size": 32}
     model = FCorrClassifier(**settings).fit(table, y)
     ages = np.linspace(age.min(), age.max(), 401)
     scored = np.array([model.predict_proba(table.assign(age=each))[:, 1] for each in ages])

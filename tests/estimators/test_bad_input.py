@@ -248,13 +248,11 @@ CAR = "a number of at least 0, 'paper' or None"
 COUNT = "an integer of at least 1"
 GROUPS = "a number of groups of at least 2, or the edges between groups in increasing"
 HEAD = "a tuple of hidden-layer sizes of at least 1"
-DEVICE = r"one that torch can use here \(cpu.*\)"
 BAD_VALUES = {
     "car": (CAR, [-1, float("nan"), float("inf"), "much", True]),
     "head": (HEAD, [(0,), (8, 2.5), 8]),
     "dropout": (r"a number in \[0, 1\), or 'auto'", [1, -0.1]),
     "epochs": (f"{COUNT}, or 'auto'", [0, True, "all"]),
-    "batch_size": (f"{COUNT}, or 'auto'", [0, "big"]),
     "learning_rate": ("a number above 0, or 'auto'", [0, float("nan")]),
     "n_members": (f"{COUNT}, or 'auto'", [0, -1, 2.0, True, "many"]),
     "monotone": (
@@ -266,7 +264,6 @@ BAD_VALUES = {
     "proxy": ("a number of at least 0", [-1, float("nan"), "much", None]),
     "bins": (GROUPS, [1]),
     "verbose": ("True, False or an integer of at least 0", [-1]),
-    "device": (DEVICE, ["nope", None]),
     "advanced": (r"a dict, such as \{'n_layers': 3\}, or None", ["deep", 3]),
 }
 THRESHOLD = r"a number in \[0, 1\], 'f1', \{'fpr': a rate in \[0, 1\]\} or \{'cost': \(of a false"
@@ -300,6 +297,8 @@ BAD_ADVANCED = {
     "missing_categorical": ("'category' or 'mode'", ["mean"]),
     "missing_numeric": ("'mean' or 'category'", ["mode"]),
     "engine": ("'auto', 'compiled' or 'plain'", ["gpu"]),
+    "batch_size": (f"{COUNT}, or 'auto'", [0, "big"]),
+    "device": ("the name of a device of torch", [None]),
 }
 
 
@@ -327,6 +326,12 @@ def test_advanced_arguments(name, value, rule):
     message = rf"^advanced\['{name}'\] must be {rule}, got {re.escape(repr(value))}\."
     with pytest.raises(InvalidInputError, match=message):
         FCorrRegressor(**SMALL, advanced={name: value}).fit(X, Y[FCorrRegressor])
+
+
+def test_device_that_is_not_there():
+    message = r"^advanced\['device'\] must be one that torch can use here \(cpu.*\), got 'nope'\."
+    with pytest.raises(InvalidInputError, match=message):
+        FCorrRegressor(**SMALL, advanced={"device": "nope"}).fit(X, Y[FCorrRegressor])
 
 
 def test_unknown_advanced_argument():

@@ -207,7 +207,6 @@ def test_loaded_model_can_be_saved_and_fitted_again(tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        {"device": torch.device("cpu")},
         {"sensitive": pd.Index(["sex"])},
         {"sensitive": {"sex"}},
         {"sensitive": np.array(["sex"])},

@@ -8,8 +8,8 @@ from fcorr import FCorrClassifier, FCorrRegressor, load
 from fcorr._core import InvalidInputError
 
 SMALL = {
-    **{"n_members": 1, "head": (16,), "epochs": 10, "batch_size": 64, "learning_rate": 0.02},
-    "random_state": 0,
+    **{"n_members": 1, "head": (16,), "epochs": 10, "learning_rate": 0.02, "random_state": 0},
+    "advanced": {"batch_size": 64},
 }
 
 
@@ -118,7 +118,7 @@ def test_a_continuous_column_is_cut_into_quarters_and_unknown_rows_are_in_no_gro
 def test_rows_without_a_group_have_no_part_in_it():
     """Groups that differ only among rows whose sex is unknown do not differ."""
     table = X.assign(sex=np.where((X["proxy"] - 0.5).abs() > 0.2, None, SEX))
-    options = {**SMALL, "sensitive": "sex", "batch_size": 256}
+    options = {**SMALL, "sensitive": "sex", "advanced": {"batch_size": 256}}
     free = FCorrClassifier(**options).fit(table, Y).predict_proba(table)
     dialled = FCorrClassifier(proxy=1.0, **options).fit(table, Y).predict_proba(table)
     turned = FCorrClassifier(proxy=1.0, **options).fit(X, Y).predict_proba(X)

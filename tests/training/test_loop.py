@@ -204,8 +204,8 @@ def long_table():
 
 
 def fit_long(long_table, **options):
-    settings = {"sensitive": "sex", "head": (8,), "epochs": 2, "batch_size": 4_096}
-    settings |= {"n_members": 1, "random_state": 0}
+    settings = {"sensitive": "sex", "head": (8,), "epochs": 2, "n_members": 1}
+    settings |= {"advanced": {"batch_size": 4_096}, "random_state": 0}
     return FCorrClassifier(**settings | options).fit(*long_table)
 
 
@@ -230,7 +230,8 @@ def test_threads_do_not_change_the_weights(long_table, monkeypatch):
 )
 def test_slices_add_up_to_the_whole_batch(long_table, monkeypatch, limit, value, slices):
     """Without dropout other slices give the same, also those that the memory asks for."""
-    papers = {"dropout": 0.0, "advanced": {"main_effects": False}}  # features are not dropped
+    advanced = {"main_effects": False, "batch_size": 4_096}  # features are not dropped
+    papers = {"dropout": 0.0, "advanced": advanced}
     sliced = fit_long(long_table, **papers)
     monkeypatch.setattr(f"fcorr.training.loop.{limit}", value)
     found = set()

@@ -78,7 +78,9 @@ def test_an_error_reaches_the_caller(two_threads):
 
 @pytest.mark.parametrize("batch_size", [32, 200])
 def test_fit_leaves_the_setting_alone(two_threads, table, batch_size):
-    FCorrClassifier(n_members=1, head=(4,), epochs=1, batch_size=batch_size).fit(*table)
+    FCorrClassifier(n_members=1, head=(4,), epochs=1, advanced={"batch_size": batch_size}).fit(
+        *table
+    )
     assert torch.get_num_threads() == 2
     with pytest.raises(ValueError, match="finite loss"):
         FCorrClassifier(n_members=1, head=(4,), learning_rate=1e30, epochs=2).fit(*table)

@@ -3,15 +3,15 @@
 from fcorr.estimators.classifier import FCorrClassifier
 from fcorr.estimators.model_file import load, read_header
 from fcorr.estimators.options import Advanced
-from fcorr.estimators.reading import (
+from fcorr.estimators.regressor import FCorrRegressor
+from fcorr.estimators.repair import QuantileRepair
+from fcorr.estimators.results import (
     Explanation,
     FeatureMatrix,
     Importance,
     MainEffect,
     MainEffects,
 )
-from fcorr.estimators.regressor import FCorrRegressor
-from fcorr.estimators.repair import QuantileRepair
 
 __all__ = [
     "Advanced",

@@ -60,24 +60,8 @@ from fcorr.estimators.options import (
     Advanced,
     check_arguments,
     check_device,
-    is_integer,
 )
 from fcorr.estimators.proxies import find_groups
-from fcorr.estimators.reading import (
-    Explanation,
-    FeatureMatrix,
-    Importance,
-    MainEffects,
-    Reader,
-    Vector,
-    read_explanation,
-    read_importance,
-    read_main_effects,
-    sample_rows,
-    scaled_effects,
-    total_importance,
-)
-from fcorr.nn.attention import mean_attention_scores
 from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.engine import prepare_engine, resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network, Pack
@@ -114,11 +98,7 @@ READ_IN_TRAINING = ("significance", "importance", "change")
 _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
 _NO_SPREAD = 1e-3  # of outputs, to count as one value
 _COLLAPSED_SHARE = 0.25  # of the epochs, in which the paper's model adapts to a collapsed embedding
-_AVERAGED_ROWS = (16, 128)  # fewest and most rows that main effects are averages over
-_MOST_AVERAGED = 400_000  # outputs for that
 _WAITING_SHARE = 0.3  # of its epochs, that a member waits for a better out-of-bag loss
-_N_IMPORTANCE_ROWS = 2_000  # most of the training table that feature_importances_ is computed on
-_N_IMPORTANCE_SCORES = 2**16  # and most rows that are scored for it
 
 
 class BaseFCorr(BaseEstimator, ABC):
@@ -138,14 +118,12 @@ class BaseFCorr(BaseEstimator, ABC):
     head: Sequence[int] | Auto
     dropout: float | Auto
     epochs: int | Auto
-    batch_size: int | Auto
     learning_rate: float | Auto
     monotone: Monotone | None
     kinds: Kinds | None
     min_category_rows: MinCategoryRows
     advanced: Advanced | None
     random_state: RandomState
-    device: str
     verbose: bool | int
     exposure: str | int | None = None  # an argument of the regressor
 
@@ -203,6 +181,14 @@ class BaseFCorr(BaseEstimator, ABC):
     @abstractmethod
     def _link(self) -> Link:
         """Return what makes predictions, per unit of exposure, of balanced outputs."""
+
+    def _balanced_link(self) -> Link:
+        """Return what makes predictions of the network's outputs."""
+        return replace(self._link(), shift=tuple(self.balance_.tolist()))
+
+    @abstractmethod
+    def _read_off(self, encoded: EncodedTable) -> None:
+        """Read off the network what a model file has of each feature, at the end of a fit."""
 
     @abstractmethod
     def _target_state(self) -> dict[str, Any]:
@@ -271,7 +257,7 @@ class BaseFCorr(BaseEstimator, ABC):
         until: float | None,
         checkpoint: str | os.PathLike[str] | None,
     ) -> None:
-        device = check_device(self.device)
+        device = check_device(self._options["device"])
         # The table and the target
         with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
             table = read_table(X)
@@ -315,7 +301,7 @@ class BaseFCorr(BaseEstimator, ABC):
         groups = None
         if self.proxy:
             weight = outcomes.weight * outcomes.exposure
-            batch_size = choose_batch_size(self.batch_size, len(encoded))
+            batch_size = choose_batch_size(self._options["batch_size"], len(encoded))
             groups = find_groups(table, encoded, self.schema_, weight, batch_size)
         members, held_out = self._train(
             training, outcomes, eval_set, device, groups, until, checkpoint
@@ -344,21 +330,7 @@ class BaseFCorr(BaseEstimator, ABC):
         # threshold is chosen by the members that left a row out.
         decided = outputs if held_out is None or self.portfolio_ is not None else held_out
         self._learn_decision(decided + self.balance_, outcomes)
-        self._move_main_effects(encoded)
-        self.significance_ = self._significance(encoded)
-        self.importance_, self.change_ = self._importance(encoded)
-
-    def _move_main_effects(self, encoded: EncodedTable) -> None:
-        """Count to the main effects what heads do with a feature by itself, on average."""
-        if not self._options["main_effects"]:
-            return
-        networks = self.model_.members
-        n_slots = max(len(network.main_values()) for network in networks)
-        n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
-        some = sample_rows(encoded, n_rows, self.seed_)
-        rows = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
-        with start_workers(2**62) as workers:
-            list(workers.map(lambda network: network.move_main_effects(*rows), networks))
+        self._read_off(encoded)
 
     @property
     def _options(self) -> Advanced:
@@ -406,8 +378,9 @@ class BaseFCorr(BaseEstimator, ABC):
                 argument="eval_set",
             )
         target, weight = self._encode_target(outcomes), self._loss_weight(outcomes)
-        exchanges, dial = self._exchanges(encoded, device), self._dial()
-        batch_size = choose_batch_size(self.batch_size, len(encoded))
+        exchanges = self._exchanges(encoded, device) if self._has_car else ()
+        dial = self._dial() if self.proxy else None
+        batch_size = choose_batch_size(self._options["batch_size"], len(encoded))
         curvature = self._curvature(outcomes)
 
         def train_one(
@@ -679,8 +652,9 @@ class BaseFCorr(BaseEstimator, ABC):
         return Objective(
             model,
             self._loss(),
+            sensitive=self.schema_.sensitive_positions,
             exchanges=exchanges,
-            car=self.car if self._has_car else None,
+            car=self.car,
             car_form=self._options["car_form"],
             penalty=None if model.views is None else penalty,
             signs=self._monotone_features(),
@@ -852,225 +826,6 @@ class BaseFCorr(BaseEstimator, ABC):
                 numbers_per_row=numbers_per_row,
             )
 
-    # What is read off the model
-
-    def main_effects(self) -> MainEffects:
-        """Return what each feature adds to the output by itself, value by value: rating tables.
-
-        The model is ``f(x) = b + Σ_j e_j(x_j) + correction(x)``, and these are the ``e_j``: in
-        log-odds, in the logarithm of a relativity, or in the unit of y. Sensitive features of an
-        exact model have an effect of 0.
-
-        Each is the average output of the whole model over up to 128 training rows, with the feature
-        at each of its values: what the head does with a feature by itself is counted to it. What
-        depends on several features is the correction.
-
-        Returns
-        -------
-        MainEffects
-            A table for each feature: ``effects["age"].effect``, ``effects.to_pandas()``.
-        """
-        return read_main_effects(self._reader("main_effects"), self._credibility)
-
-    def importance(
-        self, X: Any, *, n_rows: int = 2_000, random_state: RandomState = 0
-    ) -> Importance:
-        """Measure how much each feature matters for the outputs of rows.
-
-        Each row takes the feature's value of other rows, and what changes is measured. Where
-        features depend on each other this also makes combinations that no row has.
-
-        Parameters
-        ----------
-        X : dataframe or array of shape (n_rows, n_features)
-            Rows, at least two; they need no target.
-        n_rows : int, default=2000
-            Most rows to compute on, drawn from X at random.
-        random_state : int, numpy generator or None, default=0
-            Source of the draw, and of which rows are exchanged.
-
-        Returns
-        -------
-        Importance
-            A row for each feature, the largest total first; sensitive features of an exact model
-            have exactly 0.
-        """
-        reader, seed = self._reader("importance"), draw_seed(random_state)
-        encoded = self._encode_known(X)
-        if len(encoded) < 2:
-            raise InvalidInputError(
-                f"importance compares rows, and needs at least 2, got {len(encoded)}. Pass more "
-                "rows, or use explain(X) for a single one."
-            )
-        rows = sample_rows(encoded, n_rows, seed)
-        return read_importance(reader, rows, self.significance_, seed)
-
-    def explain(self, X: Any, *, n_samples: int = 32, random_state: RandomState = 0) -> Explanation:
-        """Return what each feature adds to the output of each row; all adds up to the output.
-
-        Main effects are exact. What attention and head add to them is shared out by Shapley
-        values: a feature gets what the correction changes by when it appears after some others,
-        on average over orders of all features. A feature that has not appeared has all its views
-        at 0, which is their mean over the training rows: no background rows are needed, or chosen.
-        The orders are the same for all rows: rows beside it do not change a row's explanation.
-
-        Parameters
-        ----------
-        X : dataframe or array of shape (n_rows, n_features)
-            Rows to explain.
-        n_samples : int, default=32
-            Orders of the features, an even number of at least 4: each comes with its reverse.
-        random_state : int, numpy generator or None, default=0
-            Source of the orders.
-
-        Returns
-        -------
-        Explanation
-            Intercept, main effects, corrections with their standard errors, and outputs.
-        """
-        reader, seed = self._reader("explain"), draw_seed(random_state)
-        if not is_integer(n_samples, 4) or n_samples % 2:
-            raise InvalidInputError(
-                f"n_samples must be an even integer of at least 4, got {n_samples!r}. Orders come "
-                "in pairs, and a standard error takes two of them."
-            )
-        return read_explanation(reader, self._encode_known(X), int(n_samples), seed)
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Importance of each column of X, in its order, on a sample of the training table.
-
-        It is the ``total`` of :meth:`importance`; a column of dates has the sum of its parts, the
-        exposure, which is no feature, 0.
-        """
-        check_is_fitted(self, "model_")
-        total = dict(zip(self.schema_.feature_names, self.importance_, strict=True))
-        parts = {c.name: [total[f.name] for f in c.features] for c in self.schema_.columns}
-        return np.array([sum(parts.get(name, [])) for name in self._column_names], dtype=float)
-
-    def attention(self, X: Any, *, layer: int = 0) -> FeatureMatrix:
-        """Mean pre-softmax attention matrix ``z zᵀ/√p`` of a layer over the rows of X.
-
-        Off the diagonal it reads as dependence between features, on the diagonal as a feature's
-        significance (paper, §4.1). Sensitive features come first. A model with
-        ``invariance="marginal"`` needs the sensitive columns here, which ``predict`` does not.
-
-        NOTE[DIFF]: in the first layer of a model with main effects, z are the first views over the
-        root of their mean square in the row, mean over the members. The LayerNorm of the layer
-        takes the row's mean away as well and weighs the features: a feature without any effect
-        would have a significance.
-
-        Parameters
-        ----------
-        X : dataframe or array of shape (n_rows, n_features)
-            Rows to average over.
-        layer : int, default=0
-            Which layer, from 0 to ``n_layers`` − 1. Only the first one's matrix is about pairs of
-            features: what deeper layers attend with is already a mixture of all.
-
-        Returns
-        -------
-        FeatureMatrix
-            The matrix, with the features' names.
-        """
-        check_is_fitted(self, "model_")
-        n_layers = len(self.model_.members[0].layers)
-        if not is_integer(layer, 0) or layer >= n_layers:
-            raise InvalidInputError(
-                f"layer must be an integer from 0 to {n_layers - 1}, got {layer!r}. Leave it out "
-                "for the first layer, whose matrix is about pairs of features."
-            )
-        is_collapsed = self.exact_ and self.portfolio_ is None
-        table = self._read_known_table(X, read_sensitive=not is_collapsed)
-        encoded = self._encode(table, read_sensitive=not is_collapsed)
-        return self._name_matrix(self._mean_attention(encoded, int(layer)))
-
-    def feature_significance(self) -> dict[str, float]:
-        """Significance of each feature on the training table, the largest first.
-
-        It is the diagonal of the attention matrix before the softmax (paper, §4.1), that of
-        :meth:`attention`: the mean square of a feature's first view in units of the row's, over
-        √p. A feature that the model ignores has 0. It is quick and rough, and leaves out what
-        features do together: :meth:`importance` measures what changes, and how far the two agree.
-        """
-        check_is_fitted(self, "model_")
-        order = np.argsort(-self.significance_, kind="stable")
-        names = self.schema_.feature_names
-        return {names[i]: float(self.significance_[i]) for i in order}
-
-    def _scale(self) -> tuple[float, float]:
-        """Return constant and factor that make of balanced outputs what the link is applied to."""
-        return 0.0, 1.0
-
-    def _class_labels(self) -> tuple[Any, ...] | None:
-        """Return what the outputs are of, where there are several."""
-        return None
-
-    @property
-    def _credibility(self) -> float:
-        """How many rows a category needs to be believed by half, mean over the chosen recipes."""
-        return float(np.mean([r["credibility"] for r in self.recipes_ if r["chosen"]]))
-
-    def _reader(self, method: str) -> Reader:
-        check_is_fitted(self, "model_")
-        if any(member.views is None for member in self.model_.members):
-            raise InvalidInputError(
-                f"{method} needs a model with main effects, and this one was fitted with "
-                "advanced={'main_effects': False}, as the paper has it. Fit it without that, or "
-                "use attention(X), feature_significance() or feature_importances_."
-            )
-        constant, unit = self._scale()
-        return Reader(
-            self.model_,
-            self.schema_,
-            replace(self._link(), shift=tuple(self.balance_.tolist())),
-            constant + unit * self.balance_,
-            unit,
-            # Members are recipes times bags.
-            len(self.model_.members) // sum(recipe["chosen"] for recipe in self.recipes_),
-            self.schema_.sensitive_positions if self.exact_ else (),
-            self.portfolio_,
-            self._class_labels(),
-            self._map,
-        )
-
-    def _encode_known(self, X: Any) -> EncodedTable:
-        return self._encode(self._read_known_table(X), read_sensitive=not self.exact_)
-
-    def _importance(self, encoded: EncodedTable) -> tuple[Vector, Vector]:
-        """Return total importance and mean change of predictions, on some of the rows."""
-        n_features = max(1, len(self.schema_.feature_names))
-        n_rows = min(_N_IMPORTANCE_ROWS, max(200, _N_IMPORTANCE_SCORES // n_features))
-        total, change, _ = total_importance(
-            lambda rows: self._raw_outputs(rows)[:, None],
-            sample_rows(encoded, n_rows, self.seed_),
-            replace(self._link(), shift=tuple(self.balance_.tolist())),
-            seed=self.seed_,
-        )
-        return total[0], change
-
-    def _significance(self, encoded: EncodedTable) -> NDArray[np.float64]:
-        return self._mean_attention(encoded).diagonal().copy()
-
-    def _mean_attention(self, encoded: EncodedTable, layer: int = 0) -> NDArray[np.float64]:
-        n_features = len(self.schema_.feature_names)
-        total, n_rows = torch.zeros(n_features, n_features, dtype=torch.float64), 0
-        for member in self.model_.members:
-            z_of: Callable[..., Tensor] = partial(member.normalized_embedding, layer=layer)
-            if layer == 0 and member.views is not None:
-                z_of = partial(scaled_effects, member)
-            for z in self._map(encoded, z_of):
-                total += len(z) * mean_attention_scores(z.double())
-                n_rows += len(z)
-        return (total / n_rows).numpy()
-
-    def _name_matrix(self, values: NDArray[np.float64]) -> FeatureMatrix:
-        """Name a matrix between the first features; sensitive ones come first."""
-        names = self.schema_.feature_names[: len(values)]
-        first = [i for i in self.schema_.sensitive_positions if i < len(names)]
-        order = [*first, *(i for i in range(len(names)) if i not in first)]
-        return FeatureMatrix(tuple(names[i] for i in order), values[np.ix_(order, order)])
-
     def summary(self) -> str:
         """One line about the fit: its size, the last loss, and how invariant the model is."""
         check_is_fitted(self, "model_")
@@ -1133,7 +888,7 @@ class BaseFCorr(BaseEstimator, ABC):
                 "without any. Fit it with sensitive=..., or leave the certificate out."
             )
         names = self.schema_.sensitive_features
-        link = replace(self._link(), shift=tuple(self.balance_.tolist()))
+        link = self._balanced_link()
         proven = self.portfolio_ is not None or is_exact(model, positions)
         # A proof leaves nothing to search through.
         values = () if proven else feature_values(model, self.schema_)

@@ -17,9 +17,10 @@ from fcorr.data.encode import Outcomes
 from fcorr.data.infer import Bins, MinCategoryRows
 from fcorr.data.schema import Kinds
 from fcorr.estimators.balance import class_shift, softmax
-from fcorr.estimators.base import Auto, BaseFCorr, Columns, Monotone
+from fcorr.estimators.base import Auto, Columns, Monotone
 from fcorr.estimators.invariance import Invariance
 from fcorr.estimators.options import Advanced
+from fcorr.estimators.reading import ReadableFCorr
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
 from fcorr.training.objective import CarWeight, Loss, binary_log_loss, log_loss
 from fcorr.training.proxies import ProxyDial, ProxyTarget, decision_cut
@@ -29,7 +30,7 @@ ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 _NOBODY = float(np.nextafter(1, 2))  # above any probability
 
 
-class FCorrClassifier(ClassifierMixin, BaseFCorr):
+class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     """FCorrTransformer with CAR for two or more classes.
 
     Every feature is embedded as one number, and one attention matrix lets features depend on each
@@ -96,8 +97,6 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         Dropout in the prediction head.
     epochs : int or "auto", default="auto"
         Most passes over the training table.
-    batch_size : int or "auto", default="auto"
-        Rows per step; ``"auto"`` takes about 64 steps an epoch, with 32 to 2,048 rows each.
     learning_rate : float or "auto", default="auto"
         Largest learning rate; it rises for a tenth of the steps and then falls to 0.
     monotone : dict or None, default=None
@@ -124,8 +123,6 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         What few tables need, such as ``{"n_layers": 3}``: see :class:`fcorr.estimators.Advanced`.
     random_state : int, numpy generator or None, default=None
         The same integer gives the same weights, to the bit, on the same machine.
-    device : str, default="cpu"
-        Where torch trains; predictions are computed on the CPU.
     verbose : bool or int, default=False
         Show progress: a bar on a terminal, plain lines elsewhere.
 
@@ -190,14 +187,12 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         head: Sequence[int] | Auto = "auto",
         dropout: float | Auto = "auto",
         epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
         learning_rate: float | Auto = "auto",
         monotone: Monotone | None = None,
         kinds: Kinds | None = None,
         min_category_rows: MinCategoryRows = "auto",
         advanced: Advanced | None = None,
         random_state: RandomState = None,
-        device: str = "cpu",
         verbose: bool | int = False,
     ) -> None:
         self.sensitive = sensitive
@@ -210,14 +205,12 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
         self.head = head
         self.dropout = dropout
         self.epochs = epochs
-        self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.monotone = monotone
         self.kinds = kinds
         self.min_category_rows = min_category_rows
         self.advanced = advanced
         self.random_state = random_state
-        self.device = device
         self.verbose = verbose
         self.class_weight = class_weight
         self.threshold = threshold
@@ -286,7 +279,7 @@ class FCorrClassifier(ClassifierMixin, BaseFCorr):
             )
 
     def _dial(self) -> ProxyDial:
-        if self.proxy and self.proxy_target != "score" and not isinstance(self.threshold, Real):
+        if self.proxy_target != "score" and not isinstance(self.threshold, Real):
             raise InvalidInputError(
                 f"proxy_target={self.proxy_target!r} is about decisions, whose threshold must be "
                 f"known in training: a number, got threshold={self.threshold!r}. Set a number, or "

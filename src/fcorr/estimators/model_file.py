@@ -206,7 +206,6 @@ def _restore_columns(estimator: BaseFCorr, columns: list[str], *, named: bool) -
 
 def _restore_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Undo :meth:`BaseFCorr._plain_parameters`, as far as JSON has no words for it."""
-    parameters["device"] = "cpu"
     if isinstance(parameters["head"], list):
         parameters["head"] = tuple(parameters["head"])
     if isinstance(parameters.get("class_weight"), list):

@@ -60,7 +60,7 @@ def find_groups(
                     f"proxy compares groups within batches, and {len(few)} of "
                     f"{show_text(feature.name)} are in hardly any: {show_text(label)} has "
                     f"{sizes[smallest]} rows, {seen[smallest]:.1f} in a batch of {batch_size}. "
-                    "Raise batch_size, or pool the groups.",
+                    "Raise advanced['batch_size'], or pool the groups.",
                     UserWarning,
                     stacklevel=5,
                 )

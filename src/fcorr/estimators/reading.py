@@ -1,7 +1,6 @@
 """What is read off a model: main effects, importance, explanations of rows, attention.
 
-Everything here is on the scale of the link, on which a model is a sum: log-odds, the logarithm of a
-rate, or the unit of y::
+On the scale of the link a model is a sum::
 
     f(x) = b + Σ_j e_j(x_j) + correction(x)
 
@@ -10,35 +9,45 @@ attention and head add, for features that act together.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from fcorr._core import InvalidInputError, html_table, near_match, require
+from fcorr._core import InvalidInputError, RandomState, draw_seed
 from fcorr.certify import Link
 from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import (
     CategoricalColumn,
     CodedColumn,
     Column,
-    ColumnKind,
     OrdinalColumn,
     RatedColumn,
     Schema,
 )
-from fcorr.estimators.invariance import Portfolio, label_value
+from fcorr.estimators.base import BaseFCorr
+from fcorr.estimators.invariance import label_value
 from fcorr.estimators.options import is_integer
+from fcorr.estimators.results import (
+    Explanation,
+    FeatureMatrix,
+    Importance,
+    MainEffect,
+    MainEffects,
+    Vector,
+)
 from fcorr.metrics.sharing import draw_orders, share_out
+from fcorr.nn.attention import mean_attention_scores
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network
-
-Vector = NDArray[np.float64]
+from fcorr.training.threads import start_workers
 
 UNITS = {
     "sigmoid": "log-odds",
@@ -51,139 +60,365 @@ UNITS = {
 _MOST_LEVELS = 50  # of a rated column that are listed
 _N_ERRORS = 2  # standard errors from an estimate to the ends of its interval
 _N_EXCHANGES = 4  # other rows that each row takes values from
+_AVERAGED_ROWS = (16, 128)  # fewest and most rows that main effects are averages over
+_MOST_AVERAGED = 400_000  # outputs for that
+_N_IMPORTANCE_ROWS = 2_000  # most of the training table that feature_importances_ is computed on
+_N_IMPORTANCE_SCORES = 2**16  # and most rows that are scored for it
 
 
-@dataclass(frozen=True, eq=False)
-class Reader:
-    """A trained model as the functions below need it.
+class ReadableFCorr(BaseFCorr):
+    """What is read off a fitted model, whatever its target; not for direct use."""
 
-    Attributes
-    ----------
-    model, schema
-        The trained network, with main effects, and its table.
-    link : Link
-        What makes predictions of outputs.
-    shift, unit : ndarray of shape (n_outputs,) and float
-        What makes of outputs what is on the scale of the link: ``shift + unit · output``.
-    n_bags : int
-        Number of bags; the members are recipes times bags, in this order.
-    hidden : tuple of int
-        Positions of features that predictions do not read.
-    portfolio : Portfolio or None
-        What predictions are averaged over.
-    classes : tuple or None
-        Labels of several classes.
-    map : callable
-        ``map(encoded, function)`` yields ``function(codes, numbers)`` of chunks of rows.
-    """
+    def main_effects(self) -> MainEffects:
+        """Return what each feature adds to the output by itself, value by value: rating tables.
 
-    model: Network
-    schema: Schema
-    link: Link
-    shift: Vector
-    unit: float
-    n_bags: int
-    hidden: tuple[int, ...]
-    portfolio: Portfolio | None
-    classes: tuple[Any, ...] | None
-    map: Callable[..., Iterator[Tensor]]
+        The model is ``f(x) = b + Σ_j e_j(x_j) + correction(x)``, and these are the ``e_j``: in
+        log-odds, in the logarithm of a relativity, or in the unit of y. Sensitive features of an
+        exact model have an effect of 0.
 
-    def embed(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        Each is the average output of the whole model over up to 128 training rows, with the feature
+        at each of its values: what the head does with a feature by itself is counted to it. What
+        depends on several features is the correction.
+
+        Returns
+        -------
+        MainEffects
+            A table for each feature: ``effects["age"].effect``, ``effects.to_pandas()``.
+        """
+        self._check_main_effects("main_effects")
+        schema, classes = self.schema_, self._class_labels()
+        link, (_, unit) = self._link().name, self._scale()
+        shapes = [_read_shapes(member) for member in self.model_.members]
+        columns = {f.name: column for column in schema.columns for f in column.features}
+        effects = {}
+        for position, name in enumerate(schema.feature_names):
+            of_members = [shape[position] for shape in shapes]
+            levels = _list_levels(schema, position, columns[name], of_members, self._credibility)
+            by_member = unit * np.stack([shape.at(levels.points) for shape in of_members])
+            if position in self._unread:
+                by_member[:] = 0
+            effect = by_member.mean(0)
+            error = jackknife_error(by_member.reshape(-1, self._n_bags, *effect.shape).mean(0))
+            arrays: dict[str, Any] = {
+                "effect": effect,
+                "lower": effect - _N_ERRORS * error,
+                "upper": effect + _N_ERRORS * error,
+                "relativity": np.exp(effect) if link == "exp" else None,
+            }
+            if classes is None:  # one output needs no axis
+                arrays = {name: x if x is None else x[:, 0] for name, x in arrays.items()}
+            effects[name] = MainEffect(
+                name,
+                columns[name].kind,
+                levels.values,
+                rows=levels.rows,
+                credibility=levels.credibility,
+                **arrays,
+            )
+        return MainEffects(effects, UNITS[link], classes)
+
+    def importance(
+        self, X: Any, *, n_rows: int = 2_000, random_state: RandomState = 0
+    ) -> Importance:
+        """Measure how much each feature matters for the outputs of rows.
+
+        Each row takes the feature's value of other rows, and what changes is measured. Where
+        features depend on each other this also makes combinations that no row has.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features)
+            Rows, at least two; they need no target.
+        n_rows : int, default=2000
+            Most rows to compute on, drawn from X at random.
+        random_state : int, numpy generator or None, default=0
+            Source of the draw, and of which rows are exchanged.
+
+        Returns
+        -------
+        Importance
+            A row for each feature, the largest total first; sensitive features of an exact model
+            have exactly 0.
+        """
+        self._check_main_effects("importance")
+        seed, encoded = draw_seed(random_state), self._encode_known(X)
+        if len(encoded) < 2:
+            raise InvalidInputError(
+                f"importance compares rows, and needs at least 2, got {len(encoded)}. Pass more "
+                "rows, or use explain(X) for a single one."
+            )
+        encoded = sample_rows(encoded, n_rows, seed)
+        total, change, variance = total_importance(
+            self._score_bags, encoded, self._balanced_link(), seed=seed, n_exchanges=_N_EXCHANGES
+        )
+        error = _N_ERRORS * jackknife_error(total[1:])
+        effects = torch.cat([*self._map(encoded, self._mean_effects)]).numpy()
+        main = effects.var(0, ddof=1).sum(0) / (variance[0] or 1.0)
+        order = np.argsort(-total[0], kind="stable")
+        return Importance(
+            tuple(self.schema_.feature_names[i] for i in order),
+            main[order],
+            total[0, order],
+            np.maximum(total[0] - error, 0)[order],
+            (total[0] + error)[order],
+            change[order],
+            rank_correlation(change, self.significance_),
+            len(encoded),
+        )
+
+    def explain(self, X: Any, *, n_samples: int = 32, random_state: RandomState = 0) -> Explanation:
+        """Return what each feature adds to the output of each row; all adds up to the output.
+
+        Main effects are exact. What attention and head add to them is shared out by Shapley
+        values: a feature gets what the correction changes by when it appears after some others,
+        on average over orders of all features. A feature that has not appeared has all its views
+        at 0, which is their mean over the training rows: no background rows are needed, or chosen.
+        The orders are the same for all rows: rows beside it do not change a row's explanation.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features)
+            Rows to explain.
+        n_samples : int, default=32
+            Orders of the features, an even number of at least 4: each comes with its reverse.
+        random_state : int, numpy generator or None, default=0
+            Source of the orders.
+
+        Returns
+        -------
+        Explanation
+            Intercept, main effects, corrections with their standard errors, and outputs.
+        """
+        self._check_main_effects("explain")
+        seed = draw_seed(random_state)
+        if not is_integer(n_samples, 4) or n_samples % 2:
+            raise InvalidInputError(
+                f"n_samples must be an even integer of at least 4, got {n_samples!r}. Orders come "
+                "in pairs, and a standard error takes two of them."
+            )
+        names, classes = self.schema_.feature_names, self._class_labels()
+        n_views = sum(member.n_views for member in self.model_.members)
+        orders = draw_orders(len(names), int(n_samples), seed)
+        score = partial(self._score_embedded, self.model_)
+
+        def explain(x_cat: Tensor, x_num: Tensor) -> Tensor:
+            e_BHF = self._embed(x_cat, x_num)
+            main_BFO = self._mean_effects(x_cat, x_num).transpose(1, 2)
+            output_B1O = score(e_BHF).unsqueeze(1)
+            values_BFO, error_BFO = shapley_values(score, e_BHF, orders)
+            # What main effects add up to is shared out exactly: each feature gets its own.
+            parts = main_BFO, values_BFO - main_BFO, error_BFO, output_B1O
+            return torch.cat(parts, dim=1)
+
+        found = self._map(self._encode_known(X), explain, numbers_per_row=n_views * len(names))
+        parts = torch.cat([*found]).numpy()
+        at_zero = score(torch.zeros(1, n_views, len(names))).numpy()[0]
+        constant, unit = self._scale()
+        shift = constant + unit * self.balance_
+        main, correction, error = np.split(unit * parts[:, :-1], 3, axis=1)
+        arrays: dict[str, Any] = {
+            "intercept": unit * at_zero + shift,
+            "main": main,
+            "correction": correction,
+            "error": error,
+            "output": unit * parts[:, -1] + shift,
+        }
+        if classes is None:  # one output needs no axis
+            arrays = {name: array[..., 0] for name, array in arrays.items()}
+        return Explanation(names, **arrays, unit=UNITS[self._link().name], classes=classes)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Importance of each column of X, in its order, on a sample of the training table.
+
+        It is the ``total`` of :meth:`importance`; a column of dates has the sum of its parts, the
+        exposure, which is no feature, 0.
+        """
+        check_is_fitted(self, "model_")
+        total = dict(zip(self.schema_.feature_names, self.importance_, strict=True))
+        parts = {c.name: [total[f.name] for f in c.features] for c in self.schema_.columns}
+        return np.array([sum(parts.get(name, [])) for name in self._column_names], dtype=float)
+
+    def attention(self, X: Any, *, layer: int = 0) -> FeatureMatrix:
+        """Mean pre-softmax attention matrix ``z zᵀ/√p`` of a layer over the rows of X.
+
+        Off the diagonal it reads as dependence between features, on the diagonal as a feature's
+        significance (paper, §4.1). Sensitive features come first. A model with
+        ``invariance="marginal"`` needs the sensitive columns here, which ``predict`` does not.
+
+        NOTE[DIFF]: in the first layer of a model with main effects, z are the first views over the
+        root of their mean square in the row, mean over the members. The LayerNorm of the layer
+        takes the row's mean away as well and weighs the features: a feature without any effect
+        would have a significance.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features)
+            Rows to average over.
+        layer : int, default=0
+            Which layer, from 0 to ``n_layers`` − 1. Only the first one's matrix is about pairs of
+            features: what deeper layers attend with is already a mixture of all.
+
+        Returns
+        -------
+        FeatureMatrix
+            The matrix, with the features' names.
+        """
+        check_is_fitted(self, "model_")
+        n_layers = len(self.model_.members[0].layers)
+        if not is_integer(layer, 0) or layer >= n_layers:
+            raise InvalidInputError(
+                f"layer must be an integer from 0 to {n_layers - 1}, got {layer!r}. Leave it out "
+                "for the first layer, whose matrix is about pairs of features."
+            )
+        is_collapsed = self.exact_ and self.portfolio_ is None
+        table = self._read_known_table(X, read_sensitive=not is_collapsed)
+        encoded = self._encode(table, read_sensitive=not is_collapsed)
+        return self._name_matrix(self._mean_attention(encoded, int(layer)))
+
+    def feature_significance(self) -> dict[str, float]:
+        """Significance of each feature on the training table, the largest first.
+
+        It is the diagonal of the attention matrix before the softmax (paper, §4.1), that of
+        :meth:`attention`: the mean square of a feature's first view in units of the row's, over
+        √p. A feature that the model ignores has 0. It is quick and rough, and leaves out what
+        features do together: :meth:`importance` measures what changes, and how far the two agree.
+        """
+        check_is_fitted(self, "model_")
+        order = np.argsort(-self.significance_, kind="stable")
+        names = self.schema_.feature_names
+        return {names[i]: float(self.significance_[i]) for i in order}
+
+    # What fit reads off the training table
+
+    def _read_off(self, encoded: EncodedTable) -> None:
+        self._move_main_effects(encoded)
+        self.significance_ = self._significance(encoded)
+        self.importance_, self.change_ = self._importance(encoded)
+
+    def _move_main_effects(self, encoded: EncodedTable) -> None:
+        """Count to the main effects what heads do with a feature by itself, on average."""
+        if not self._options["main_effects"]:
+            return
+        networks = self.model_.members
+        n_slots = max(len(network.main_values()) for network in networks)
+        n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
+        some = sample_rows(encoded, n_rows, self.seed_)
+        rows = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
+        with start_workers(2**62) as workers:
+            list(workers.map(lambda network: network.move_main_effects(*rows), networks))
+
+    def _importance(self, encoded: EncodedTable) -> tuple[Vector, Vector]:
+        """Return total importance and mean change of predictions, on some of the rows."""
+        n_features = max(1, len(self.schema_.feature_names))
+        n_rows = min(_N_IMPORTANCE_ROWS, max(200, _N_IMPORTANCE_SCORES // n_features))
+        total, change, _ = total_importance(
+            lambda rows: self._raw_outputs(rows)[:, None],
+            sample_rows(encoded, n_rows, self.seed_),
+            self._balanced_link(),
+            seed=self.seed_,
+        )
+        return total[0], change
+
+    def _significance(self, encoded: EncodedTable) -> NDArray[np.float64]:
+        return self._mean_attention(encoded).diagonal().copy()
+
+    def _mean_attention(self, encoded: EncodedTable, layer: int = 0) -> NDArray[np.float64]:
+        n_features = len(self.schema_.feature_names)
+        total, n_rows = torch.zeros(n_features, n_features, dtype=torch.float64), 0
+        for member in self.model_.members:
+            z_of: Callable[..., Tensor] = partial(member.normalized_embedding, layer=layer)
+            if layer == 0 and member.views is not None:
+                z_of = partial(scaled_effects, member)
+            for z in self._map(encoded, z_of):
+                total += len(z) * mean_attention_scores(z.double())
+                n_rows += len(z)
+        return (total / n_rows).numpy()
+
+    def _name_matrix(self, values: NDArray[np.float64]) -> FeatureMatrix:
+        """Name a matrix between the first features; sensitive ones come first."""
+        names = self.schema_.feature_names[: len(values)]
+        first = [i for i in self.schema_.sensitive_positions if i < len(names)]
+        order = [*first, *(i for i in range(len(names)) if i not in first)]
+        return FeatureMatrix(tuple(names[i] for i in order), values[np.ix_(order, order)])
+
+    # The parts of the sum
+
+    def _scale(self) -> tuple[float, float]:
+        """Return constant and factor that make of balanced outputs what the link is applied to."""
+        return 0.0, 1.0
+
+    def _class_labels(self) -> tuple[Any, ...] | None:
+        """Return what the outputs are of, where there are several."""
+        return None
+
+    @property
+    def _credibility(self) -> float:
+        """How many rows a category needs to be believed by half, mean over the chosen recipes."""
+        return float(np.mean([r["credibility"] for r in self.recipes_ if r["chosen"]]))
+
+    @property
+    def _n_bags(self) -> int:
+        """Number of bags; the members are recipes times bags, in this order."""
+        return len(self.model_.members) // sum(recipe["chosen"] for recipe in self.recipes_)
+
+    @property
+    def _unread(self) -> list[int]:
+        """Positions of features that predictions do not read."""
+        return list(self.schema_.sensitive_positions) if self.exact_ else []
+
+    def _check_main_effects(self, method: str) -> None:
+        check_is_fitted(self, "model_")
+        if any(member.views is None for member in self.model_.members):
+            raise InvalidInputError(
+                f"{method} needs a model with main effects, and this one was fitted with "
+                "advanced={'main_effects': False}, as the paper has it. Fit it without that, or "
+                "use attention(X), feature_significance() or feature_importances_."
+            )
+
+    def _encode_known(self, X: Any) -> EncodedTable:
+        return self._encode(self._read_known_table(X), read_sensitive=not self.exact_)
+
+    def _embed(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Embed every feature, one that predictions do not read as 0: ``(B, H, F)``."""
         with use_engine("compiled"):
-            e_BHF = self.model.embed(x_cat, x_num)
-        e_BHF[:, :, list(self.hidden)] = 0
+            e_BHF = self.model_.embed(x_cat, x_num)
+        e_BHF[:, :, self._unread] = 0
         return e_BHF
 
-    def main(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+    def _mean_effects(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Take the mean over the members of the main effects: ``(B, O, F)``."""
         with use_engine("compiled"):
             found = [
                 member.views.main_effects(x_cat, member.locate(x_num)).double()
-                for member in self.model.members
+                for member in self.model_.members
                 if member.views is not None
             ]
         main_BOF = torch.stack(found).mean(0)
-        main_BOF[:, :, list(self.hidden)] = 0
+        main_BOF[:, :, self._unread] = 0
         return main_BOF
 
-    def score(self, e_BHF: Tensor) -> Tensor:
+    def _score_embedded(self, network: Network, e_BHF: Tensor) -> Tensor:
         """Compute outputs of embedded features in float64: ``(B, O)``."""
-        return self._score(self.model, e_BHF)
+        if self.portfolio_ is None:
+            return network.score_embedded(e_BHF.contiguous()).double()
+        return self.portfolio_.average(network, self._link().name, e_BHF.clone())
 
-    def score_bags(self, encoded: EncodedTable) -> Vector:
+    def _score_bags(self, encoded: EncodedTable) -> Vector:
         """Compute outputs of the model, and by the members of each bag: ``(n_rows, 1 + K, O)``."""
-        sizes = [member.n_views for member in self.model.members]
+        sizes = [member.n_views for member in self.model_.members]
 
         def score(x_cat: Tensor, x_num: Tensor) -> Tensor:
-            e_BHF = self.embed(x_cat, x_num)
-            parts = zip(self.model.members, e_BHF.split(sizes, dim=1), strict=True)
-            members = torch.stack([self._score(member, part) for member, part in parts])
+            e_BHF = self._embed(x_cat, x_num)
+            parts = zip(self.model_.members, e_BHF.split(sizes, dim=1), strict=True)
+            members = torch.stack([self._score_embedded(*part) for part in parts])
             # Averages over a portfolio are not linear in the outputs.
-            whole = members.mean(0) if self.portfolio is None else self.score(e_BHF)
-            bags = members.unflatten(0, (-1, self.n_bags)).mean(0)
+            is_mean = self.portfolio_ is None
+            whole = members.mean(0) if is_mean else self._score_embedded(self.model_, e_BHF)
+            bags = members.unflatten(0, (-1, self._n_bags)).mean(0)
             return torch.cat([whole[None], bags]).transpose(0, 1)
 
-        return torch.cat([*self.map(encoded, score)]).numpy()
-
-    def _score(self, network: Network, e_BHF: Tensor) -> Tensor:
-        if self.portfolio is None:
-            return network.score_embedded(e_BHF.contiguous()).double()
-        return self.portfolio.average(network, self.link.name, e_BHF.clone())
-
-
-# ------------------------------------------------------------------------------ attention
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureMatrix:
-    """A matrix with one row and one column per feature.
-
-    ``matrix["age", "income"]`` is one entry; ``numpy.asarray(matrix)`` the plain array.
-
-    Examples
-    --------
-    >>> matrix = FeatureMatrix(("a", "b"), np.array([[1.0, 0.2], [0.2, 3.0]]))
-    >>> float(matrix["a", "b"])
-    0.2
-    >>> matrix.diagonal()
-    {'a': 1.0, 'b': 3.0}
-    """
-
-    names: tuple[str, ...]
-    values: Vector
-
-    def __getitem__(self, key: tuple[str, str]) -> float:
-        row, column = key
-        return float(self.values[self._position(row), self._position(column)])
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.values, dtype=dtype, copy=copy)
-
-    def diagonal(self) -> dict[str, float]:
-        """Diagonal by feature: what the paper reads as feature significance."""
-        return dict(zip(self.names, self.values.diagonal().tolist(), strict=True))
-
-    def to_pandas(self) -> Any:
-        """Return a pandas DataFrame with the names on both axes."""
-        pandas = require("pandas", extra="pandas", purpose="FeatureMatrix.to_pandas")
-        return pandas.DataFrame(self.values, index=self.names, columns=self.names)
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (name, *(f"{value:.3g}" for value in values))
-            for name, values in zip(self.names, self.values, strict=True)
-        ]
-        return html_table("Between features", ("", *self.names), rows)
-
-    def _position(self, name: str) -> int:
-        return _find(name, self.names, "The matrix")
-
-
-def _find(name: str, names: Sequence[str], what: str) -> int:
-    if name not in names:
-        raise InvalidInputError(f"{what} has no feature {name!r}.{near_match(name, names)}")
-    return names.index(name)
+        return torch.cat([*self._map(encoded, score)]).numpy()
 
 
 def scaled_effects(network: FCorrTransformer, x_cat: Tensor, x_num: Tensor) -> Tensor:
@@ -195,159 +430,6 @@ def scaled_effects(network: FCorrTransformer, x_cat: Tensor, x_num: Tensor) -> T
     e_RF = network.embed(x_cat, x_num)[:, : network.n_outputs].flatten(0, 1).double()
     eps = network.first_layer.attention_norm.eps
     return e_RF * torch.rsqrt(e_RF.square().mean(1, keepdim=True) + eps)
-
-
-# ------------------------------------------------------------------------------ main effects
-
-
-@dataclass(frozen=True, eq=False)
-class MainEffect:
-    """What one feature adds to the output by itself, value by value.
-
-    With several classes ``effect``, ``lower``, ``upper`` have a column for each.
-
-    Attributes
-    ----------
-    name, kind : str
-        The feature, and the kind of its column.
-    values : tuple
-        Categories, or numbers in the table's unit, in ascending order; None is a missing number.
-        Numbers are the knots of the member that has the most: between two of them effects are
-        linear, but for the bends of members with other knots; beyond the outer ones constant.
-    effect : ndarray of shape (n_values,) or (n_values, n_classes)
-        Mean of the members' effects; its own mean over the training rows, weighted, is 0.
-    lower, upper : ndarray
-        The effect ± 2 standard errors by the delete-a-group jackknife: each bag of the pack leaves
-        out a group of rows, and how far the bags' effects lie apart tells what other rows would
-        have changed. NaN for a single network, which has no bags.
-    rows : ndarray of shape (n_values,)
-        Training rows of a category. For numbers, about each: a row between two of them counts for
-        both, by its distance, and by its weight.
-    credibility : ndarray of shape (n_values,)
-        Of a category of n rows ``n / (n + k)``, by which training pulls it to the mean; k is the
-        mean of the chosen recipes. For a category that was rated, the credibility of its rating.
-        NaN where there is none, for numbers and places in an order.
-    relativity : ndarray or None
-        ``exp(effect)``, the factor on the prediction; None unless the link is logarithmic.
-    """
-
-    name: str
-    kind: ColumnKind
-    values: tuple[str | float | None, ...]
-    effect: Vector
-    lower: Vector
-    upper: Vector
-    rows: Vector
-    credibility: Vector
-    relativity: Vector | None = None
-
-    def table(self) -> dict[str, list[Any]]:
-        """Return the columns of the table by name."""
-        names = ("effect", "lower", "upper", "rows", "credibility", "relativity")
-        columns = {name: getattr(self, name) for name in names}
-        known = {name: list(column) for name, column in columns.items() if column is not None}
-        return {"value": list(self.values), **known}
-
-    def of_class(self, k: int) -> "MainEffect":
-        """Return the effect on one of several classes."""
-        effect, lower, upper = (each[:, k] for each in (self.effect, self.lower, self.upper))
-        return replace(self, effect=effect, lower=lower, upper=upper)
-
-
-@dataclass(frozen=True, eq=False)
-class MainEffects(Mapping[str, MainEffect]):
-    """The main effects of a model by feature: ``effects["age"].effect``.
-
-    Attributes
-    ----------
-    effects : dict of str to MainEffect
-        A table for each feature.
-    unit : str
-        What effects are measured in.
-    classes : tuple or None
-        The classes of the tables' columns, where there are more than two.
-    """
-
-    effects: dict[str, MainEffect]
-    unit: str
-    classes: tuple[Any, ...] | None = None
-
-    def __getitem__(self, name: str) -> MainEffect:
-        _find(name, list(self.effects), "The model")
-        return self.effects[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.effects
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.effects)
-
-    def __len__(self) -> int:
-        return len(self.effects)
-
-    def to_pandas(self) -> Any:
-        """Return one pandas DataFrame with a row for each value of each feature, and class."""
-        pandas = require("pandas", extra="pandas", purpose="MainEffects.to_pandas")
-        parts = []
-        for _, label, effect in self._tables():
-            part = pandas.DataFrame(effect.table())
-            part["value"] = part["value"].astype(object)
-            part.insert(0, "feature", effect.name)
-            if self.classes is not None:
-                part.insert(1, "class", label)
-            parts.append(part)
-        return pandas.concat(parts, ignore_index=True)
-
-    def _tables(self) -> Iterator[tuple[str, Any, MainEffect]]:
-        for effect in self.effects.values():
-            for k, label in enumerate(self.classes or (None,)):
-                whole = self.classes is None
-                caption = effect.name if whole else f"{effect.name}, class {label}"
-                yield caption, label, effect if whole else effect.of_class(k)
-
-    def _repr_html_(self) -> str:
-        tables = []
-        for caption, _, effect in self._tables():
-            columns = effect.table()
-            rows = [
-                ("missing" if value is None else value, *(f"{number:.4g}" for number in numbers))
-                for value, *numbers in zip(*columns.values(), strict=True)
-            ]
-            tables.append(html_table(f"{caption} ({self.unit})", [*columns], rows))
-        return "".join(tables)
-
-
-def read_main_effects(reader: Reader, credibility: float) -> MainEffects:
-    """Read the main effects off the members; credibility is k of ``n / (n + k)``."""
-    schema = reader.schema
-    shapes = [_read_shapes(member) for member in reader.model.members]
-    columns = {f.name: column for column in schema.columns for f in column.features}
-    effects = {}
-    for position, name in enumerate(schema.feature_names):
-        of_members = [shape[position] for shape in shapes]
-        levels = _list_levels(schema, position, columns[name], of_members, credibility)
-        by_member = reader.unit * np.stack([shape.at(levels.points) for shape in of_members])
-        if position in reader.hidden:
-            by_member[:] = 0
-        effect = by_member.mean(0)
-        error = jackknife_error(by_member.reshape(-1, reader.n_bags, *effect.shape).mean(0))
-        arrays: dict[str, Any] = {
-            "effect": effect,
-            "lower": effect - _N_ERRORS * error,
-            "upper": effect + _N_ERRORS * error,
-            "relativity": np.exp(effect) if reader.link.name == "exp" else None,
-        }
-        if reader.classes is None:  # one output needs no axis
-            arrays = {name: x if x is None else x[:, 0] for name, x in arrays.items()}
-        effects[name] = MainEffect(
-            name,
-            columns[name].kind,
-            levels.values,
-            rows=levels.rows,
-            credibility=levels.credibility,
-            **arrays,
-        )
-    return MainEffects(effects, UNITS[reader.link.name], reader.classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -463,67 +545,6 @@ def jackknife_error(bags: Vector) -> Vector:
     return np.sqrt((n_bags - 1) / n_bags * total)
 
 
-# ------------------------------------------------------------------------------ importance
-
-
-@dataclass(frozen=True, eq=False)
-class Importance:
-    """How much each feature matters, the largest total first.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The features.
-    main : ndarray
-        Share of the output's variance over the rows that is the main effect's own.
-    total : ndarray
-        Share of that variance which goes with the feature, alone and together with others: Sobol's
-        total index, ``½·E[(f(x) − f(x with x_j of another row))²] / Var f``.
-    lower, upper : ndarray
-        The total ± 2 standard errors, not below 0; see :class:`MainEffect`.
-    change : ndarray
-        Mean absolute change of the prediction when the feature's value is that of another row: of
-        probabilities, or in the unit of y per unit of exposure. It is what permutation importance
-        measures; of several classes half the sum.
-    agreement : float
-        Spearman's rank correlation between ``change`` and ``feature_significance``: how far the
-        diagonal of the attention matrix orders the features as their effect on predictions does.
-    n_rows : int
-        Rows that it was computed on.
-    """
-
-    names: tuple[str, ...]
-    main: Vector
-    total: Vector
-    lower: Vector
-    upper: Vector
-    change: Vector
-    agreement: float
-    n_rows: int
-
-    def __getitem__(self, name: str) -> dict[str, float]:
-        i = _find(name, self.names, "The model")
-        return {column: float(values[i]) for column, values in self._columns().items()}
-
-    def to_pandas(self) -> Any:
-        """Return a pandas DataFrame with a row for each feature."""
-        pandas = require("pandas", extra="pandas", purpose="Importance.to_pandas")
-        return pandas.DataFrame(self._columns(), index=pandas.Index(self.names, name="feature"))
-
-    def _columns(self) -> dict[str, Vector]:
-        return {n: getattr(self, n) for n in ("main", "total", "lower", "upper", "change")}
-
-    def _repr_html_(self) -> str:
-        columns = self._columns()
-        rows = [
-            (name, *(f"{number:.3g}" for number in numbers))
-            for name, *numbers in zip(self.names, *columns.values(), strict=True)
-        ]
-        note = f"Rank correlation of change with significance: {self.agreement:.2f}."
-        caption = f"Importance on {self.n_rows:,} rows"
-        return html_table(caption, ("feature", *columns), rows, note)
-
-
 def sample_rows(encoded: EncodedTable, n_rows: int, seed: int) -> EncodedTable:
     """Draw rows, at most so many."""
     if not is_integer(n_rows, 2):
@@ -534,29 +555,6 @@ def sample_rows(encoded: EncodedTable, n_rows: int, seed: int) -> EncodedTable:
         return encoded
     rows = np.random.default_rng(seed).choice(len(encoded), n_rows, replace=False)
     return replace(encoded, codes=encoded.codes[rows], numbers=encoded.numbers[rows])
-
-
-def read_importance(
-    reader: Reader, encoded: EncodedTable, significance: Vector, seed: int
-) -> Importance:
-    """Measure how much each feature matters on some rows."""
-    total, change, variance = total_importance(
-        reader.score_bags, encoded, reader.link, seed=seed, n_exchanges=_N_EXCHANGES
-    )
-    error = _N_ERRORS * jackknife_error(total[1:])
-    chunks = reader.map(encoded, reader.main)
-    main = torch.cat([*chunks]).numpy().var(0, ddof=1).sum(0) / (variance[0] or 1.0)
-    order = np.argsort(-total[0], kind="stable")
-    return Importance(
-        tuple(reader.schema.feature_names[i] for i in order),
-        main[order],
-        total[0, order],
-        np.maximum(total[0] - error, 0)[order],
-        (total[0] + error)[order],
-        change[order],
-        rank_correlation(change, significance),
-        len(encoded),
-    )
 
 
 def total_importance(
@@ -625,125 +623,6 @@ def rank_correlation(a: Vector, b: Vector) -> float:
     ranks -= ranks.mean(1, keepdims=True)
     norms = np.sqrt(np.square(ranks).sum(1))
     return float(round(ranks[0] @ ranks[1] / norms.prod(), 12)) if norms.all() else math.nan
-
-
-# ------------------------------------------------------------------------------ rows
-
-
-@dataclass(frozen=True, eq=False)
-class Explanation:
-    """What each feature adds to the output of each row; all adds up to the output.
-
-    ``output = intercept + Σ main + Σ correction``. With several classes arrays have one more axis,
-    the last.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The features.
-    intercept : float, or ndarray of shape (n_classes,)
-        The output where every feature is absent: all its views are 0, their mean over the training
-        rows.
-    main : ndarray of shape (n_rows, n_features)
-        The main effects, exact.
-    correction : ndarray of shape (n_rows, n_features)
-        Each feature's part in the rest, which features have together: sampled Shapley values.
-    error : ndarray of shape (n_rows, n_features)
-        Standard error of the correction from the sampling, over pairs of orders.
-    output : ndarray of shape (n_rows,)
-        The output, as in ``unit``.
-    unit : str
-        What all of these are measured in.
-    classes : tuple or None
-        The classes of the last axis, where there are more than two.
-    """
-
-    names: tuple[str, ...]
-    intercept: Any
-    main: Vector
-    correction: Vector
-    error: Vector
-    output: Vector
-    unit: str
-    classes: tuple[Any, ...] | None = None
-
-    @property
-    def contribution(self) -> Vector:
-        """Main effect and correction together: a feature's whole part in the output."""
-        return self.main + self.correction
-
-    def __len__(self) -> int:
-        return len(self.output)
-
-    def row(self, i: int, label: Any = None) -> list[tuple[str, float]]:
-        """Return the features of a row with their contributions, the largest in size first.
-
-        With several classes, ``label`` says for which.
-        """
-        values = self.contribution[i]
-        if self.classes is not None:
-            if label not in self.classes:
-                raise InvalidInputError(
-                    f"label must be one of the classes {self.classes}, got {label!r}. Each class "
-                    "has contributions of its own."
-                )
-            values = values[:, self.classes.index(label)]
-        order = np.argsort(-np.abs(values), kind="stable")
-        return [(self.names[j], float(values[j])) for j in order]
-
-    def to_pandas(self) -> Any:
-        """Return a pandas DataFrame with a row for each row and feature, and class."""
-        pandas = require("pandas", extra="pandas", purpose="Explanation.to_pandas")
-        labels = self.classes or (None,)
-        levels = [range(len(self)), self.names, labels]
-        index = pandas.MultiIndex.from_product(levels, names=["row", "feature", "class"])
-        parts = ("main", "correction", "contribution", "error")
-        frame = pandas.DataFrame({n: getattr(self, n).ravel() for n in parts}, index=index)
-        return (frame if self.classes else frame.droplevel("class")).reset_index()
-
-    def _repr_html_(self) -> str:
-        shown = min(len(self), 5)
-        tables = []
-        for i in range(shown):
-            for label in self.classes or (None,):
-                rows = [(name, f"{value:+.4g}") for name, value in self.row(i, label)]
-                title = f"Row {i}" if label is None else f"Row {i}, class {label}"
-                tables.append(html_table(f"{title} ({self.unit})", ("feature", "adds"), rows))
-        more = f"<p>and {len(self) - shown:,} more rows</p>" if len(self) > shown else ""
-        return "".join(tables) + more
-
-
-def read_explanation(
-    reader: Reader, encoded: EncodedTable, n_samples: int, seed: int
-) -> Explanation:
-    """Share each row's output out among the features."""
-    names = reader.schema.feature_names
-    n_views = sum(member.n_views for member in reader.model.members)
-    orders = draw_orders(len(names), n_samples, seed)
-
-    def explain(x_cat: Tensor, x_num: Tensor) -> Tensor:
-        e_BHF = reader.embed(x_cat, x_num)
-        main_BFO = reader.main(x_cat, x_num).transpose(1, 2)
-        output_B1O = reader.score(e_BHF).unsqueeze(1)
-        values_BFO, error_BFO = shapley_values(reader.score, e_BHF, orders)
-        # What main effects add up to is shared out exactly: each feature gets its own.
-        parts = main_BFO, values_BFO - main_BFO, error_BFO, output_B1O
-        return torch.cat(parts, dim=1)
-
-    found = reader.map(encoded, explain, numbers_per_row=n_views * len(names))
-    parts = torch.cat([*found]).numpy()
-    at_zero = reader.score(torch.zeros(1, n_views, len(names))).numpy()[0]
-    main, correction, error = np.split(reader.unit * parts[:, :-1], 3, axis=1)
-    arrays: dict[str, Any] = {
-        "intercept": reader.unit * at_zero + reader.shift,
-        "main": main,
-        "correction": correction,
-        "error": error,
-        "output": reader.unit * parts[:, -1] + reader.shift,
-    }
-    if reader.classes is None:  # one output needs no axis
-        arrays = {name: array[..., 0] for name, array in arrays.items()}
-    return Explanation(names, **arrays, unit=UNITS[reader.link.name], classes=reader.classes)
 
 
 @torch.no_grad()

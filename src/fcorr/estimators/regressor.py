@@ -15,9 +15,10 @@ from fcorr.data.encode import Outcomes
 from fcorr.data.infer import Bins, MinCategoryRows
 from fcorr.data.schema import Kinds
 from fcorr.estimators.balance import log_shift, mean_shift
-from fcorr.estimators.base import Auto, BaseFCorr, Columns, Monotone
+from fcorr.estimators.base import Auto, Columns, Monotone
 from fcorr.estimators.invariance import Invariance
 from fcorr.estimators.options import Advanced
+from fcorr.estimators.reading import ReadableFCorr
 from fcorr.training.objective import (
     CarWeight,
     Loss,
@@ -36,7 +37,7 @@ _REMEDIES: dict[ObjectiveName, str] = {
 }
 
 
-class FCorrRegressor(RegressorMixin, BaseFCorr):
+class FCorrRegressor(RegressorMixin, ReadableFCorr):
     """FCorrTransformer with CAR for a number: a mean, a count or an amount.
 
     See :class:`FCorrClassifier` for what the model is, what its invariance means, and for more on
@@ -82,8 +83,6 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         Dropout in the prediction head.
     epochs : int or "auto", default="auto"
         Most passes over the training table.
-    batch_size : int or "auto", default="auto"
-        Rows per step; ``"auto"`` takes about 64 steps an epoch, with 32 to 2,048 rows each.
     learning_rate : float or "auto", default="auto"
         Largest learning rate; it rises for a tenth of the steps and then falls to 0.
     monotone : dict or None, default=None
@@ -98,8 +97,6 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         What few tables need, such as ``{"n_layers": 3}``: see :class:`fcorr.estimators.Advanced`.
     random_state : int, numpy generator or None, default=None
         The same integer gives the same weights, to the bit, on the same machine.
-    device : str, default="cpu"
-        Where torch trains; predictions are computed on the CPU.
     verbose : bool or int, default=False
         Show progress: a bar on a terminal, plain lines elsewhere.
 
@@ -164,14 +161,12 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         head: Sequence[int] | Auto = "auto",
         dropout: float | Auto = "auto",
         epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
         learning_rate: float | Auto = "auto",
         monotone: Monotone | None = None,
         kinds: Kinds | None = None,
         min_category_rows: MinCategoryRows = "auto",
         advanced: Advanced | None = None,
         random_state: RandomState = None,
-        device: str = "cpu",
         verbose: bool | int = False,
     ) -> None:
         self.sensitive = sensitive
@@ -183,14 +178,12 @@ class FCorrRegressor(RegressorMixin, BaseFCorr):
         self.head = head
         self.dropout = dropout
         self.epochs = epochs
-        self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.monotone = monotone
         self.kinds = kinds
         self.min_category_rows = min_category_rows
         self.advanced = advanced
         self.random_state = random_state
-        self.device = device
         self.verbose = verbose
         self.objective = objective
         self.tweedie_power = tweedie_power

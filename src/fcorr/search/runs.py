@@ -124,8 +124,9 @@ def _read_values(name: str, values: Any, base: Mapping[str, Any]) -> list[Any]:
 def list_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return all arguments that make the model what it is, as plain data."""
     # The others change neither the model nor what is measured, or a sweep sets them by itself.
-    left_out = ("random_state", "verbose", "device")
-    advanced = {n: v for n, v in complete_advanced(arguments["advanced"]).items() if n != "engine"}
+    left_out = ("random_state", "verbose")
+    options = complete_advanced(arguments["advanced"]).items()
+    advanced = {name: value for name, value in options if name not in ("engine", "device")}
     kept = {name: value for name, value in arguments.items() if name not in left_out}
     plain: dict[str, Any] = to_plain({**kept, "advanced": advanced})
     return plain

@@ -19,7 +19,6 @@ from fcorr.nn.car import (
     augmented_forward,
     car_flips,
     car_sensitive,
-    exchanged_features,
     paper_weight,
 )
 from fcorr.nn.fcorr import FCorrTransformer
@@ -127,7 +126,8 @@ class Rows:
 class Objective:
     """Computes ``L_perf + λ L_CAR`` of a batch, and keeps the two apart for the record.
 
-    ``exchanges`` is what the sensitive features are exchanged for; ``car`` is λ, "paper" for its
+    ``sensitive`` are the positions of the sensitive features, to be collapsed, and ``exchanges`` is
+    what CAR exchanges them for; ``car`` is λ, "paper" for its
     rule, settled on a first batch, or ``None``; forms of CAR are explained in :mod:`fcorr.nn.car`.
     ``penalty`` is added to it in training, whatever the batch, and ``dial``, of what groups differ
     in, always.
@@ -143,6 +143,7 @@ class Objective:
         model: FCorrTransformer,
         loss: Loss,
         *,
+        sensitive: Sequence[int] = (),
         exchanges: Sequence[Exchange] = (),
         car: CarWeight = None,
         car_form: CarForm = "sensitive",
@@ -153,8 +154,8 @@ class Objective:
         self.model = model
         self.loss = loss
         self.exchanges = tuple(exchanges)
-        self.sensitive = exchanged_features(self.exchanges)
-        self.has_car = bool(self.sensitive) and car is not None and car != 0
+        self.sensitive = list(sensitive)
+        self.has_car = bool(self.exchanges) and car is not None and car != 0
         self.car_weight = (
             float(car) if self.has_car and car is not None and car != "paper" else None
         )
