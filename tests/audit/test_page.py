@@ -113,6 +113,12 @@ def test_the_page_computes_what_python_does(browser, tmp_path, name):
     main = wanted.main if wanted.classes is None else wanted.main[..., 0]
     size = np.abs(main).max() + 1
     assert np.abs(np.array([each["effects"] for each in explained]) - main).max() < 1e-5 * size
+    orders = browser.run("fcorr.model.orders")
+    assert len(orders) >= 4
+    shared = model.explain(test_X[:5], n_samples=len(orders), random_state=0).contribution
+    shared = shared if wanted.classes is None else shared[..., 0]
+    found = browser.run(f"{json.dumps(rows[:5])}.map((row) => fcorr.contributions(row, 0))")
+    assert np.abs(np.array(found) - shared).max() < 1e-5 * size
     output = wanted.output if wanted.classes is None else wanted.output[:, 0]
     assert [each["end"] for each in explained] == pytest.approx(output, rel=1e-5, abs=1e-5)
 

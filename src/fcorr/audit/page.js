@@ -145,26 +145,33 @@
     return e.map((v) => v / total);
   };
   const sigmoid = (x) => 1 / (1 + Math.exp(-x));
-  function averaged(row) {
-    const { features, values, shares } = model.portfolio;
+  const together = (all) => mean(model.members.map((m, k) => forward(m, all[k])));
+  const embedAll = (row) => model.members.map((m) => embed(m, row));
+  function averaged(all) {
+    const { features, shares } = model.portfolio;
     const links = { sigmoid: (x) => x.map(sigmoid), softmax, exp: (x) => x.map(Math.exp), identity: (x) => x };
     let total = null;
-    values.forEach((each, i) => {
-      const other = row.slice();
-      features.forEach((j, k) => { other[j] = each[k] ?? NaN; });
-      const found = links[model.link](mean(model.members.map((m) => forward(m, embed(m, other)))));
+    stands.forEach((stand, i) => {
+      all.forEach((views, m) => views.forEach((view, v) => features.forEach((j) => { view[j] = stand[m][v][j]; })));
+      const found = links[model.link](together(all));
       total = found.map((v, k) => v * shares[i] + (total ? total[k] : 0));
     });
     const back = { sigmoid: (v) => Math.log(v / (1 - v)), identity: (v) => v };
     return total.map(back[model.link] ?? Math.log);
   }
+  // The portfolio's sensitive values, embedded.
+  const stands = model.portfolio ? model.portfolio.values.map((each) => {
+    const row = new Array(nFeatures).fill(0);
+    model.portfolio.features.forEach((j, k) => { row[j] = each[k] ?? NaN; });
+    return embedAll(row);
+  }) : [];
   // What the link is applied to: log-odds, the logarithm of a rate, or the unit of y.
-  function outputs(row) {
-    const raw = model.portfolio ? averaged(row) : mean(model.members.map((m) => forward(m, embed(m, row))));
+  function outputs(all) {
+    const raw = model.portfolio ? averaged(all) : together(all);
     return raw.map((v, i) => model.constant + model.unit * (v + model.balance[i]));
   }
   function predict(values) {
-    const x = outputs(encode(values));
+    const x = outputs(embedAll(encode(values)));
     if (model.link === "softmax") return [...softmax(x)];
     return [model.link === "sigmoid" ? sigmoid(x[0]) : model.link === "exp" ? Math.exp(x[0]) : x[0]];
   }
@@ -173,10 +180,26 @@
   function explain(values, o) {
     const row = encode(values);
     const effects = model.features.map((_, j) => mainEffect(row, j, o));
-    const zero = model.members.map((m) => forward(m, Array.from({ length: m.views }, () => new Float64Array(nFeatures))));
-    const start = model.constant + model.unit * (mean(zero)[o] + model.balance[o]);
-    const end = outputs(row)[o];
+    const start = outputs(absent())[o], end = outputs(embedAll(row))[o];
     return { start, effects, together: end - start - effects.reduce((a, b) => a + b, 0), end };
+  }
+  // All features at 0, their mean.
+  const absent = () => model.members.map((m) => Array.from({ length: m.views }, () => new Float64Array(nFeatures)));
+  // Each feature's whole part: what the output changes by as it appears, mean over the orders.
+  function contributions(values, o) {
+    const all = embedAll(encode(values)), found = new Float64Array(nFeatures);
+    for (const order of model.orders) {
+      const present = absent();
+      let before = outputs(present)[o];
+      for (const j of order) {
+        if (model.hidden.includes(j)) continue;
+        present.forEach((views, m) => views.forEach((view, v) => { view[j] = all[m][v][j]; }));
+        const after = outputs(present)[o];
+        found[j] += (after - before) / model.orders.length;
+        before = after;
+      }
+    }
+    return [...found];
   }
   function attention(values, j) {
     const row = encode(values);
@@ -185,7 +208,7 @@
       return attentionRow(normalise(view, m.layers[0].attention_norm), j);
     }))];
   }
-  window.fcorr = { predict, explain, attention, model };
+  window.fcorr = { predict, explain, contributions, attention, model };
 
   // ---------------------------------------------------------------- the controls
 
@@ -272,6 +295,14 @@
     const { low, high } = range(column);
     return Array.from({ length: 9 }, (_, i) => low + (high - low) * i / 8);
   };
+  let waiting = 0;
+  function waterfall(each, { start, end }, last) {
+    const items = each.map((value, i) => [model.features[i], value]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+    const rest = items.splice(15).reduce((sum, [, v]) => sum + v, 0);
+    let at = 0;  // each begins where the one before it ends
+    const steps = [["start", start], ...items, ["all other features", rest], ...last];
+    bars($("whatif-parts"), [...steps.map(([name, v]) => [name, at, at += v]), ["sum", 0, end]]);
+  }
   function update() {
     const o = Number($("whatif-class").value), j = Number($("whatif-feature").value);
     const score = predict(state)[o], isClass = model.classes.length > 0;
@@ -283,12 +314,11 @@
     }));
     table($("whatif-flips"), ["column", "set to", isClass ? "probability" : "prediction", "change"], flips);
     const hasMain = model.members[0].main[1] > 0, parts = hasMain ? explain(state, o) : null;
+    clearTimeout(waiting);
     if (parts) {
-      const items = parts.effects.map((effect, i) => [model.features[i], effect]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-      const rest = items.splice(15).reduce((sum, [, v]) => sum + v, 0);
-      let at = 0;  // a waterfall: each begins where the one before it ends
-      const steps = [["start", parts.start], ...items, ["all other features", rest], ["features together", parts.together]];
-      bars($("whatif-parts"), [...steps.map(([name, v]) => [name, at, at += v]), ["sum", 0, parts.end]]);
+      waterfall(parts.effects, parts, [["features together", parts.together]]);
+      // Its shares take longer: when nothing has moved for a while.
+      if (model.orders.length) waiting = setTimeout(() => waterfall(contributions(state, o), parts, []), 200);
       curve($("whatif-curve"), state, j, o);
     }
     bars($("whatif-attention"), attention(state, j).map((share, i) => [model.features[i], 0, share]).sort((a, b) => b[2] - a[2]).slice(0, 12));

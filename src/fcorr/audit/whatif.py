@@ -16,9 +16,12 @@ from fcorr.data.schema import (
     RatedColumn,
 )
 from fcorr.estimators.model_file import Estimator
+from fcorr.metrics.sharing import draw_orders
 from fcorr.nn.fcorr import FCorrTransformer
 
 _MOST = 64, 200, 64  # members, features and averaged values that a browser computes with ease
+_MOST_PRODUCTS = 10**8  # for the shares of features in what they do together, about half a second
+_MOST_ORDERS = 32
 
 
 def pack_model(estimator: Estimator) -> dict[str, Any] | str:
@@ -57,6 +60,7 @@ def pack_model(estimator: Estimator) -> dict[str, Any] | str:
         "starts": starts,
         "sensitive": schema.sensitive,
         "hidden": schema.sensitive_positions if estimator.exact_ else [],
+        "orders": _draw_orders(estimator),
         "cardinalities": schema.cardinalities,
         "members": packed,
         "balance": estimator.balance_,
@@ -75,6 +79,15 @@ def pack_model(estimator: Estimator) -> dict[str, Any] | str:
     }
     data["weights"] = base64.b64encode(np.concatenate(arrays).tobytes()).decode()
     return data
+
+
+def _draw_orders(estimator: Estimator) -> Any:
+    """Draw as many orders of the features as the page has time for; none if too few."""
+    n_features, portfolio = len(estimator.schema_.feature_names), estimator.portfolio_
+    n_products = sum(parameter.numel() for parameter in estimator.model_.parameters())
+    n_passes = n_features * (1 if portfolio is None else len(portfolio.shares))
+    n_orders = min(_MOST_ORDERS, _MOST_PRODUCTS // (n_products * n_passes)) // 2 * 2
+    return draw_orders(n_features, n_orders, 0) if n_orders >= 4 else []
 
 
 def _pack_member(network: FCorrTransformer, place: Any) -> dict[str, Any]:
