@@ -158,7 +158,7 @@ class Link:
         """Compute predictions in float64."""
         shifted_BO = outputs_BO.double() + torch.tensor(self.shift).to(outputs_BO.device).double()
         if self.name == "softmax":
-            return torch.softmax(shifted_BO, dim=1)
+            return torch.softmax(shifted_BO, dim=-1)
         if self.name == "sigmoid":
             return torch.sigmoid(shifted_BO)
         return self.scale * (shifted_BO.exp() if self.name == "exp" else shifted_BO)

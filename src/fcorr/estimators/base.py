@@ -92,7 +92,7 @@ EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
 EQUAL_PREDICTIONS = "Predictions must differ between rows to be of use"
 """How the warning of a network begins that predicts one value for all."""
 
-READ_IN_TRAINING = ("significance", "importance", "change")
+READ_IN_TRAINING = ("significance", "importance")
 """What a model file has of each feature beside the weights."""
 
 _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
@@ -136,7 +136,6 @@ class BaseFCorr(BaseEstimator, ABC):
     history_: History
     significance_: NDArray[np.float64]
     importance_: NDArray[np.float64]
-    change_: NDArray[np.float64]
     exact_: bool
     portfolio_: Portfolio | None
     seed_: int

@@ -22,7 +22,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fcorr._core import InvalidInputError, RandomState, draw_seed
-from fcorr.certify import Link
 from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import (
     CategoricalColumn,
@@ -148,21 +147,18 @@ class ReadableFCorr(BaseFCorr):
                 "rows, or use explain(X) for a single one."
             )
         encoded = sample_rows(encoded, n_rows, seed)
-        total, change, variance = total_importance(
-            self._score_bags, encoded, self._balanced_link(), seed=seed, n_exchanges=_N_EXCHANGES
+        main, total = variance_shares(
+            self._predict_bags, encoded, seed=seed, n_exchanges=_N_EXCHANGES
         )
         error = _N_ERRORS * jackknife_error(total[1:])
-        effects = torch.cat([*self._map(encoded, self._mean_effects)]).numpy()
-        main = effects.var(0, ddof=1).sum(0) / (variance[0] or 1.0)
         order = np.argsort(-total[0], kind="stable")
         return Importance(
             tuple(self.schema_.feature_names[i] for i in order),
-            main[order],
+            main[0, order],
             total[0, order],
             np.maximum(total[0] - error, 0)[order],
             (total[0] + error)[order],
-            change[order],
-            rank_correlation(change, self.significance_),
+            rank_correlation(total[0], self.significance_),
             len(encoded),
         )
 
@@ -294,7 +290,7 @@ class ReadableFCorr(BaseFCorr):
     def _read_off(self, encoded: EncodedTable) -> None:
         self._move_main_effects(encoded)
         self.significance_ = self._significance(encoded)
-        self.importance_, self.change_ = self._importance(encoded)
+        self.importance_ = self._importance(encoded)
 
     def _move_main_effects(self, encoded: EncodedTable) -> None:
         """Count to the main effects what heads do with a feature by itself, on average."""
@@ -308,17 +304,18 @@ class ReadableFCorr(BaseFCorr):
         with start_workers(2**62) as workers:
             list(workers.map(lambda network: network.move_main_effects(*rows), networks))
 
-    def _importance(self, encoded: EncodedTable) -> tuple[Vector, Vector]:
-        """Return total importance and mean change of predictions, on some of the rows."""
+    def _importance(self, encoded: EncodedTable) -> Vector:
+        """Return the total importance of each feature, on some of the rows."""
         n_features = max(1, len(self.schema_.feature_names))
         n_rows = min(_N_IMPORTANCE_ROWS, max(200, _N_IMPORTANCE_SCORES // n_features))
-        total, change, _ = total_importance(
-            lambda rows: self._raw_outputs(rows)[:, None],
-            sample_rows(encoded, n_rows, self.seed_),
-            self._balanced_link(),
-            seed=self.seed_,
-        )
-        return total[0], change
+        link = self._balanced_link()
+
+        def predict(rows: EncodedTable) -> Vector:
+            return link(torch.from_numpy(self._raw_outputs(rows)[:, None])).numpy()
+
+        some = sample_rows(encoded, n_rows, self.seed_)
+        _, total = variance_shares(predict, some, seed=self.seed_)
+        return total[0]
 
     def _significance(self, encoded: EncodedTable) -> NDArray[np.float64]:
         return self._mean_attention(encoded).diagonal().copy()
@@ -404,8 +401,8 @@ class ReadableFCorr(BaseFCorr):
             return network.score_embedded(e_BHF.contiguous()).double()
         return self.portfolio_.average(network, self._link().name, e_BHF.clone())
 
-    def _score_bags(self, encoded: EncodedTable) -> Vector:
-        """Compute outputs of the model, and by the members of each bag: ``(n_rows, 1 + K, O)``."""
+    def _predict_bags(self, encoded: EncodedTable) -> Vector:
+        """Predict by the model, and by the members of each bag: ``(n_rows, 1 + K, O)``."""
         sizes = [member.n_views for member in self.model_.members]
 
         def score(x_cat: Tensor, x_num: Tensor) -> Tensor:
@@ -418,7 +415,7 @@ class ReadableFCorr(BaseFCorr):
             bags = members.unflatten(0, (-1, self._n_bags)).mean(0)
             return torch.cat([whole[None], bags]).transpose(0, 1)
 
-        return torch.cat([*self._map(encoded, score)]).numpy()
+        return self._balanced_link()(torch.cat([*self._map(encoded, score)])).numpy()
 
 
 def scaled_effects(network: FCorrTransformer, x_cat: Tensor, x_num: Tensor) -> Tensor:
@@ -557,43 +554,40 @@ def sample_rows(encoded: EncodedTable, n_rows: int, seed: int) -> EncodedTable:
     return replace(encoded, codes=encoded.codes[rows], numbers=encoded.numbers[rows])
 
 
-def total_importance(
-    score: Callable[[EncodedTable], Vector],
+def variance_shares(
+    predict: Callable[[EncodedTable], Vector],
     encoded: EncodedTable,
-    link: Link,
     *,
     seed: int,
     n_exchanges: int = 1,
-) -> tuple[Vector, Vector, Vector]:
-    """Estimate Sobol's total index of each feature by Jansen's formula, model by model.
+) -> tuple[Vector, Vector]:
+    """Estimate what share of the variance of predictions is each feature's, model by model.
 
     Rows are put in a random circle, and each gets the feature's value of the row ``1`` to
     ``n_exchanges`` places further: of another row always, and each value as often as it was there.
+    With f' the prediction of such a row and g that of the row its value is from, the main index is
+    ``E[(g − ḡ)(f' − f)] / Var f`` and the total ``½·E[(f' − f)²] / Var f`` (Sobol's indices by the
+    formulas of Saltelli et al., 2010, and Jansen, 1999).
 
     Parameters
     ----------
-    score : callable
-        Outputs of M models for encoded rows: ``(B, M, n_outputs)``. Their variances are summed.
+    predict : callable
+        Predictions of M models for encoded rows: ``(B, M, n_outputs)``, whose variances are summed.
     encoded : EncodedTable
         The rows.
-    link : Link
-        What makes predictions of the first model's outputs.
     seed, n_exchanges : int
         Order of the rows, and how many others each is exchanged with.
 
     Returns
     -------
-    total, change, variance : ndarrays of shape (M, n_features), (n_features,) and (M,)
-        The total index, the first model's mean absolute change of predictions, and the variances.
-        A model that predicts one value for all has a total of 0.
+    main, total : ndarrays of shape (M, n_features)
+        Both are 0 for a model that predicts one value for all.
     """
     n_rows, (n_codes, n_numbers) = len(encoded), (encoded.codes.shape[1], encoded.numbers.shape[1])
     circle = np.random.default_rng(seed).permutation(n_rows)
-    outputs = score(encoded)
-    predictions = link(torch.from_numpy(outputs[:, 0])).numpy()
-    half = 0.5 if link.name == "softmax" else 1.0
-    squares = np.zeros((outputs.shape[1], n_codes + n_numbers))
-    change = np.zeros(n_codes + n_numbers)
+    before = predict(encoded)
+    centred = before - before.mean(0)
+    sums = np.zeros((2, before.shape[1], n_codes + n_numbers))
     # With one row more are the same row.
     shifts = range(1, min(n_exchanges, n_rows - 1) + 1)
     for shift in shifts:
@@ -601,14 +595,12 @@ def total_importance(
         other[circle] = np.roll(circle, shift)
         for j in range(n_codes + n_numbers):
             column = encoded.codes[:, j] if j < n_codes else encoded.numbers[:, j - n_codes]
-            exchanged = score(set_feature(encoded, j, column[other]))
-            squares[:, j] += np.square(exchanged - outputs).sum(2).mean(0) / 2
-            moved = link(torch.from_numpy(exchanged[:, 0])).numpy() - predictions
-            change[j] += half * np.abs(moved).sum(1).mean()
-    variance = outputs.var(0, ddof=min(1, n_rows - 1)).sum(1)
-    n_shifts = max(1, len(shifts))
-    share = np.divide(squares, variance[:, None], where=variance[:, None] > 0, out=0 * squares)
-    return share / n_shifts, change / n_shifts, variance
+            moved = predict(set_feature(encoded, j, column[other])) - before
+            sums[0, :, j] += (centred[other] * moved).sum(2).mean(0)
+            sums[1, :, j] += np.square(moved).sum(2).mean(0) / 2
+    variance = before.var(0, ddof=min(1, n_rows - 1)).sum(1)[:, None] * max(1, len(shifts))
+    main, total = np.divide(sums, variance, where=variance > 0, out=0 * sums)
+    return main, total
 
 
 def rank_correlation(a: Vector, b: Vector) -> float:

@@ -194,18 +194,15 @@ class Importance:
     names : tuple of str
         The features.
     main : ndarray
-        Share of the output's variance over the rows that is the main effect's own.
+        Share of the variance of predictions over the rows that is the feature's by itself; an
+        estimate from exchanges of values between rows, which for small effects may fall below 0.
     total : ndarray
-        Share of that variance which goes with the feature, alone and together with others: Sobol's
-        total index, ``½·E[(f(x) − f(x with x_j of another row))²] / Var f``.
+        Share that goes with the feature, alone and together with others: Sobol's total index. It
+        orders features as permutation importance does.
     lower, upper : ndarray
         The total ± 2 standard errors, not below 0; see :class:`MainEffect`.
-    change : ndarray
-        Mean absolute change of the prediction when the feature's value is that of another row: of
-        probabilities, or in the unit of y per unit of exposure. It is what permutation importance
-        measures; of several classes half the sum.
     agreement : float
-        Spearman's rank correlation between ``change`` and ``feature_significance``: how far the
+        Spearman's rank correlation between ``total`` and ``feature_significance``: how far the
         diagonal of the attention matrix orders the features as their effect on predictions does.
     n_rows : int
         Rows that it was computed on.
@@ -216,7 +213,6 @@ class Importance:
     total: Vector
     lower: Vector
     upper: Vector
-    change: Vector
     agreement: float
     n_rows: int
 
@@ -230,7 +226,7 @@ class Importance:
         return pandas.DataFrame(self._columns(), index=pandas.Index(self.names, name="feature"))
 
     def _columns(self) -> dict[str, Vector]:
-        return {n: getattr(self, n) for n in ("main", "total", "lower", "upper", "change")}
+        return {n: getattr(self, n) for n in ("main", "total", "lower", "upper")}
 
     def _repr_html_(self) -> str:
         columns = self._columns()
@@ -238,7 +234,7 @@ class Importance:
             (name, *(f"{number:.3g}" for number in numbers))
             for name, *numbers in zip(self.names, *columns.values(), strict=True)
         ]
-        note = f"Rank correlation of change with significance: {self.agreement:.2f}."
+        note = f"Rank correlation of total with significance: {self.agreement:.2f}."
         caption = f"Importance on {self.n_rows:,} rows"
         return html_table(caption, ("feature", *columns), rows, note)
 
