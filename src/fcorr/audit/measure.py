@@ -399,7 +399,7 @@ def _open_ours(model: Any, threshold: float | None, view: View) -> Subject:
     )
 
 
-def score_flips(subject: Subject, rows: AuditRows, categories: Any = None) -> list[FlippedScores]:
+def score_flips(subject: Subject, rows: AuditRows) -> list[FlippedScores]:
     """Score rows under every value of the sensitive columns: flips of each output."""
     passes: list[Floats] = []
 
@@ -407,7 +407,7 @@ def score_flips(subject: Subject, rows: AuditRows, categories: Any = None) -> li
         passes.append(subject.score(X))
         return passes[-1][:, 0]
 
-    flips = flip_scores(first, rows.X, list(rows.sensitive), categories=categories)
+    flips = flip_scores(first, rows.X, list(rows.sensitive))
     flipped, own = passes[: len(flips.categories)], passes[len(flips.categories) :]
     return [
         FlippedScores(

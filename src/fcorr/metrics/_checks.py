@@ -240,12 +240,12 @@ def encode_labels(values: Any, name: str) -> Labels:
 
 
 def encode_groups(
-    sensitive_features: Any, regroup: Callable[[Labels], Labels] = lambda labels: labels
+    sensitive_features: Any, encode: Callable[[Any, str], Labels] = encode_labels
 ) -> Labels:
     """Code each row's group: its label in one column, or its labels in several, as a tuple.
 
     Only combinations that occur are groups. They are sorted by the first column, then the next.
-    The labels of each column can be grouped first.
+    ``encode`` codes a column; the string is what errors call it.
     """
     table = nw.from_native(sensitive_features, eager_only=True, pass_through=True)
     columns: Mapping[Any, Any]
@@ -256,15 +256,13 @@ def encode_groups(
     elif isinstance(table, Mapping):
         columns = table
     else:
-        return regroup(encode_labels(sensitive_features, "sensitive_features"))
+        return encode(sensitive_features, "sensitive_features")
     if not columns:
         raise InvalidInputError(
             "sensitive_features must have a column, got none. Pass at least one."
         )
     names = [f"sensitive_features {key!r}" for key in columns]
-    encoded = [
-        regroup(encode_labels(*named)) for named in zip(columns.values(), names, strict=True)
-    ]
+    encoded = list(map(encode, columns.values(), names))
     if len(encoded) == 1:
         return encoded[0]
     check_same_length(**dict(zip(names, (labels.codes for labels in encoded), strict=True)))

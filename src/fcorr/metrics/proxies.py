@@ -26,7 +26,7 @@ from fcorr.metrics._checks import (
     leave_out_uncounted,
     not_estimable,
 )
-from fcorr.metrics.flips import FlippedScores, group_numbers
+from fcorr.metrics.flips import FlippedScores, encode_grouped
 
 _ROUNDING = 1e-12  # of the largest price: what varies by less does not vary
 
@@ -63,7 +63,7 @@ def demographic_unfairness(
     0.5
     """
     price, weight = as_columns(sample_weight, y_pred=y_pred)
-    labels = encode_groups(sensitive_features, group_numbers)
+    labels = encode_groups(sensitive_features, encode_grouped)
     check_same_length(y_pred=price, sensitive_features=labels.codes)
     rows = _keep_known(labels.categories, labels.codes, "demographic_unfairness", stacklevel=5)
     if rows is None:
