@@ -33,7 +33,7 @@ from fcorr.metrics._checks import (
     not_estimable,
     rows_to_html,
 )
-from fcorr.metrics.counterfactual import areas_under_roc
+from fcorr.metrics.counterfactual import area_under_roc
 from fcorr.metrics.flips import are_measured, as_scores, find_flips, score_under
 from fcorr.metrics.sharing import draw_orders, share_out
 
@@ -226,7 +226,7 @@ def _split(strata: NDArray[Any], cv: int, seed: int) -> Rows:
 def _mean_auroc(truth: Floats, predicted: Floats, *, sample_weight: Floats) -> float:
     pairs = zip(truth.T, predicted.T, strict=True)
     with np.errstate(invalid="ignore"):  # a resample without a category has no answer
-        return float(np.mean([areas_under_roc(t, p[None], sample_weight)[0] for t, p in pairs]))
+        return float(np.mean([area_under_roc(t, p, sample_weight) for t, p in pairs]))
 
 
 def _describe(X: Any) -> Schema:
