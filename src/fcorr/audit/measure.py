@@ -30,6 +30,7 @@ from fcorr.data.tables import read_table, resolve_columns, to_numbers
 from fcorr.metrics import FlippedScores, flip_scores
 from fcorr.metrics._checks import Labels, check_same_length
 from fcorr.metrics.flips import check_values, group_rows
+from fcorr.metrics.grouped import deviances
 
 if TYPE_CHECKING:
     from fcorr.estimators.model_file import Estimator
@@ -538,12 +539,9 @@ def performance(subject: Subject, rows: AuditRows, scores: Floats) -> Metrics:
         loss = log_loss(rows.y, scores, labels=list(subject.classes), **weight)
         accuracy = metrics.accuracy_score(rows.y, chosen, **weight)
         return {"accuracy": float(accuracy), "log loss": float(loss)}
-    if subject.power == 0:  # that of the normal distribution
-        deviance = float(np.average((truth - score) ** 2, weights=rows.weight))
-    else:
-        deviance = metrics.tweedie_deviance(truth, score, power=subject.power, **weight)
+    deviance = np.average(deviances(truth, score, subject.power), weights=rows.weight)
     return {
-        "deviance": deviance,
+        "deviance": float(deviance),
         "RMSE": float(metrics.root_mean_squared_error(truth, score, **weight)),
         "MAE": float(metrics.mean_absolute_error(truth, score, **weight)),
         "Gini": metrics.normalized_gini_score(truth, score, **weight),

@@ -53,12 +53,9 @@ from fcorr.metrics.insurance import (
     LiftTable,
     LorenzCurve,
     double_lift_table,
-    gamma_deviance,
     lift_table,
     lorenz_curve,
     normalized_gini_score,
-    poisson_deviance,
-    tweedie_deviance,
 )
 from fcorr.metrics.intervals import Interval, bootstrap_interval
 from fcorr.metrics.population import PopulationBound, population_bound
@@ -76,6 +73,9 @@ if TYPE_CHECKING:
         average_precision_score,
         f1_score,
         mean_absolute_error,
+        mean_gamma_deviance,
+        mean_poisson_deviance,
+        mean_tweedie_deviance,
         roc_auc_score,
         root_mean_squared_error,
     )
@@ -112,21 +112,21 @@ __all__ = [
     "f1_score",
     "flip_changes",
     "flip_scores",
-    "gamma_deviance",
     "group_rates",
     "lift_table",
     "lorenz_curve",
     "mae_gap",
     "mean_absolute_error",
+    "mean_gamma_deviance",
+    "mean_poisson_deviance",
+    "mean_tweedie_deviance",
     "nearest_admissible",
     "normalized_gini_score",
-    "poisson_deviance",
     "population_bound",
     "proxy_discrimination",
     "rmse_gap",
     "roc_auc_score",
     "root_mean_squared_error",
-    "tweedie_deviance",
 ]
 
 if not TYPE_CHECKING:  # a type checker would take every name for granted

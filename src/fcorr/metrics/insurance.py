@@ -1,11 +1,12 @@
-"""Insurance metrics: deviances, Lorenz curves and lift tables.
+"""Insurance metrics: Lorenz curves and lift tables.
 
-Deviances say how far predictions are from claim counts, severities and pure premiums. All are means
-over rows, scikit-learn's own. Where policies have an exposure there are two ways to ask, and they
+Deviances, which say how far predictions are from claim counts, severities and pure premiums, are
+scikit-learn's own. Where policies have an exposure there are two ways to ask for one, and they
 differ by a factor only, the mean exposure:
 
-- per policy, as publications on claim frequency do: ``poisson_deviance(claims, exposure * rate)``;
-- per year at risk: ``poisson_deviance(claims / exposure, rate, sample_weight=exposure)``.
+- per policy, as publications on claim frequency do: ``mean_poisson_deviance(claims, exposure *
+  rate)``;
+- per year at risk: ``mean_poisson_deviance(claims / exposure, rate, sample_weight=exposure)``.
 
 Lorenz curves put policies in the order of their predicted risk and show the claims that they bring;
 the Gini index is the area between the curve and the diagonal, times two. Lift tables put predicted
@@ -30,94 +31,6 @@ from fcorr.metrics._checks import (
     not_estimable,
     refuse_rows,
 )
-
-# ------------------------------------------------------------------------------ deviances
-
-
-@leave_out_uncounted
-def tweedie_deviance(
-    y_true: Column, y_pred: Column, *, power: float = 1.5, sample_weight: Weights = None
-) -> float:
-    """Mean Tweedie deviance, for pure premiums: many zeros, and amounts where there is a claim.
-
-    ``mean of 2·(y^(2−p)/((1−p)(2−p)) − y·μ^(1−p)/(1−p) + μ^(2−p)/(2−p))``. 0 means that every
-    prediction is the observed value; lower is better.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        The observed amounts: none negative, and none zero where the power is 2 or more.
-    y_pred : array-like of shape (n,)
-        The predicted ones, all positive.
-    power : float, default=1.5
-        How the variance grows with the mean, as ``μ^power``, at least 1: 1 is Poisson, 2 gamma, 3
-        inverse Gaussian; between 1 and 2 lies a Poisson number of gamma amounts.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (the exposure, for amounts per year); once when left out.
-
-    Returns
-    -------
-    float
-        The deviance, ``sklearn.metrics.mean_tweedie_deviance``.
-
-    Examples
-    --------
-    >>> tweedie_deviance([0, 100], [25, 25], power=1.5)
-    20.0
-    """
-    if not (np.isfinite(power) and power >= 1):
-        raise InvalidInputError(
-            f"power must be a number of at least 1, got {power!r}. "
-            "1 is Poisson, 2 is gamma; 1.5 is usual for pure premiums."
-        )
-    observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
-    if power >= 2:
-        rule = f"y_true must be positive for a deviance of power {power:g}"
-        way_out = "Leave out the rows without a claim, or use a power below 2."
-        refuse_rows(observed <= 0, observed, rule, way_out)
-    rule = "y_true must not be negative for a deviance"
-    way_out = "Check the sign, and claims that were recovered."
-    refuse_rows(observed < 0, observed, rule, way_out)
-    rule = "y_pred must be positive for a deviance"
-    way_out = "Predict on a log scale, or raise small predictions to a floor."
-    refuse_rows(predicted <= 0, predicted, rule, way_out)
-
-    if (observed == predicted).all():
-        return 0.0  # where the sum of powers would leave a trace of rounding
-    from sklearn.metrics import mean_tweedie_deviance  # slow to import, like all of scikit-learn
-
-    deviance = mean_tweedie_deviance(observed, predicted, power=power, sample_weight=weight)
-    return max(float(deviance), 0.0)  # the trace may lie below zero
-
-
-def poisson_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
-    """Mean Poisson deviance, for claim counts and frequencies: ``mean of 2·(y·log(y/μ) − y + μ)``.
-
-    `tweedie_deviance` of power 1, with its parameters. 0 means that every prediction is the
-    observed value; lower is better. Publications often print it times 100.
-
-    Examples
-    --------
-    >>> round(poisson_deviance([0, 0, 1], [0.1, 0.2, 0.7]), 4)
-    0.2378
-    """
-    return tweedie_deviance(y_true, y_pred, power=1, sample_weight=sample_weight)
-
-
-def gamma_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
-    """Mean gamma deviance, for claim severities: ``mean of 2·(log(μ/y) + y/μ − 1)``.
-
-    `tweedie_deviance` of power 2, with its parameters: policies without a claim have no severity,
-    and the weight of a mean severity is its number of claims. 0 means that every prediction is the
-    observed value; lower is better. Only ratios matter: it is the same in any currency.
-
-    Examples
-    --------
-    >>> round(gamma_deviance([1_000, 3_000], [2_000, 2_000]), 4)
-    0.2877
-    """
-    return tweedie_deviance(y_true, y_pred, power=2, sample_weight=sample_weight)
-
 
 # ------------------------------------------------------------------------------ Lorenz curves
 
