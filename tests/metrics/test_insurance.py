@@ -8,7 +8,6 @@ import pytest
 
 from fcorr._core import InvalidInputError, NotEstimableWarning
 from fcorr.metrics import (
-    double_lift_table,
     lift_table,
     lorenz_curve,
     normalized_gini_score,
@@ -114,14 +113,14 @@ def test_bins_by_hand(y_true, y_pred, n_bins, weight, expected):
 
 
 def test_double_lift_bins_follow_the_ratio_not_the_prediction():
-    table = double_lift_table([1, 2, 3, 4], [10, 1, 20, 2], [20, 0.5, 40, 1], n_bins=2)
+    table = lift_table([1, 2, 3, 4], [10, 1, 20, 2], [20, 0.5, 40, 1], n_bins=2)
     found = [(row.low, row.high, row.actual, row.n) for row in table.rows]
     assert found == [(0.5, 0.5, 2, 2), (2, 2, 3, 2)]
 
 
 def test_tables_go_through_json_and_into_notebooks():
     y, rate, _ = make_portfolio(100)
-    for table in (lift_table(y, rate), double_lift_table(y, rate, rate + 1)):
+    for table in (lift_table(y, rate), lift_table(y, rate, rate + 1)):
         lines = json.loads(json.dumps(table.to_dict()))["rows"]
         assert [line["n"] for line in lines] == [row.n for row in table.rows]
         shown = table._repr_html_()
@@ -136,8 +135,8 @@ def test_tables_go_through_json_and_into_notebooks():
             (lift_table, ([1], [1]), {"n_bins": n}, f"n_bins must be a positive integer, got {n!r}")
             for n in (0, -3, 2.5, "ten")
         ),
-        (double_lift_table, ([1, 2], [1, 2], [1, 0]), {}, "to divide by, got 0 in row 1. Raise sm"),
-        (double_lift_table, ([1, 2], [1, 2], [1]), {}, "y_true 2, y_pred 2, y_incumbent 1. Take"),
+        (lift_table, ([1, 2], [1, 2], [1, 0]), {}, "to divide by, got 0 in row 1. Raise sm"),
+        (lift_table, ([1, 2], [1, 2], [1]), {}, "y_true 2, y_pred 2, y_incumbent 1. Take"),
     ],
 )
 def test_bad_input(metric, arguments, options, text):

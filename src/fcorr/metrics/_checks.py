@@ -31,7 +31,7 @@ Weights = npt.ArrayLike | None
 """How often each row counts; None counts each once."""
 
 _ROW_KEYWORDS = (
-    *("y_true", "y_pred", "y_score", "y_prob", "y_incumbent", "flips", "sensitive_features"),
+    *("y_true", "y_pred", "y_score", "y_incumbent", "flips", "sensitive_features"),
 )  # arguments that hold rows, beside the weights, where they are passed by name
 
 _Arguments = ParamSpec("_Arguments")

@@ -1,4 +1,4 @@
-"""Insurance metrics: Lorenz curves and lift tables.
+"""Insurance metrics: Lorenz curves, lift tables, and actual over expected by group.
 
 Deviances, which say how far predictions are from claim counts, severities and pure premiums, are
 scikit-learn's own. Where policies have an exposure there are two ways to ask for one, and they
@@ -14,23 +14,31 @@ beside actual, for policies in bins by what a model says of them. Both take ``cl
 `y_true`, predicted frequencies as `y_pred` and the exposure as `sample_weight`.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from fcorr._core import InvalidInputError
+from fcorr._core import InvalidInputError, RandomState, draw_seed
 from fcorr.metrics._checks import (
     Column,
     FloatArray,
     ResultTable,
     Weights,
     as_columns,
+    check_confidence,
+    check_option,
+    check_same_length,
+    encode_groups,
     leave_out_uncounted,
     not_estimable,
     refuse_rows,
+    rows_to_html,
 )
+from fcorr.metrics.intervals import bootstrap_interval
 
 # ------------------------------------------------------------------------------ Lorenz curves
 
@@ -161,93 +169,67 @@ class LiftBin:
 
 
 @dataclass(frozen=True)
-class DoubleLiftBin:
+class DoubleLiftBin(LiftBin):
     """Rows on which two models disagree in a similar way.
 
     As in `LiftBin`, but `low` and `high` are ratios, prediction over incumbent, and `incumbent` is
     the weighted mean of the other model's predictions.
     """
 
-    n: int
-    weight: float
-    low: float
-    high: float
-    predicted: float
     incumbent: float
-    actual: float
 
 
 @dataclass(frozen=True)
 class LiftTable(ResultTable):
-    """Bins of about equal weight, from the lowest predictions to the highest."""
+    """Bins of about equal weight, from the lowest predictions, or ratios of two, to the highest."""
 
     rows: tuple[LiftBin, ...]
-    _caption = "Predicted and actual, from the lowest predictions to the highest"
-
-
-@dataclass(frozen=True)
-class DoubleLiftTable(ResultTable):
-    """Bins of about equal weight, from where the model is far below the incumbent to far above."""
-
-    rows: tuple[DoubleLiftBin, ...]
-    _caption = "Two models and the actual, by the ratio of their predictions"
+    _caption = "Predicted and actual by bin, from the lowest to the highest"
 
 
 @leave_out_uncounted
 def lift_table(
-    y_true: Column, y_pred: Column, *, n_bins: int = 10, sample_weight: Weights = None
+    y_true: Column,
+    y_pred: Column,
+    y_incumbent: Column | None = None,
+    *,
+    n_bins: int = 10,
+    sample_weight: Weights = None,
 ) -> LiftTable:
     """Compare predicted and actual in bins of about equal weight, ordered by prediction.
 
     A good model has predicted near actual in every bin, and actual far apart between the first and
-    the last.
+    the last. With the predictions of an incumbent it is a double lift: bins are ordered by the
+    ratio of the two models' predictions. In the first and the last bins they say different things:
+    the better one is the one whose line follows the actual there.
 
-    Parameters as in :func:`lorenz_curve`, and `n_bins`, the number of bins to make, 10 by default.
-    Rows with equal predictions stay together, so that the order of the file cannot matter; with few
-    distinct predictions there are fewer bins.
+    Parameters as in :func:`lorenz_curve`; `y_incumbent`, the predictions of the model in use, all
+    positive; and `n_bins`, the number of bins to make, 10 by default. Rows with equal predictions,
+    or ratios, stay together, so that the order of the file cannot matter; with few distinct ones
+    there are fewer bins. The rows of a double lift are `DoubleLiftBin`.
 
     Examples
     --------
     >>> table = lift_table([0, 1, 1, 3], [0.5, 0.5, 1.0, 2.0], n_bins=2)
     >>> [(row.predicted, row.actual) for row in table.rows]
     [(0.5, 0.5), (1.5, 2.0)]
-    """
-    actual, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
-    columns = _bin_columns(predicted, weight, n_bins, means_of=(predicted, actual))
-    return LiftTable(tuple(LiftBin(int(n), *map(float, rest)) for n, *rest in columns))
-
-
-@leave_out_uncounted
-def double_lift_table(
-    y_true: Column,
-    y_pred: Column,
-    y_incumbent: Column,
-    *,
-    n_bins: int = 10,
-    sample_weight: Weights = None,
-) -> DoubleLiftTable:
-    """Compare two models where they disagree: bins by the ratio of their predictions.
-
-    In the first and the last bins the models say different things: the better one is the one whose
-    line follows the actual there.
-
-    Parameters as in :func:`lift_table`, and `y_incumbent`, the predictions of the model in use, all
-    positive. Rows with equal ratios stay together.
-
-    Examples
-    --------
-    >>> table = double_lift_table([1, 1, 3, 3], [1, 1, 3, 3], [2, 2, 2, 2], n_bins=2)
+    >>> table = lift_table([1, 1, 3, 3], [1, 1, 3, 3], [2, 2, 2, 2], n_bins=2)
     >>> [(row.predicted, row.incumbent, row.actual) for row in table.rows]
     [(1.0, 2.0, 1.0), (3.0, 2.0, 3.0)]
     """
+    given = {"y_true": y_true, "y_pred": y_pred}
+    if y_incumbent is None:
+        actual, predicted, weight = as_columns(sample_weight, **given)
+        columns = _bin_columns(predicted, weight, n_bins, means_of=(predicted, actual))
+        return LiftTable(tuple(LiftBin(int(n), *map(float, rest)) for n, *rest in columns))
     actual, predicted, incumbent, weight = as_columns(
-        sample_weight, y_true=y_true, y_pred=y_pred, y_incumbent=y_incumbent
+        sample_weight, **given, y_incumbent=y_incumbent
     )
     way_out = "Raise small predictions to a floor, or leave out those rows."
     refuse_rows(incumbent <= 0, incumbent, "y_incumbent must be positive to divide by", way_out)
-    means_of = (predicted, incumbent, actual)
+    means_of = (predicted, actual, incumbent)
     columns = _bin_columns(predicted / incumbent, weight, n_bins, means_of=means_of)
-    return DoubleLiftTable(tuple(DoubleLiftBin(int(n), *map(float, rest)) for n, *rest in columns))
+    return LiftTable(tuple(DoubleLiftBin(int(n), *map(float, rest)) for n, *rest in columns))
 
 
 def _bin_columns(
@@ -268,3 +250,154 @@ def _bin_columns(
     mass = np.bincount(bins, weights=weight)
     means = [np.bincount(bins, weights=weight * column) / mass for column in means_of]
     return zip(np.bincount(bins), mass, low, high, *means, strict=True)
+
+
+# ------------------------------------------------------------------------------ actual and expected
+
+
+@dataclass(frozen=True)
+class ActualExpected:
+    """What was expected and what came about in one group; nan is what its rows cannot give.
+
+    Attributes
+    ----------
+    group, n, weight : object, int, float
+        Label, number of rows and total weight (exposure), as in `GroupRates`.
+    actual, expected : float
+        Totals of the observed and of the predicted amounts.
+    ratio : float
+        Actual over expected: above 1, the group brought more than was predicted.
+    low, high : float
+        The ends of the ratio's confidence interval.
+    """
+
+    group: Any
+    n: int
+    weight: float
+    actual: float
+    expected: float
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ActualExpectedTable(ResultTable):
+    """One line per group, sorted by label, and the confidence of their intervals."""
+
+    rows: tuple[ActualExpected, ...]
+    confidence: float
+    _caption = "Actual over expected by group"
+
+    def _repr_html_(self) -> str:
+        note = f"low and high hold the true ratio with {self.confidence:g} confidence."
+        return rows_to_html(self._caption, self.rows, note)
+
+
+@leave_out_uncounted
+def actual_over_expected(
+    y_true: Column,
+    y_pred: Column,
+    *,
+    sensitive_features: Any,
+    sample_weight: Weights = None,
+    interval: Literal["poisson", "bootstrap"] = "poisson",
+    confidence: float = 0.95,
+    n_resamples: int = 500,
+    random_state: RandomState = None,
+) -> ActualExpectedTable:
+    """Divide each group's observed total by its predicted one.
+
+    1 means that the group pays for itself; a group above 1 is charged too little, one below 1 too
+    much, for the claims that it has.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The observed counts or amounts, per unit of weight: for policies with an exposure, ``claims
+        / exposure``, or the claims themselves beside expected claims, without weights.
+    y_pred : array-like of shape (n,)
+        The predicted ones.
+    sensitive_features : column of n labels, or several
+        Each row's group, as in `group_rates`.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (the exposure); once when left out.
+    interval : {"poisson", "bootstrap"}, default="poisson"
+        "poisson" takes the actual total for a Poisson count (Garwood's exact interval): fast, for
+        claim counts only, and too narrow where they vary more than a Poisson number does.
+        "bootstrap" draws the group's rows again, for amounts and any weights as well.
+
+        A total of claims is a Poisson count, and so is that of ``claims / exposure`` weighted by
+        the exposure. A total of counts with other weights is none: an interval made of it would
+        become ten times narrower when all weights are multiplied by 100. "poisson" refuses whole
+        numbers with weights other than 1, which may be either.
+    confidence, n_resamples, random_state
+        As in `bootstrap_interval`; the resamples are drawn for each group.
+
+    Returns
+    -------
+    ActualExpectedTable
+        Totals, ratio and interval for each group; nan where the expected total is not positive.
+
+    Examples
+    --------
+    >>> table = actual_over_expected(
+    ...     [0, 1, 2, 1], [1, 1, 1, 1], sensitive_features=["f", "f", "m", "m"]
+    ... )
+    >>> [(row.group, row.actual, row.expected, row.ratio) for row in table.rows]
+    [('f', 1.0, 2.0, 0.5), ('m', 3.0, 2.0, 1.5)]
+    """
+    from scipy.special import gammaincinv  # slow to import
+
+    check_option("interval", interval, ("poisson", "bootstrap"))
+    check_confidence(confidence)
+    observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
+    groups, codes = encode_groups(sensitive_features)
+    check_same_length(y_true=observed, sensitive_features=codes)
+    if interval == "poisson":
+        _check_claims(observed, weight)
+    rng = np.random.default_rng(draw_seed(random_state))
+
+    rows = []
+    for code, group in enumerate(groups):
+        chosen = codes == code
+        y, mu, w = observed[chosen], predicted[chosen], weight[chosen]
+        actual, expected = float(np.sum(w * y)), float(np.sum(w * mu))
+        low = high = math.nan
+        if expected > 0 and interval == "poisson":
+            # Garwood's interval for the mean of a Poisson number, from one count.
+            tail = (1 - confidence) / 2
+            low = float(gammaincinv(actual, tail)) / expected if actual > 0 else 0.0
+            high = float(gammaincinv(actual + 1, 1 - tail)) / expected
+        elif expected > 0:
+            options: Any = {"n_resamples": n_resamples, "confidence": confidence}
+            drawn = bootstrap_interval(_ratio, y, mu, sample_weight=w, random_state=rng, **options)
+            low, high = drawn.low, drawn.high
+        row = (len(y), float(w.sum()), actual, expected, _ratio(y, mu, w), low, high)
+        rows.append(ActualExpected(group, *row))
+    return ActualExpectedTable(tuple(rows), confidence)
+
+
+def _check_claims(observed: FloatArray, weight: FloatArray) -> None:
+    """Refuse what, weighted, does not add up to a number of claims."""
+
+    def is_count(values: FloatArray) -> npt.NDArray[np.bool_]:
+        return (values >= 0) & (np.abs(values - np.rint(values)) < 1e-6)
+
+    is_weighted = (weight != 1) & (observed != 0)  # without claims there is nothing to weigh
+    if is_weighted.any() and is_count(observed[is_weighted]).all():
+        row = int(np.argmax(is_weighted))
+        raise InvalidInputError(
+            "interval='poisson' needs claim counts without weights, or claims per exposure with "
+            f"the exposure as sample_weight, got {observed[row]:g} with the weight {weight[row]:g} "
+            f"in row {row}, which may be either. Pass claims and expected claims without "
+            "sample_weight, or use interval='bootstrap'."
+        )
+    way_out = "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
+    is_wrong = ~is_count(weight * observed)
+    refuse_rows(is_wrong, observed, "interval='poisson' needs claim counts", way_out)
+
+
+def _ratio(y_true: FloatArray, y_pred: FloatArray, sample_weight: FloatArray) -> float:
+    expected = np.sum(sample_weight * y_pred)
+    return float(np.sum(sample_weight * y_true) / expected) if expected > 0 else math.nan
