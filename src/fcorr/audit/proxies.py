@@ -31,7 +31,6 @@ from fcorr.metrics._checks import (
     check_same_length,
     encode_labels,
     not_estimable,
-    rows_to_html,
 )
 from fcorr.metrics.counterfactual import area_under_roc
 from fcorr.metrics.flips import are_measured, as_scores, find_flips, score_under
@@ -69,11 +68,6 @@ class ProxyTable(ResultTable):
     rows: tuple[ProxyStrength, ...]
     n_rows: int
     notes: tuple[str, ...] = ()
-    _caption = "What predicts the sensitive column"
-
-    def _repr_html_(self) -> str:
-        note = " ".join([f"{self.n_rows} rows.", *self.notes])
-        return rows_to_html(self._caption, self.rows, note)
 
 
 def measure_proxies(
@@ -378,10 +372,6 @@ class Attribution(ResultTable):
 
     rows: tuple[FeaturePart, ...]
     total: float
-    _caption = "Proxy discrimination by column"
-
-    def _repr_html_(self) -> str:
-        return rows_to_html(self._caption, self.rows, f"All together: {self.total:.4g}.")
 
 
 def attribute_discrimination(

@@ -7,21 +7,15 @@ one. Leaving its rows out would hide them, and people whose value is unknown are
 import functools
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import asdict, fields
-from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import asdict
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import (
-    InvalidInputError,
-    NotEstimableWarning,
-    counted_rows,
-    html_table,
-    near_match,
-)
+from fcorr._core import InvalidInputError, NotEstimableWarning, counted_rows
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -164,15 +158,6 @@ def check_same_length(**columns: Sized) -> None:
         )
 
 
-def check_option(name: str, value: object, options: Sequence[str]) -> None:
-    """Refuse a value that is none of the options."""
-    if value not in options:
-        listed = " or ".join(repr(option) for option in options)
-        raise InvalidInputError(
-            f"{name} must be {listed}, got {value!r}.{near_match(str(value), options)}"
-        )
-
-
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence that no interval can have."""
     if not 0 < confidence < 1:
@@ -218,25 +203,24 @@ def encode_labels(values: Any, name: str) -> Labels:
     _check_has_rows(labels, name)
     try:
         # A dictionary needs no order between labels and beats a sort of a million Python strings.
-        position = {label: code for code, label in enumerate(dict.fromkeys(labels))}
+        distinct = dict.fromkeys(labels)
     except TypeError as error:
         raise InvalidInputError(
             f"{name} must hold one label per row, got {type(labels[0]).__name__}. "
             "Pass several columns as a table or as {'sex': ..., 'age': ...}."
         ) from error
-    codes = np.fromiter((position[label] for label in labels), dtype=np.intp, count=len(labels))
-    # Many missing values may differ from each other, as NaN do: they become one, the last.
-    distinct = [None if is_missing(label) else label for label in position]
-    known = [label for label in dict.fromkeys(distinct) if label is not None]
+    known = [label for label in distinct if not is_missing(label)]
     try:
         order = sorted(known)
     except TypeError:  # labels that Python cannot compare (1 and "a")
         order = sorted(known, key=lambda label: (type(label).__name__, str(label)))
-    if None in distinct:
+    code_of = {label: code for code, label in enumerate(order)}
+    if len(known) < len(distinct):
+        # Many missing values may differ from each other, as NaN do: they become one, the last.
+        code_of |= {label: len(order) for label in distinct if is_missing(label)}
         order.append(None)
-    rank = {label: code for code, label in enumerate(order)}
-    recode = np.array([rank[label] for label in distinct], dtype=np.intp)
-    return Labels(tuple(order), recode[codes])
+    codes = np.fromiter((code_of[label] for label in labels), dtype=np.intp, count=len(labels))
+    return Labels(tuple(order), codes)
 
 
 def encode_groups(
@@ -291,30 +275,15 @@ def describe_label(label: Any) -> str:
     return "missing" if label is None else str(label)
 
 
-def rows_to_html(caption: str, rows: Sequence[Any], note: str = "") -> str:
-    """Write a notebook's table of dataclasses: a column for each field, four digits."""
-
-    def cell(value: Any) -> str:
-        return f"{value:.4g}" if isinstance(value, float) else describe_label(value)
-
-    names = [field.name for row in rows[:1] for field in fields(row)]
-    lines = ([cell(getattr(row, name)) for name in names] for row in rows)
-    return html_table(caption, [name.replace("_", " ") for name in names], lines, note)
-
-
 class ResultTable:
-    """A table of results, whose rows are dataclasses: plain data, and a table in a notebook."""
+    """A table of results, whose rows are dataclasses: ``pandas.DataFrame(table.rows)``."""
 
     rows: tuple[Any, ...]
-    _caption: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as plain data, ready for JSON but for nan."""
         others = {name: value for name, value in vars(self).items() if name != "rows"}
         return others | {"rows": [asdict(row) for row in self.rows]}
-
-    def _repr_html_(self) -> str:
-        return rows_to_html(self._caption, self.rows)
 
 
 def _to_list(values: Any, name: str) -> list[Any]:

@@ -30,13 +30,11 @@ from fcorr.metrics._checks import (
     Weights,
     as_columns,
     check_confidence,
-    check_option,
     check_same_length,
     encode_groups,
     leave_out_uncounted,
     not_estimable,
     refuse_rows,
-    rows_to_html,
 )
 from fcorr.metrics.intervals import bootstrap_interval
 
@@ -63,8 +61,7 @@ class LorenzCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the curve as plain data, ready for JSON."""
-        shares = {"exposure_share": self.exposure_share, "claim_share": self.claim_share}
-        return {name: share.tolist() for name, share in shares.items()} | {"gini": self.gini}
+        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
 
 
 @leave_out_uncounted
@@ -184,7 +181,6 @@ class LiftTable(ResultTable):
     """Bins of about equal weight, from the lowest predictions, or ratios of two, to the highest."""
 
     rows: tuple[LiftBin, ...]
-    _caption = "Predicted and actual by bin, from the lowest to the highest"
 
 
 @leave_out_uncounted
@@ -287,11 +283,6 @@ class ActualExpectedTable(ResultTable):
 
     rows: tuple[ActualExpected, ...]
     confidence: float
-    _caption = "Actual over expected by group"
-
-    def _repr_html_(self) -> str:
-        note = f"low and high hold the true ratio with {self.confidence:g} confidence."
-        return rows_to_html(self._caption, self.rows, note)
 
 
 @leave_out_uncounted
@@ -349,7 +340,10 @@ def actual_over_expected(
     """
     from scipy.special import gammaincinv  # slow to import
 
-    check_option("interval", interval, ("poisson", "bootstrap"))
+    if interval not in ("poisson", "bootstrap"):
+        raise InvalidInputError(
+            f"interval must be 'poisson', for claim counts, or 'bootstrap', got {interval!r}."
+        )
     check_confidence(confidence)
     observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     groups, codes = encode_groups(sensitive_features)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import html_table
 from fcorr.metrics._checks import (
     Column,
     FloatArray,
@@ -104,16 +103,6 @@ class AdmissiblePrice:
     weights: dict[Any, float]
     difference: FloatArray
     n_left_out: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data but for the rows: what is the portfolio's, not a person's."""
-        return {name: value for name, value in vars(self).items() if name != "difference"}
-
-    def _repr_html_(self) -> str:
-        shown = {"constant": self.constant, **self.weights}
-        lines = [(describe_label(s), f"{v:.4g}") for s, v in shown.items()]
-        note = f"Proxy discrimination: {self.discrimination:.4g}. Left out: {self.n_left_out} rows."
-        return html_table("Nearest admissible price", ("group", "weight"), lines, note)
 
 
 @leave_out_uncounted
