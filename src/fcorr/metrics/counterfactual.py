@@ -350,16 +350,13 @@ def area_under_roc(truth: FloatArray, scores: FloatArray, weight: FloatArray) ->
 
 def average_precision(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
     """Average precision, scikit-learn's area under the precision-recall curve."""
-    positive, negative = (of[::-1] for of in _weight_by_score(truth, scores, weight))
+    positive, negative = _weight_by_score(truth, scores, weight)[:, ::-1]
     precision = np.cumsum(positive) / np.cumsum(positive + negative)
     return float(np.sum(positive * precision) / positive.sum())
 
 
-def _weight_by_score(
-    truth: FloatArray, scores: FloatArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Sum the weights of positives and of negatives with each score, from the lowest."""
+def _weight_by_score(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> FloatArray:
+    """Sum the weights of positives and of negatives with each score, from the lowest: (2, k)."""
     block = np.unique(scores, return_inverse=True)[1]
-    positive: Any = np.bincount(block, weights=weight * truth)
-    negative: Any = np.bincount(block, weights=weight * (1 - truth))
-    return positive, negative
+    of_class = (weight * truth, weight * (1 - truth))
+    return np.array([np.bincount(block, weights=each) for each in of_class])
