@@ -20,7 +20,7 @@ from torch import nn
 
 from benchmarks.tables import COUNTS, TABLES, YEARS
 from fcorr import FCorrClassifier, FCorrRegressor
-from fcorr.metrics import poisson_deviance
+from fcorr.metrics import mean_poisson_deviance
 
 HERE = Path(__file__).parent
 SHOWN = ["german", "law", "credit", "adult", "beMTPL97"]
@@ -80,7 +80,7 @@ def measure(name: str, variant: str, seed: int) -> dict[str, Any]:
     model = cls(**options).fit(X.iloc[rows], y[rows])
     seconds = time.perf_counter() - start
     if is_count:
-        loss = 100 * poisson_deviance(y[held_out], model.predict(X.iloc[held_out]))
+        loss = 100 * mean_poisson_deviance(y[held_out], model.predict(X.iloc[held_out]))
     else:
         loss = log_loss(y[held_out], model.predict_proba(X.iloc[held_out])[:, 1])
     found = {"table": name, "variant": variant, "seed": seed, "loss": float(loss)}

@@ -59,7 +59,7 @@ from fcorr.metrics import (
     demographic_parity_difference,
     demographic_unfairness,
     equalized_odds_difference,
-    poisson_deviance,
+    mean_poisson_deviance,
     proxy_discrimination,
 )
 
@@ -279,7 +279,7 @@ def place(task: Task, point: Point, rows: Any = slice(None)) -> tuple[float, flo
 def explained(y: np.ndarray, frequency: np.ndarray, weight: np.ndarray) -> float:
     """Return the share of the deviance of one frequency for all that is explained."""
     level = np.full(len(y), y.sum() / weight.sum())
-    mine, none = (poisson_deviance(y, f * weight) for f in (frequency, level))
+    mine, none = (mean_poisson_deviance(y, f * weight) for f in (frequency, level))
     return 1 - mine / none
 
 

@@ -17,7 +17,7 @@ from lightgbm import LGBMRegressor
 
 from fcorr import FCorrRegressor, __version__
 from fcorr.data import load_bemtpl97, load_fremtpl2
-from fcorr.metrics import flip_changes, flip_scores, normalized_gini_score, poisson_deviance
+from fcorr.metrics import flip_changes, flip_scores, mean_poisson_deviance, normalized_gini_score
 
 HERE = Path(__file__).parent
 SEEDS = {"freMTPL2": range(5), "beMTPL97": range(3)}
@@ -98,7 +98,7 @@ def record(
         "model": name,
         "seed": seed,
         "fcorr_version": __version__,
-        "test_deviance": 100 * poisson_deviance(y, expected),
+        "test_deviance": 100 * mean_poisson_deviance(y, expected),
         "gini": normalized_gini_score(y / years, expected / years, sample_weight=years),
         "fit_seconds": seconds,
     }

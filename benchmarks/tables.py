@@ -56,7 +56,7 @@ from sklearn.preprocessing import OneHotEncoder, SplineTransformer
 
 from benchmarks.many_levels import make_many_levels
 from fcorr.data import load_adult, load_bemtpl97, load_fremtpl2
-from fcorr.metrics import normalized_gini_score, poisson_deviance, tweedie_deviance
+from fcorr.metrics import mean_poisson_deviance, mean_tweedie_deviance, normalized_gini_score
 from paper.data import make_claims
 
 HERE = Path(__file__).parent
@@ -343,8 +343,8 @@ def loss_of(objective: str, y: np.ndarray, expected: np.ndarray, weight: Any = N
     if objective == BINARY:
         return float(log_loss(y, expected, sample_weight=weight))
     if objective == COUNTS:
-        return 100 * poisson_deviance(y, expected, sample_weight=weight)
-    return tweedie_deviance(y, expected, power=POWER, sample_weight=weight)
+        return 100 * mean_poisson_deviance(y, expected, sample_weight=weight)
+    return mean_tweedie_deviance(y, expected, power=POWER, sample_weight=weight)
 
 
 def measure(name: str, table: Table, method: str, seed: int, threads: int) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from fcorr.data import load_bemtpl97
 from fcorr.metrics import (
     flip_changes,
     flip_scores,
+    mean_poisson_deviance,
     normalized_gini_score,
-    poisson_deviance,
 )
 
 arguments = parse_arguments(__doc__)
@@ -61,7 +61,7 @@ else:
         )
 
 base = np.sum(y) / np.sum(years)
-rows = [["one frequency for all", f"{100 * poisson_deviance(y_test, years_test * base):.3f}"]]
+rows = [["one frequency for all", f"{100 * mean_poisson_deviance(y_test, years_test * base):.3f}"]]
 rows[0] += ["0", "0", ""]
 rates = {}
 for name, predict in predictors.items():
@@ -70,7 +70,7 @@ for name, predict in predictors.items():
     flips = flip_scores(predict, X_test, "sex")
     change = flip_changes(flips)["max"]
     gini = normalized_gini_score(y_test / years_test, rate, sample_weight=years_test)
-    deviance = 100 * poisson_deviance(y_test, expected)
+    deviance = 100 * mean_poisson_deviance(y_test, expected)
     total = np.sum(expected) / np.sum(y_test)
     rows.append([name, f"{deviance:.3f}", f"{gini:.4f}", f"{change:.1e}", f"{total:.3f}"])
 head = ["", "Poisson deviance, %", "normalised Gini", "largest change by sex", "expected ÷ actual"]

@@ -124,12 +124,12 @@ def find_counted(*columns: Any) -> NDArray[np.intp] | None:
     rows = np.flatnonzero(weight)
     if not is_column or len(rows) in (0, len(weight)):
         return None
-    return rows if {_count_rows(column) for column in columns} <= {None, len(weight)} else None
+    return rows if {count_rows(column) for column in columns} <= {None, len(weight)} else None
 
 
 def take_rows(values: Any, rows: NDArray[np.intp]) -> Any:
     """Return rows of a table or a column, by position; what has no rows is returned as it is."""
-    if _count_rows(values) is None:
+    if count_rows(values) is None:
         return values
     if isinstance(values, Mapping):
         return {name: take_rows(column, rows) for name, column in values.items()}
@@ -143,10 +143,10 @@ def take_rows(values: Any, rows: NDArray[np.intp]) -> Any:
     return values.take(rows) if hasattr(values, "take") else np.asarray(values)[rows]
 
 
-def _count_rows(values: Any) -> int | None:
+def count_rows(values: Any) -> int | None:
     """Count the rows of a table or a column; None for what is neither, such as a number."""
     if isinstance(values, Mapping):
-        counts = {_count_rows(column) for column in values.values()}
+        counts = {count_rows(column) for column in values.values()}
         return counts.pop() if len(counts) == 1 else -1  # of columns that differ, no number
     if isinstance(values, str | bytes):
         return None

@@ -106,14 +106,10 @@ def _is_one_value(model: FCorrTransformer, position: int) -> bool:
         is_single = position < n_categorical and model.cat_cardinalities[position] == 1
         slots = model.views.values()[model.views.feature_of_slot == position]
         return (is_single or not any(part.any() for part in parts)) and _same_bits(slots)
-    if position < n_categorical:
-        return _is_one_category(model, position)
-    return _is_one_number(model, position - n_categorical)
-
-
-def _is_one_category(model: FCorrTransformer, i: int) -> bool:
-    embedded = model.categorical.categories(i)
-    is_stored_once = len(embedded) == 1 or not model.categorical.varying(i).any()
+    if position >= n_categorical:
+        return _is_one_number(model, position - n_categorical)
+    embedded = model.categorical.categories(position)
+    is_stored_once = len(embedded) == 1 or not model.categorical.varying(position).any()
     return is_stored_once and _same_bits(embedded)
 
 

@@ -27,7 +27,6 @@ from fcorr.estimators import FeatureMatrix, MainEffect, MainEffects
 from fcorr.metrics import (
     ActualExpected,
     ActualExpectedTable,
-    double_lift_table,
     lift_table,
     lorenz_curve,
 )
@@ -104,7 +103,7 @@ def lift(name="m", title="Title", n_bins=2):
 
 
 def double_lift(name="m", title="Title", n_bins=2):
-    table = double_lift_table(Y, RATE, np.sqrt(RATE), n_bins=n_bins)
+    table = lift_table(Y, RATE, np.sqrt(RATE), n_bins=n_bins)
     return LiftDisplay(table, name, weight_label=name, title=title)
 
 

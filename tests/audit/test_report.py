@@ -94,7 +94,7 @@ def test_regression_per_unit_of_exposure():
     found = audit_model(model, TABLE, CLAIMS, **options).summary
     rate = model.predict(TABLE[FEATURES])
     given = CLAIMS / TABLE.years, rate
-    expected = metrics.poisson_deviance(*given, sample_weight=TABLE.years)
+    expected = metrics.mean_poisson_deviance(*given, sample_weight=TABLE.years)
     assert found["performance"]["deviance"]["estimate"] == pytest.approx(expected)
     table = metrics.actual_over_expected(
         CLAIMS, rate * TABLE.years, sensitive_features=TABLE.sex

@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import precision_score, roc_auc_score
 
 from fcorr import metrics
+from fcorr._core import InvalidInputError
 from fcorr.metrics.grouped import GroupedRows, cell, deviances, interval, resample, tabulate_groups
 
 RNG = np.random.default_rng(0)
@@ -37,21 +38,33 @@ def test_figures_of_a_class_are_those_of_the_metrics(weight):
         )
 
 
-@pytest.mark.parametrize("power", [0, 1, 1.5, 2])
+@pytest.mark.parametrize("power", [0, 1, 1.2, 1.5, 2, 3])
 def test_figures_of_amounts_are_those_of_the_metrics(power):
-    y, score = AMOUNT + (power == 2), SCORE + 0.1
+    y, score = AMOUNT + (power >= 2), SCORE + 0.1
     rows = GroupedRows(CODES, WEIGHT, score, y, deviance=deviances(y, score, power))
     found = rows.figures()
     for g in range(3):
         of = g == CODES
         given = {"y_true": y[of], "y_pred": score[of], "sample_weight": WEIGHT[of]}
         assert found["Gini"][g] == pytest.approx(metrics.lorenz_curve(**given).gini)
-        expected = np.average((y - score)[of] ** 2, weights=WEIGHT[of])
-        if power:
-            expected = metrics.tweedie_deviance(**given, power=power)
+        expected = metrics.mean_tweedie_deviance(**given, power=power)
         assert found["deviance"][g] == pytest.approx(expected)
         ratio = np.sum((WEIGHT * y)[of]) / np.sum((WEIGHT * score)[of])
         assert found["actual / expected"][g] == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize(
+    ("y", "score", "power", "text"),
+    [
+        ([1, 0], [1, 1], 2, "positive for power 2, got 0 in row 1. Leave out the rows"),
+        ([1, -0.5], [1, 1], 1, "not be negative for a deviance, got -0.5 in row 1. Check"),
+        ([1, 2], [0, 1], 1.5, "Predictions must be positive .* got 0 in row 0. Predict on"),
+        *(([1], [1], p, f"0 or a number of at least 1, got {p}. ") for p in (0.5, -1, math.inf)),
+    ],
+)
+def test_what_has_no_deviance_is_refused(y, score, power, text):
+    with pytest.raises(InvalidInputError, match=text):
+        deviances(np.array(y, dtype=float), np.array(score, dtype=float), power)
 
 
 def tabulate(rows, n_resamples=200):

@@ -214,14 +214,6 @@ def test_bad_arguments():
 # ------------------------------------------------------------------------------ results
 
 
-def test_the_result_is_plain_data_and_a_table():
-    found = nearest_admissible(
-        [4, 8, 2, 6], best([[2, 4], [6, 8], [2, 4], [6, 8]], None, ("<f>", "m"))
-    )
-    assert set(found.to_dict()) == {"discrimination", "constant", "weights", "n_left_out"}
-    assert "&lt;f&gt;" in found._repr_html_()
-
-
 def test_intervals_hold_the_estimate():
     rng = np.random.default_rng(0)
     risk, proxy = rng.normal(size=(2, 400))

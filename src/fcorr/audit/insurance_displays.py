@@ -24,11 +24,10 @@ from fcorr.audit.displays import (
 )
 from fcorr.metrics import (
     ActualExpectedTable,
-    DoubleLiftTable,
+    DoubleLiftBin,
     LiftTable,
     LorenzCurve,
     actual_over_expected,
-    double_lift_table,
     lift_table,
     lorenz_curve,
 )
@@ -45,7 +44,7 @@ class LiftDisplay(Display):
 
     Parameters
     ----------
-    table : LiftTable or DoubleLiftTable
+    table : LiftTable
         Of at most 30 bins.
     model, incumbent : str
         What the model and, in a double lift, the other one are called.
@@ -66,7 +65,7 @@ class LiftDisplay(Display):
     ['actual', 'predicted']
     """
 
-    table: LiftTable | DoubleLiftTable
+    table: LiftTable
     model: str = "predicted"
     incumbent: str = "incumbent"
     y_label: str = "mean per unit of exposure"
@@ -87,17 +86,15 @@ class LiftDisplay(Display):
     ) -> Self:
         """Draw a lift chart or, with the predictions of an incumbent, a double lift chart.
 
-        See :func:`fcorr.metrics.lift_table` and :func:`fcorr.metrics.double_lift_table`; labels
-        are those of the constructor.
+        See :func:`fcorr.metrics.lift_table`; labels are those of the constructor.
         """
         options: dict[str, Any] = {"n_bins": n_bins, "sample_weight": sample_weight}
-        if y_incumbent is None:
-            return cls(lift_table(y_true, y_pred, **options), **labels).plot(ax)
-        return cls(double_lift_table(y_true, y_pred, y_incumbent, **options), **labels).plot(ax)
+        return cls(lift_table(y_true, y_pred, y_incumbent, **options), **labels).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, or in a figure of its own."""
-        rows, is_double = self.table.rows, isinstance(self.table, DoubleLiftTable)
+        rows = self.table.rows
+        is_double = isinstance(rows[0], DoubleLiftBin)
         n = len(rows)
         check_count(n, _MAX_BINS, "bins", f"Make the table with n_bins={_MAX_BINS} or fewer.")
         self._take_axes(ax, (max(6.0, 0.32 * n + 1.5), 4.6))

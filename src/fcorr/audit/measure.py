@@ -30,6 +30,7 @@ from fcorr.data.tables import read_table, resolve_columns, to_numbers
 from fcorr.metrics import FlippedScores, flip_scores
 from fcorr.metrics._checks import Labels, check_same_length
 from fcorr.metrics.flips import check_values, group_rows
+from fcorr.metrics.grouped import deviances
 
 if TYPE_CHECKING:
     from fcorr.estimators.model_file import Estimator
@@ -399,7 +400,7 @@ def _open_ours(model: Any, threshold: float | None, view: View) -> Subject:
     )
 
 
-def score_flips(subject: Subject, rows: AuditRows, categories: Any = None) -> list[FlippedScores]:
+def score_flips(subject: Subject, rows: AuditRows) -> list[FlippedScores]:
     """Score rows under every value of the sensitive columns: flips of each output."""
     passes: list[Floats] = []
 
@@ -407,7 +408,7 @@ def score_flips(subject: Subject, rows: AuditRows, categories: Any = None) -> li
         passes.append(subject.score(X))
         return passes[-1][:, 0]
 
-    flips = flip_scores(first, rows.X, list(rows.sensitive), categories=categories)
+    flips = flip_scores(first, rows.X, list(rows.sensitive))
     flipped, own = passes[: len(flips.categories)], passes[len(flips.categories) :]
     return [
         FlippedScores(
@@ -538,12 +539,9 @@ def performance(subject: Subject, rows: AuditRows, scores: Floats) -> Metrics:
         loss = log_loss(rows.y, scores, labels=list(subject.classes), **weight)
         accuracy = metrics.accuracy_score(rows.y, chosen, **weight)
         return {"accuracy": float(accuracy), "log loss": float(loss)}
-    if subject.power == 0:  # that of the normal distribution
-        deviance = float(np.average((truth - score) ** 2, weights=rows.weight))
-    else:
-        deviance = metrics.tweedie_deviance(truth, score, power=subject.power, **weight)
+    deviance = np.average(deviances(truth, score, subject.power), weights=rows.weight)
     return {
-        "deviance": deviance,
+        "deviance": float(deviance),
         "RMSE": float(metrics.root_mean_squared_error(truth, score, **weight)),
         "MAE": float(metrics.mean_absolute_error(truth, score, **weight)),
         "Gini": metrics.normalized_gini_score(truth, score, **weight),

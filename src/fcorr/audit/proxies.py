@@ -24,17 +24,16 @@ from fcorr.data.encode import encode, read_outcomes, read_sample_weight, read_ta
 from fcorr.data.infer import infer_schema, rate_columns
 from fcorr.data.schema import Schema
 from fcorr.data.tables import read_table, resolve_columns, to_numbers
-from fcorr.metrics import FlippedScores, bootstrap_interval, flip_scores, nearest_admissible
+from fcorr.metrics import FlippedScores, bootstrap_interval, nearest_admissible
 from fcorr.metrics._checks import (
     ResultTable,
     as_floats,
     check_same_length,
     encode_labels,
     not_estimable,
-    rows_to_html,
 )
-from fcorr.metrics.counterfactual import areas_under_roc
-from fcorr.metrics.flips import are_measured, as_scores
+from fcorr.metrics.counterfactual import area_under_roc
+from fcorr.metrics.flips import are_measured, as_scores, find_flips, score_under
 from fcorr.metrics.sharing import draw_orders, share_out
 
 Floats = NDArray[np.float64]
@@ -69,11 +68,6 @@ class ProxyTable(ResultTable):
     rows: tuple[ProxyStrength, ...]
     n_rows: int
     notes: tuple[str, ...] = ()
-    _caption = "What predicts the sensitive column"
-
-    def _repr_html_(self) -> str:
-        note = " ".join([f"{self.n_rows} rows.", *self.notes])
-        return rows_to_html(self._caption, self.rows, note)
 
 
 def measure_proxies(
@@ -226,7 +220,7 @@ def _split(strata: NDArray[Any], cv: int, seed: int) -> Rows:
 def _mean_auroc(truth: Floats, predicted: Floats, *, sample_weight: Floats) -> float:
     pairs = zip(truth.T, predicted.T, strict=True)
     with np.errstate(invalid="ignore"):  # a resample without a category has no answer
-        return float(np.mean([areas_under_roc(t, p[None], sample_weight)[0] for t, p in pairs]))
+        return float(np.mean([area_under_roc(t, p, sample_weight) for t, p in pairs]))
 
 
 def _describe(X: Any) -> Schema:
@@ -323,7 +317,7 @@ def best_estimates(
     """
     schema, seed, names = _describe(X), draw_seed(random_state), _as_list(sensitive)
     target, weight = read_target(y, schema.n_rows), read_sample_weight(sample_weight, schema.n_rows)
-    groups = flip_scores(lambda X: np.zeros(schema.n_rows), X, names)
+    groups = find_flips(X, names)
     labels, counts = groups.categories, np.bincount(groups.original)
     occurs = np.flatnonzero(counts)
     if small := [f"{labels[j]} (n={counts[j]})" for j in occurs if counts[j] < cv]:
@@ -331,8 +325,6 @@ def best_estimates(
             f"Each group must have at least cv={cv} rows, so that every model has seen it, got "
             f"{enumerate_some(small)}. Join small groups with others, drop their rows, or lower cv."
         )
-    parts = zip(*labels, strict=True) if len(names) > 1 else [labels]
-    values = {name: list(dict.fromkeys(of)) for name, of in zip(names, parts, strict=True)}
     classes = np.unique(target)
     is_class = len(classes) == 2 if estimator is None else is_classifier(estimator)
     if is_class and len(classes) != 2:
@@ -350,7 +342,7 @@ def best_estimates(
             weighted = {} if sample_weight is None else {"sample_weight": of_rows}
             model = clone(estimator).fit(seen, target[rows], **weighted)
             score = model.predict_proba if is_class else model.predict
-        return lambda X: flip_scores(score, X, names, categories=values).scores[:, occurs]
+        return lambda X: score_under(groups, score, X)[:, occurs]
 
     folds, scores = _split(groups.original, cv, seed), np.empty((len(target), len(occurs)))
     predictors = tuple(fit(np.flatnonzero((folds != k) & (weight > 0))) for k in range(cv))
@@ -380,10 +372,6 @@ class Attribution(ResultTable):
 
     rows: tuple[FeaturePart, ...]
     total: float
-    _caption = "Proxy discrimination by column"
-
-    def _repr_html_(self) -> str:
-        return rows_to_html(self._caption, self.rows, f"All together: {self.total:.4g}.")
 
 
 def attribute_discrimination(

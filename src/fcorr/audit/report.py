@@ -557,7 +557,7 @@ class _Audit:
         ]
         if self.truths is not None and self.is_single:
             given = self.truths[0], self.scores[:, 0], scores[:, 0]
-            table = _or_why(lambda: metrics.double_lift_table(*given, sample_weight=rows.weight))
+            table = _or_why(lambda: metrics.lift_table(*given, sample_weight=rows.weight))
             self.found["plots"]["double lift"] = table
             if not isinstance(table, str):
                 names = self.found["subject"]["name"], other.name

@@ -350,8 +350,8 @@ def load_fremtpl2(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -
     again here.
 
     With one frequency for all, estimated on the part to learn from,
-    ``100 * poisson_deviance(y, exposure * frequency)`` is 25.213 there and 25.445 on the part to
-    test on, which are the published figures.
+    ``100 * mean_poisson_deviance(y, exposure * frequency)`` is 25.213 there and 25.445 on the part
+    to test on, which are the published figures.
     """
     check_frame(frame, caller="load_fremtpl2")
     policies, claims = (

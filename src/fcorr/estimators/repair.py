@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fcorr._core import InvalidInputError, counted_rows, enumerate_some, take_rows
 from fcorr.data.encode import read_sample_weight, read_target
 from fcorr.data.tables import read_table, resolve_columns
-from fcorr.metrics._checks import Labels, encode_groups
+from fcorr.metrics._checks import Labels, encode_groups, encode_labels
 from fcorr.metrics.flips import are_measured
 
 Floats = NDArray[np.float64]
@@ -156,10 +156,11 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
         columns = self.sensitive if isinstance(self.sensitive, list | tuple) else [self.sensitive]
         argument = "sensitive, which QuantileRepair reads at scoring too,"
         names = resolve_columns(table, columns, argument)
-        return encode_groups({name: table.columns[name] for name in names}, _refuse_numbers)
+        return encode_groups({name: table.columns[name] for name in names}, _encode_names)
 
 
-def _refuse_numbers(labels: Labels) -> Labels:
+def _encode_names(column: Any, name: str) -> Labels:
+    labels = encode_labels(column, name)
     if are_measured([label for label in labels.categories if label is not None]):
         raise InvalidInputError(
             f"sensitive must have groups, got {len(labels.categories)} different numbers. Cut them "

@@ -1,11 +1,11 @@
 """Metrics: numpy in, numbers out. No torch; scikit-learn and scipy only where they are needed.
 
-How good the predictions are (`insurance`, and scikit-learn's own), whether groups fare alike
-(`group`), whether prices follow a group by way of other columns (`proxies`), whether groups and
-probabilities bring what was expected of them (`calibration`), from which score on to decide
-(`thresholds`), whether a flip of the sensitive column changes anything (`flips`, `counterfactual`),
-how sure all of that is (`intervals`), and what share of the population sees a change at most, going
-by a sample of it (`population`).
+How good the predictions are and whether groups bring what was expected of them (`insurance`, and
+scikit-learn's own), whether groups fare alike (`group`), whether prices follow a group by way of
+other columns (`proxies`), from which score on to decide (`thresholds`), whether a flip of the
+sensitive column changes anything (`flips`, `counterfactual`), how sure all of that is
+(`intervals`), and what share of the population sees a change at most, going by a sample of it
+(`population`).
 
 Several sensitive columns are taken together, as the combinations of their values, and a missing
 value is one more value: ``flip_scores(predict, X, ["race", "sex"])`` and
@@ -22,12 +22,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from fcorr.metrics._checks import leave_out_uncounted
-from fcorr.metrics.calibration import (
-    ActualExpected,
-    ActualExpectedTable,
-    actual_over_expected,
-    expected_calibration_error,
-)
 from fcorr.metrics.counterfactual import (
     auprc_gap,
     auroc_gap,
@@ -47,18 +41,16 @@ from fcorr.metrics.group import (
     group_rates,
 )
 from fcorr.metrics.insurance import (
+    ActualExpected,
+    ActualExpectedTable,
     DoubleLiftBin,
-    DoubleLiftTable,
     LiftBin,
     LiftTable,
     LorenzCurve,
-    double_lift_table,
-    gamma_deviance,
+    actual_over_expected,
     lift_table,
     lorenz_curve,
     normalized_gini_score,
-    poisson_deviance,
-    tweedie_deviance,
 )
 from fcorr.metrics.intervals import Interval, bootstrap_interval
 from fcorr.metrics.population import PopulationBound, population_bound
@@ -76,6 +68,9 @@ if TYPE_CHECKING:
         average_precision_score,
         f1_score,
         mean_absolute_error,
+        mean_gamma_deviance,
+        mean_poisson_deviance,
+        mean_tweedie_deviance,
         roc_auc_score,
         root_mean_squared_error,
     )
@@ -85,7 +80,6 @@ __all__ = [
     "ActualExpectedTable",
     "AdmissiblePrice",
     "DoubleLiftBin",
-    "DoubleLiftTable",
     "FlippedScores",
     "GroupRates",
     "Interval",
@@ -104,29 +98,27 @@ __all__ = [
     "decisions_flipped",
     "demographic_parity_difference",
     "demographic_unfairness",
-    "double_lift_table",
     "equal_opportunity_difference",
     "equalized_odds_difference",
-    "expected_calibration_error",
     "f1_gap",
     "f1_score",
     "flip_changes",
     "flip_scores",
-    "gamma_deviance",
     "group_rates",
     "lift_table",
     "lorenz_curve",
     "mae_gap",
     "mean_absolute_error",
+    "mean_gamma_deviance",
+    "mean_poisson_deviance",
+    "mean_tweedie_deviance",
     "nearest_admissible",
     "normalized_gini_score",
-    "poisson_deviance",
     "population_bound",
     "proxy_discrimination",
     "rmse_gap",
     "roc_auc_score",
     "root_mean_squared_error",
-    "tweedie_deviance",
 ]
 
 if not TYPE_CHECKING:  # a type checker would take every name for granted

@@ -7,21 +7,15 @@ one. Leaving its rows out would hide them, and people whose value is unknown are
 import functools
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import asdict, fields
-from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import asdict
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import (
-    InvalidInputError,
-    NotEstimableWarning,
-    counted_rows,
-    html_table,
-    near_match,
-)
+from fcorr._core import InvalidInputError, NotEstimableWarning, counted_rows
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -31,7 +25,7 @@ Weights = npt.ArrayLike | None
 """How often each row counts; None counts each once."""
 
 _ROW_KEYWORDS = (
-    *("y_true", "y_pred", "y_score", "y_prob", "y_incumbent", "flips", "sensitive_features"),
+    *("y_true", "y_pred", "y_score", "y_incumbent", "flips", "sensitive_features"),
 )  # arguments that hold rows, beside the weights, where they are passed by name
 
 _Arguments = ParamSpec("_Arguments")
@@ -164,15 +158,6 @@ def check_same_length(**columns: Sized) -> None:
         )
 
 
-def check_option(name: str, value: object, options: Sequence[str]) -> None:
-    """Refuse a value that is none of the options."""
-    if value not in options:
-        listed = " or ".join(repr(option) for option in options)
-        raise InvalidInputError(
-            f"{name} must be {listed}, got {value!r}.{near_match(str(value), options)}"
-        )
-
-
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence that no interval can have."""
     if not 0 < confidence < 1:
@@ -218,34 +203,33 @@ def encode_labels(values: Any, name: str) -> Labels:
     _check_has_rows(labels, name)
     try:
         # A dictionary needs no order between labels and beats a sort of a million Python strings.
-        position = {label: code for code, label in enumerate(dict.fromkeys(labels))}
+        distinct = dict.fromkeys(labels)
     except TypeError as error:
         raise InvalidInputError(
             f"{name} must hold one label per row, got {type(labels[0]).__name__}. "
             "Pass several columns as a table or as {'sex': ..., 'age': ...}."
         ) from error
-    codes = np.fromiter((position[label] for label in labels), dtype=np.intp, count=len(labels))
-    # Many missing values may differ from each other, as NaN do: they become one, the last.
-    distinct = [None if is_missing(label) else label for label in position]
-    known = [label for label in dict.fromkeys(distinct) if label is not None]
+    known = [label for label in distinct if not is_missing(label)]
     try:
         order = sorted(known)
     except TypeError:  # labels that Python cannot compare (1 and "a")
         order = sorted(known, key=lambda label: (type(label).__name__, str(label)))
-    if None in distinct:
+    code_of = {label: code for code, label in enumerate(order)}
+    if len(known) < len(distinct):
+        # Many missing values may differ from each other, as NaN do: they become one, the last.
+        code_of |= {label: len(order) for label in distinct if is_missing(label)}
         order.append(None)
-    rank = {label: code for code, label in enumerate(order)}
-    recode = np.array([rank[label] for label in distinct], dtype=np.intp)
-    return Labels(tuple(order), recode[codes])
+    codes = np.fromiter((code_of[label] for label in labels), dtype=np.intp, count=len(labels))
+    return Labels(tuple(order), codes)
 
 
 def encode_groups(
-    sensitive_features: Any, regroup: Callable[[Labels], Labels] = lambda labels: labels
+    sensitive_features: Any, encode: Callable[[Any, str], Labels] = encode_labels
 ) -> Labels:
     """Code each row's group: its label in one column, or its labels in several, as a tuple.
 
     Only combinations that occur are groups. They are sorted by the first column, then the next.
-    The labels of each column can be grouped first.
+    ``encode`` codes a column; the string is what errors call it.
     """
     table = nw.from_native(sensitive_features, eager_only=True, pass_through=True)
     columns: Mapping[Any, Any]
@@ -256,15 +240,13 @@ def encode_groups(
     elif isinstance(table, Mapping):
         columns = table
     else:
-        return regroup(encode_labels(sensitive_features, "sensitive_features"))
+        return encode(sensitive_features, "sensitive_features")
     if not columns:
         raise InvalidInputError(
             "sensitive_features must have a column, got none. Pass at least one."
         )
     names = [f"sensitive_features {key!r}" for key in columns]
-    encoded = [
-        regroup(encode_labels(*named)) for named in zip(columns.values(), names, strict=True)
-    ]
+    encoded = list(map(encode, columns.values(), names))
     if len(encoded) == 1:
         return encoded[0]
     check_same_length(**dict(zip(names, (labels.codes for labels in encoded), strict=True)))
@@ -293,30 +275,15 @@ def describe_label(label: Any) -> str:
     return "missing" if label is None else str(label)
 
 
-def rows_to_html(caption: str, rows: Sequence[Any], note: str = "") -> str:
-    """Write a notebook's table of dataclasses: a column for each field, four digits."""
-
-    def cell(value: Any) -> str:
-        return f"{value:.4g}" if isinstance(value, float) else describe_label(value)
-
-    names = [field.name for row in rows[:1] for field in fields(row)]
-    lines = ([cell(getattr(row, name)) for name in names] for row in rows)
-    return html_table(caption, [name.replace("_", " ") for name in names], lines, note)
-
-
 class ResultTable:
-    """A table of results, whose rows are dataclasses: plain data, and a table in a notebook."""
+    """A table of results, whose rows are dataclasses: ``pandas.DataFrame(table.rows)``."""
 
     rows: tuple[Any, ...]
-    _caption: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as plain data, ready for JSON but for nan."""
         others = {name: value for name, value in vars(self).items() if name != "rows"}
         return others | {"rows": [asdict(row) for row in self.rows]}
-
-    def _repr_html_(self) -> str:
-        return rows_to_html(self._caption, self.rows)
 
 
 def _to_list(values: Any, name: str) -> list[Any]:

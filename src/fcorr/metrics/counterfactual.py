@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.metrics._checks import (
@@ -111,12 +110,11 @@ def f1_gap(
     """
     _check_threshold(threshold)
 
-    def f1(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
-        decided_CN = scores_CN >= threshold
+    def f1(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
+        decided = scores >= threshold
         # 2TP / (2TP + FP + FN); positives exist, so the denominator is not zero
-        positive, selected = np.sum(weight * truth), np.sum(weight * decided_CN, axis=1)
-        f1: FloatArray = 2 * np.sum(weight * truth * decided_CN, axis=1) / (positive + selected)
-        return f1
+        positive, selected = np.sum(weight * truth), np.sum(weight * decided)
+        return float(2 * np.sum(weight * truth * decided) / (positive + selected))
 
     return _gap("f1_gap", f1, y_true, flips, sample_weight)
 
@@ -128,7 +126,7 @@ def auroc_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = 
     0 means that scores rank equally well under every category; lower is better. Parameters and
     left-out categories as in :func:`f1_gap`, without a threshold.
     """
-    return _gap("auroc_gap", areas_under_roc, y_true, flips, sample_weight)
+    return _gap("auroc_gap", area_under_roc, y_true, flips, sample_weight)
 
 
 @leave_out_uncounted
@@ -139,7 +137,7 @@ def auprc_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = 
     under every category; lower is better. Parameters and left-out categories as in :func:`f1_gap`,
     without a threshold.
     """
-    return _gap("auprc_gap", average_precisions, y_true, flips, sample_weight)
+    return _gap("auprc_gap", average_precision, y_true, flips, sample_weight)
 
 
 @leave_out_uncounted
@@ -151,8 +149,8 @@ def rmse_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = N
     that no row has are left out.
     """
 
-    def rmse(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
-        return np.sqrt(np.average((scores_CN - truth) ** 2, axis=1, weights=weight))
+    def rmse(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
+        return math.sqrt(np.average((scores - truth) ** 2, weights=weight))
 
     return _gap("rmse_gap", rmse, y_true, flips, sample_weight, of_classes=False)
 
@@ -165,9 +163,8 @@ def mae_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = No
     left-out categories as in :func:`rmse_gap`.
     """
 
-    def mae(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
-        mean: FloatArray = np.average(np.abs(scores_CN - truth), axis=1, weights=weight)
-        return mean
+    def mae(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
+        return float(np.average(np.abs(scores - truth), weights=weight))
 
     return _gap("mae_gap", mae, y_true, flips, sample_weight, of_classes=False)
 
@@ -232,7 +229,7 @@ def decisions_flipped(
 
 def _gap(
     name: str,
-    metric: Callable[[FloatArray, FloatArray, FloatArray], FloatArray] | None,
+    metric: Callable[[FloatArray, FloatArray, FloatArray], float] | None,
     y_true: Column | None,
     flips: FlippedScores,
     sample_weight: Weights,
@@ -241,9 +238,9 @@ def _gap(
 ) -> float:
     """``1/(C(C−1)) Σ_{s_i} Σ_{s_j≠s_k} |metric_{s_i→s_j} − metric_{s_i→s_k}|``; without one, W1.
 
-    The metric takes truth (n,), scores under some categories (c, n) and weights (n,), and gives a
-    number for each of them (c,). An original category needs rows and, for a metric of classes,
-    both classes. The others are left out with a warning; nan when none remains.
+    The metric takes truth, scores under one category and weights. An original category needs rows
+    and, for a metric of classes, both classes. The others are left out with a warning; nan when
+    none remains.
     """
     weight = _weights_of(flips, sample_weight)
     truth = np.zeros(len(flips))
@@ -264,12 +261,8 @@ def _gap(
         if metric is None:
             sums.append(sum_of_distances(scores_CN, weight[rows]))
             continue
-        n_at_once = max(1, BLOCK_SIZE // len(rows))
-        values = [
-            metric(truth[rows], scores_CN[start : start + n_at_once], weight[rows])
-            for start in range(0, n_categories, n_at_once)
-        ]
-        sums.append(float(sum_over_pairs(np.concatenate(values)[None, :])[0]))
+        values = [metric(truth[rows], scores, weight[rows]) for scores in scores_CN]
+        sums.append(float(sum_over_pairs(np.array([values]))[0]))
     if left_out:
         lacking = "no rows or one class only" if of_classes else "no rows"
         not_estimable(
@@ -326,85 +319,44 @@ def sum_of_distances(scores_CN: FloatArray, weight: FloatArray) -> float:
 
     # Else it is ∫ |F_j(t) − F_k(t)| dt: over the steps of all samples merged, C numbers at a time.
     # Every step compares C numbers, so it takes time ∝ C²·n, where equal weights take C·n.
-    n_samples, n_rows = scores_CN.shape
     order_CN = np.argsort(scores_CN, axis=1, kind="stable")
-    values = np.take_along_axis(scores_CN, order_CN, axis=1).ravel()
-    # Summed up within each sample and not along the merged order: the CDFs of equal samples then
+    sorted_CN = np.take_along_axis(scores_CN, order_CN, axis=1)
+    # Summed up within each sample and not along the merged steps: the CDFs of equal samples then
     # agree to the last bit.
     cdf_CN = np.cumsum(weight[order_CN], axis=1)
-    cdf_CN /= cdf_CN[:, -1:]
-
-    merged = np.argsort(values, kind="stable")  # merges sorted runs
-    widths = np.diff(values[merged])
-    sample, cdf_after = merged // n_rows, cdf_CN.ravel()[merged]
-    total, reached = 0.0, np.zeros(n_samples)
-    block_size = max(1, BLOCK_SIZE // n_samples)
+    cdf_CN = np.pad(cdf_CN / cdf_CN[:, -1:], [(0, 0), (1, 0)])  # 0 before the first
+    steps = np.unique(scores_CN)
+    widths, total = np.diff(steps), 0.0
+    block_size = max(1, BLOCK_SIZE // len(scores_CN))
     for start in range(0, len(widths), block_size):
-        width = widths[start : start + block_size]
-        block = slice(start, start + len(width))
-        cdf_BC = np.zeros((len(width), n_samples))
-        cdf_BC[np.arange(len(width)), sample[block]] = cdf_after[block]
-        cdf_BC[0] = np.maximum(cdf_BC[0], reached)
-        # A CDF never falls: its value after a step is the largest so far.
-        np.maximum.accumulate(cdf_BC, axis=0, out=cdf_BC)
-        reached = cdf_BC[-1]
-        total += float(np.sum(sum_over_pairs(cdf_BC) * width))
+        block = slice(start, start + block_size)
+        n_reached = [values.searchsorted(steps[:-1][block], "right") for values in sorted_CN]
+        cdf_BC = np.take_along_axis(cdf_CN, np.array(n_reached), axis=1).T
+        total += float(np.sum(sum_over_pairs(cdf_BC) * widths[block]))
     return total
 
 
 # ------------------------------------------------------------------------------ ranking
-# For many columns of scores of the same rows at once. scikit-learn's functions take one column: a
-# thousand categories make a million partitions to rank, and calling it for each would take the
-# better part of an hour.
+# Not scikit-learn's functions, whose checks take longer than the work: a thousand categories make a
+# million partitions to rank, and calling it for each would take the better part of an hour.
 
 
-def areas_under_roc(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
-    """Area under the ROC curve for each line of scores; ties count one half.
-
-    Both classes and positive weights are needed.
-    """
-    positive, negative = weight * truth, weight * (1 - truth)
-    order_CN, is_new_CN = _from_highest(scores_CN)
-    before_CN, after_CN = _weight_passed(positive[order_CN], is_new_CN)
-    ranked_CN = negative[order_CN] * (before_CN + after_CN) / 2
-    areas: FloatArray = ranked_CN.sum(axis=1) / (positive.sum() * negative.sum())
-    return areas
+def area_under_roc(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
+    """Area under the ROC curve; ties count one half. Both classes are needed."""
+    positive, negative = _weight_by_score(truth, scores, weight)
+    below = np.cumsum(negative) - negative / 2
+    return float(np.sum(positive * below) / (positive.sum() * negative.sum()))
 
 
-def average_precisions(truth: FloatArray, scores_CN: FloatArray, weight: FloatArray) -> FloatArray:
-    """Average precision, scikit-learn's area under the precision-recall curve, for each line.
-
-    A positive and positive weights are needed.
-    """
-    order_CN, is_new_CN = _from_highest(scores_CN)
-    positive_CN = (weight * truth)[order_CN]
-    _, true_CN = _weight_passed(positive_CN, is_new_CN)
-    _, decided_CN = _weight_passed(weight[order_CN], is_new_CN)
-    precisions: FloatArray = (positive_CN * true_CN / decided_CN).sum(axis=1)
-    return precisions / np.sum(weight * truth)
+def average_precision(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
+    """Average precision, scikit-learn's area under the precision-recall curve."""
+    positive, negative = _weight_by_score(truth, scores, weight)[:, ::-1]
+    precision = np.cumsum(positive) / np.cumsum(positive + negative)
+    return float(np.sum(positive * precision) / positive.sum())
 
 
-def _from_highest(scores_CN: FloatArray) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """Order each line from the highest score, and mark the first of equal scores."""
-    order_CN = np.argsort(-scores_CN, axis=1, kind="stable")
-    ranked_CN = np.take_along_axis(scores_CN, order_CN, axis=1)
-    is_new_CN = np.ones(ranked_CN.shape, dtype=bool)
-    is_new_CN[:, 1:] = ranked_CN[:, 1:] != ranked_CN[:, :-1]
-    return order_CN, is_new_CN
-
-
-def _weight_passed(
-    weight_CN: FloatArray, is_new_CN: npt.NDArray[np.bool_]
-) -> tuple[FloatArray, FloatArray]:
-    """Sum the weights of higher scores, and of scores as high or higher."""
-    total = np.cumsum(weight_CN, axis=1)
-    # Equal scores share the sums before the first and after the last of them. Sums never fall, so
-    # that a running extreme carries them to the others.
-    before = np.zeros_like(total)
-    before[:, 1:] = np.where(is_new_CN[:, 1:], total[:, :-1], 0)
-    after = total.copy()
-    after[:, :-1] = np.where(is_new_CN[:, 1:], total[:, :-1], np.inf)
-    np.maximum.accumulate(before, axis=1, out=before)
-    backwards = after[:, ::-1]
-    np.minimum.accumulate(backwards, axis=1, out=backwards)
-    return before, after
+def _weight_by_score(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> FloatArray:
+    """Sum the weights of positives and of negatives with each score, from the lowest: (2, k)."""
+    block = np.unique(scores, return_inverse=True)[1]
+    of_class = (weight * truth, weight * (1 - truth))
+    return np.array([np.bincount(block, weights=each) for each in of_class])

@@ -7,18 +7,17 @@
 
 import math
 import numbers
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, enumerate_some, html_table, near_match
+from fcorr._core import InvalidInputError, enumerate_some, near_match
 from fcorr.metrics._checks import (
     FloatArray,
     IntArray,
@@ -26,19 +25,13 @@ from fcorr.metrics._checks import (
     as_floats,
     check_finite,
     check_same_length,
-    describe_label,
+    encode_groups,
     encode_labels,
-    is_missing,
 )
 
 MAX_PASSES = 4096
 N_VALUES = 10
-"""To how many of its values a measurement is flipped unless told otherwise."""
-N_SHOWN = 30
-"""How many categories a notebook shows."""
-
-Values = int | Iterable[Any]
-"""A number of values, to be chosen among those of the column, or the values themselves."""
+"""To how many of its values a measurement is flipped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,26 +131,8 @@ class FlippedScores:
         factual = None if self.factual_scores is None else self.factual_scores[rows]
         return FlippedScores(self.categories, self.original[rows], self.scores[rows], factual)
 
-    def _repr_html_(self) -> str:
-        n_rows = np.bincount(self.original, minlength=len(self.categories))
-        means = (f"{mean:.4g}" for mean in self.scores.mean(axis=0))
-        lines = list(zip(map(describe_label, self.categories), n_rows, means, strict=True))
-        n_more = len(lines) - N_SHOWN
-        return html_table(
-            f"Scores of {len(self)} rows under {len(self.categories)} categories",
-            ("category", "rows that have it", "mean score of all rows under it"),
-            lines[:N_SHOWN],
-            note=f"And {n_more} more categories." if n_more > 0 else "",
-        )
 
-
-def flip_scores(
-    predict: Callable[[Any], Any],
-    X: Any,
-    sensitive: Any,
-    *,
-    categories: Values | Mapping[Any, Values] | None = None,
-) -> FlippedScores:
+def flip_scores(predict: Callable[[Any], Any], X: Any, sensitive: Any) -> FlippedScores:
     """Score all rows once per category, with the whole sensitive column set to it.
 
     A missing value is a category of its own, None, the last one. Several columns are set together,
@@ -166,7 +141,8 @@ def flip_scores(
     A column of more than 20 distinct numbers is a measurement, such as an age, and is set to 10
     values: its rows are divided into 10 groups of about as many rows each, equal numbers together,
     and the median of each group stands for it. ``original`` is then the group that a row is in,
-    and its real score comes from a pass of its own, as ``factual_scores``.
+    and its real score comes from a pass of its own, as ``factual_scores``. Numbers of a categorical
+    dtype are no measurement.
 
     Parameters
     ----------
@@ -177,13 +153,6 @@ def flip_scores(
         A pandas, polars or pyarrow table, or a two-dimensional numpy array. It is not modified.
     sensitive : column name, or column position for a numpy array, or a list of them
         The columns to flip. Their dtypes are kept.
-    categories : int, iterable or mapping, optional
-        The values to set the column to. An iterable lists them, None for a missing value; they must
-        include every value that occurs, but for a measurement they may also be any other numbers,
-        of which the nearest stands for a row. An integer is a number of groups, for a column of
-        numbers; a column of no more distinct numbers is set to each. A mapping from columns to
-        these is the way to say it for several columns. Where left out: every value that occurs,
-        or 10 groups of a measurement. Numbers of a categorical dtype are no measurement.
 
     Returns
     -------
@@ -204,46 +173,68 @@ def flip_scores(
     >>> flips.original
     array([0, 3])
     """
-    names = list(sensitive) if isinstance(sensitive, list | tuple) else [sensitive]
-    table, columns, own, chosen = _choose(X, names, categories)
-    for name, labels in zip(names, chosen, strict=True):
-        check_values(labels.categories, f"the sensitive column {name!r}")
+    flips = find_flips(X, sensitive)
+    scores = score_under(flips, predict, X)
+    factual = None if flips.has_own else as_scores(predict(X), len(scores))
+    return FlippedScores(flips.categories, flips.original, scores, factual)
+
+
+class Flips(NamedTuple):
+    """What the sensitive columns of a table are set to, one combination after the other."""
+
+    names: list[Any]
+    categories: tuple[Any, ...]
+    original: IntArray  # of each row
+    cells: list[list[Any]]
+    """For each column, columns of one row: its values, in the table's own type. Of several ways to
+    write a missing one (None, NaN, pandas.NA) the model knows the table's."""
+    has_own: bool  # whether each row's own combination is among them
+
+
+def find_flips(X: Any, sensitive: Any) -> Flips:
+    """List all combinations of the values of sensitive columns, and which of them rows have."""
+    names, _, columns = _open(X, sensitive)
+    chosen, cells, has_own = [], [], True
+    for name, column in zip(names, columns, strict=True):
+        what = f"the sensitive column {name!r}"
+        own = encode_labels(column, what)
+        chosen.append(group_numbers(own, column))
+        values = chosen[-1].categories
+        check_values(values, what)
+        rows = np.unique(own.codes, return_index=True)[1]
+        row_with = dict(zip(own.categories, rows.tolist(), strict=True))
+        cells.append([column[[row_with[value]]] for value in values])
+        has_own &= len(values) == len(own.categories)
     sizes = [len(values) for values, _ in chosen]
     if math.prod(sizes) > MAX_PASSES:
         found = " × ".join(f"{size:,} of {name!r}" for name, size in zip(names, sizes, strict=True))
-        widest = names[int(np.argmax(sizes))]
         raise InvalidInputError(
             f"flip_scores scores all rows at most {MAX_PASSES:,} times, once for each combination "
-            f"of values, got {math.prod(sizes):,}: {found}. Flip fewer columns together, pool rare "
-            f"values first, or take fewer of a column of numbers: categories={{{widest!r}: 10}}."
+            f"of values, got {math.prod(sizes):,}: {found}. Flip fewer columns together, or pool "
+            "rare values first."
         )
-
-    def score(columns: Iterable[Any]) -> FloatArray:
-        if isinstance(table, nw.DataFrame):
-            return as_scores(predict(table.with_columns(*columns).to_native()), n_rows)
-        flipped = table.copy()  # a fresh one for each pass: predict may keep what it was given
-        for position, column in zip(names, columns, strict=True):
-            flipped[:, position] = column
-        return as_scores(predict(flipped), n_rows)
-
-    n_rows = len(columns[0])
-    cells = [
-        _cells(column, labels, values, name)
-        for column, labels, (values, _), name in zip(columns, own, chosen, names, strict=True)
-    ]
-    every_row = np.zeros(n_rows, dtype=np.intp)
     combinations = list(product(*(values for values, _ in chosen)))
-    scores = np.empty((n_rows, len(combinations)))
-    for j, combination in enumerate(product(*cells)):
-        scores[:, j] = score(cell[every_row] for cell in combination)
-    has_own = all(
-        set(labels.categories) <= set(values)
-        for labels, (values, _) in zip(own, chosen, strict=True)
-    )
-    factual = None if has_own else score(columns)
+    categories = combinations if len(names) > 1 else [value for (value,) in combinations]
     original = np.ravel_multi_index([codes for _, codes in chosen], sizes)
-    values = combinations if len(names) > 1 else [value for (value,) in combinations]
-    return FlippedScores(tuple(values), original, scores, factual)
+    return Flips(names, tuple(categories), original, cells, has_own)
+
+
+def score_under(flips: Flips, predict: Callable[[Any], Any], X: Any) -> FloatArray:
+    """Score all rows of a table like the one that flips are of under each of them: ``(n, C)``."""
+    _, table, columns = _open(X, flips.names)
+    n_rows = len(columns[0])
+    every_row = np.zeros(n_rows, dtype=np.intp)
+    scores = np.empty((n_rows, len(flips.categories)))
+    for j, combination in enumerate(product(*flips.cells)):
+        values = [cell[every_row] for cell in combination]
+        if isinstance(table, nw.DataFrame):
+            flipped = table.with_columns(*values).to_native()
+        else:
+            flipped = table.copy()  # a fresh one for each pass: predict may keep what it was given
+            for position, value in zip(flips.names, values, strict=True):
+                flipped[:, position] = value
+        scores[:, j] = as_scores(predict(flipped), n_rows)
+    return scores
 
 
 def group_rows(X: Any, sensitive: Any) -> Labels:
@@ -256,53 +247,8 @@ def group_rows(X: Any, sensitive: Any) -> Labels:
     >>> group_rows(np.array([[0, 5], [1, 7], [0, 5]]), [0, 1])
     Labels(categories=((0, 5), (1, 7)), codes=array([0, 1, 0]))
     """
-    names = list(sensitive) if isinstance(sensitive, list | tuple) else [sensitive]
-    chosen = _choose(X, names, None)[3]
-    if len(names) == 1:
-        return chosen[0]
-    sizes = [len(values) for values, _ in chosen]
-    flat = np.ravel_multi_index([codes for _, codes in chosen], sizes)
-    found, codes = np.unique(flat, return_inverse=True)
-    places = zip(*np.unravel_index(found, sizes), strict=True)
-    values = [labels.categories for labels in chosen]
-    return Labels(
-        tuple(tuple(v[i] for v, i in zip(values, place, strict=True)) for place in places), codes
-    )
-
-
-def _choose(
-    X: Any, names: list[Any], categories: Any
-) -> tuple[Any, list[Any], list[Labels], list[Labels]]:
-    """Return the table, its sensitive columns, their labels, and the values to flip them to."""
-    if not names:
-        raise InvalidInputError("sensitive must name a column, got none. Name at least one.")
-    table, columns = _open(X, names)
-    what = [f"the sensitive column {name!r}" for name in names]
-    own = list(map(encode_labels, columns, what))
-    are_categorical = [
-        isinstance(column, nw.Series) and column.dtype in (nw.Categorical, nw.Enum)
-        for column in columns
-    ]
-    wanted = _by_column(categories, names)
-    return table, columns, own, list(map(choose_values, own, wanted, what, are_categorical))
-
-
-def _by_column(categories: Any, names: Sequence[Any]) -> list[Values | None]:
-    """Return what is asked for each of the columns."""
-    if isinstance(categories, Mapping):
-        for name in categories:
-            if name not in names:
-                raise InvalidInputError(
-                    f"categories must be of sensitive columns, got {name!r}."
-                    f"{near_match(name, names)} The sensitive columns are {enumerate_some(names)}."
-                )
-        return [categories.get(name) for name in names]
-    if categories is not None and len(names) > 1:
-        raise InvalidInputError(
-            f"categories must say which values are of which column when {len(names)} columns are "
-            f"flipped, got {type(categories).__name__}. Write categories={{{names[0]!r}: ...}}."
-        )
-    return [categories] * len(names)
+    names, _, columns = _open(X, sensitive)
+    return encode_groups(dict(zip(names, columns, strict=True)), encode_grouped)
 
 
 def as_scores(output: Any, n_rows: int) -> FloatArray:
@@ -324,8 +270,11 @@ def as_scores(output: Any, n_rows: int) -> FloatArray:
 # ------------------------------------------------------------------------------ tables
 
 
-def _open(X: Any, names: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """Return the table and its sensitive columns."""
+def _open(X: Any, sensitive: Any) -> tuple[list[Any], Any, list[Any]]:
+    """Return the names or positions of the sensitive columns, the table, and these columns."""
+    names = list(sensitive) if isinstance(sensitive, list | tuple) else [sensitive]
+    if not names:
+        raise InvalidInputError("sensitive must name a column, got none. Name at least one.")
     if isinstance(X, np.ndarray):
         if X.ndim != 2:
             raise InvalidInputError(
@@ -362,102 +311,28 @@ def _open(X: Any, names: Sequence[Any]) -> tuple[Any, list[Any]]:
         raise InvalidInputError(
             f"sensitive must name each column once, got {repeated[0]!r} again. Leave it out."
         )
-    return table, columns
-
-
-def _cells(column: Any, labels: Labels, values: Iterable[Any], name: Any) -> list[Any]:
-    """Make a column of one row for each value, in the column's own type.
-
-    A value that occurs is taken from its row: of several ways to write a missing one (None, NaN,
-    pandas.NA) the model knows the table's.
-    """
-    rows = np.unique(labels.codes, return_index=True)[1]
-    row_with = dict(zip(labels.categories, rows.tolist(), strict=True))
-    return [
-        column[[row_with[value]]] if value in row_with else _new_cell(column, value, name)
-        for value in values
-    ]
-
-
-def _new_cell(column: Any, value: Any, name: Any) -> Any:
-    """Make a column of one value that the given column does not hold.
-
-    The native dtype says more than narwhals' (a pandas categorical lists its categories, by whose
-    codes a model may go), so the cell is made natively.
-    """
-    native, reason = nw.to_native(column, pass_through=True), None
-    try:
-        with warnings.catch_warnings():
-            # pandas warns that the value is no category and makes it missing: seen below
-            warnings.simplefilter("ignore")
-            if isinstance(column, np.ndarray):
-                cell = np.array([value], dtype=native.dtype)  # None is NaN among floats
-                found = cell[0]
-            else:
-                if column.implementation.is_pyarrow():
-                    import pyarrow as pa
-
-                    made = pa.chunked_array([pa.array([value], type=native.type)])
-                else:  # pandas and polars
-                    made = type(native)([value], dtype=native.dtype)
-                cell = nw.from_native(made, series_only=True).alias(name)
-                found = cell.to_list()[0]
-        # A dtype may cut off or round what it cannot hold.
-        if is_missing(found) if value is None else found == value:
-            return cell
-    except Exception as error:  # each library raises its own
-        reason = error
-    raise InvalidInputError(
-        f"categories must be values that the sensitive column {name!r} can hold, got "
-        f"{value!r} for {column.dtype}. Use a value of its type, or convert the column first."
-    ) from reason
+    return names, table, columns
 
 
 # ------------------------------------------------------------------------------ values
 
 
-def choose_values(labels: Labels, wanted: Values | None, what: str, is_categorical: bool) -> Labels:
-    """Choose the values that a column, `what` in messages, is flipped to, and each row's own.
-
-    For a measurement, a row's own is the value that stands for its group.
-    """
-    known = [label for label in labels.categories if label is not None]
-    is_measurement = not is_categorical and are_measured(known)
-    if wanted is None:
-        chosen = labels if is_categorical else group_numbers(labels)
-    elif not isinstance(wanted, numbers.Integral):
-        chosen = _listed(labels, wanted, what, is_measurement=is_measurement)
-    elif wanted < 2:
-        raise InvalidInputError(
-            f"categories must be 2 or more when it is a number of values, got {int(wanted)} for "
-            f"{what}. {N_VALUES} is usual."
-        )
-    elif not _are_numbers(known):
-        raise InvalidInputError(
-            f"categories must list the values of a column that does not hold numbers, got "
-            f"{wanted} for {what}. Leave it out to take every value: "
-            f"{enumerate_some(labels.categories)}."
-        )
-    else:
-        chosen = _grouped(labels, known, int(wanted))
-    if wanted is not None:
-        check_values(chosen.categories, what)
-    return chosen
+def encode_grouped(column: Any, name: str) -> Labels:
+    """Code one column of labels, those of a measurement by their groups."""
+    return group_numbers(encode_labels(column, name), column)
 
 
-def group_numbers(labels: Labels) -> Labels:
+def group_numbers(labels: Labels, column: Any) -> Labels:
     """Divide the rows of a measurement into groups, each row as the median of its group."""
     known = [label for label in labels.categories if label is not None]
-    return _grouped(labels, known, N_VALUES) if are_measured(known) else labels
-
-
-def _grouped(labels: Labels, known: Sequence[Any], n_values: int) -> Labels:
-    """Divide numbers into groups, each row as the median of its group."""
-    if len(known) <= n_values:
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series) and series.dtype in (nw.Categorical, nw.Enum):
+        return labels
+    if not are_measured(known):
         return labels
     # Medians are values of the column and not means of two: a model may know whole numbers only.
     counts = np.bincount(labels.codes)[: len(known)]
-    groups = quantile_groups(counts, n_values)
+    groups = quantile_groups(counts, N_VALUES)
     last_rows = np.cumsum(np.bincount(groups, weights=counts)).astype(np.intp) - 1
     first_rows = np.append(0, last_rows[:-1] + 1)
     medians = np.searchsorted(np.cumsum(counts), (first_rows + last_rows) // 2, side="right")
@@ -465,37 +340,6 @@ def _grouped(labels: Labels, known: Sequence[Any], n_values: int) -> Labels:
     if None in labels.categories:
         groups, values = np.append(groups, len(values)), (*values, None)
     return Labels(values, groups[labels.codes])
-
-
-def _listed(labels: Labels, wanted: Any, what: str, *, is_measurement: bool) -> Labels:
-    """Take the values that the caller lists, each row as itself or as the nearest of them."""
-    if isinstance(wanted, str | bytes) or not isinstance(wanted, Iterable):
-        raise InvalidInputError(
-            f"categories must be a list of values or, for numbers, how many of them, got {wanted!r}"
-            f" for {what}. Write categories=['f', 'm'] or categories=10."
-        )
-    items = wanted.to_pylist() if hasattr(wanted, "to_pylist") else wanted  # pyarrow's own scalars
-    plain = (item.item() if isinstance(item, np.generic) else item for item in items)
-    values = tuple(None if is_missing(value) else value for value in plain)
-    position = {value: j for j, value in enumerate(values)}
-    unlisted = [label for label in labels.categories if label not in position]
-    known = [value for value in values if value is not None]
-    if is_measurement and _are_numbers(known):
-        # Every number has a nearest one, of two the lower; a missing value has not.
-        own = [label for label in unlisted if label is not None]
-        known.sort()
-        grid = np.array([float(value) for value in known])
-        half_way = grid[:-1] + (grid[1:] - grid[:-1]) / 2
-        nearest = np.searchsorted(half_way, [float(number) for number in own])
-        position |= {number: position[known[j]] for number, j in zip(own, nearest, strict=True)}
-        unlisted = [label for label in unlisted if label is None]
-    if unlisted:
-        raise InvalidInputError(
-            f"categories must include every value that occurs, got rows of {what} with "
-            f"{enumerate_some(unlisted)}. Add them to categories, or drop those rows."
-        )
-    recode = np.array([position[label] for label in labels.categories], dtype=np.intp)
-    return Labels(values, recode[labels.codes])
 
 
 def quantile_groups(counts: IntArray, n_groups: int) -> IntArray:
@@ -530,7 +374,7 @@ def check_values(values: tuple[Any, ...], what: str) -> None:
     if len(values) < 2:
         raise InvalidInputError(
             f"A flip needs two categories or more, {what} has {len(values)}: "
-            f"{enumerate_some(values)}. Pass categories= with the values known to the model."
+            f"{enumerate_some(values)}. Pass rows that hold others too."
         )
 
 
@@ -539,11 +383,6 @@ def are_measured(known: Sequence[Any]) -> bool:
     # fcorr.data imports pyarrow and more: only those who need it wait for it.
     from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
 
-    return len(known) > MAX_SENSITIVE_CATEGORIES and _are_numbers(known)
-
-
-def _are_numbers(known: Sequence[Any]) -> bool:
-    are_numbers = all(
+    return len(known) > MAX_SENSITIVE_CATEGORIES and all(
         isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool) for value in known
     )
-    return are_numbers and bool(known)

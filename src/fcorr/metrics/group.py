@@ -27,7 +27,6 @@ from fcorr.metrics._checks import (
     is_binary,
     leave_out_uncounted,
     not_estimable,
-    rows_to_html,
 )
 
 _Rate = Literal["mean_prediction", "tpr", "fpr"]
@@ -59,13 +58,6 @@ class GroupRates:
     fpr: float
 
 
-class _GroupTable(list[GroupRates]):
-    """A list that a notebook shows as a table."""
-
-    def _repr_html_(self) -> str:
-        return rows_to_html("Rates by group", self)
-
-
 @leave_out_uncounted
 def group_rates(
     y_true: Column | None, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
@@ -89,7 +81,7 @@ def group_rates(
     Returns
     -------
     list of GroupRates
-        One line per group, sorted by label, a missing one last; in a notebook, a table.
+        One line per group, sorted by label, a missing one last; `pandas.DataFrame` takes them.
 
     Examples
     --------
@@ -175,7 +167,7 @@ def equalized_odds_difference(
 
 def _tabulate(
     truth: FloatArray | None, prediction: FloatArray, weight: FloatArray, sensitive_features: Any
-) -> _GroupTable:
+) -> list[GroupRates]:
     groups, codes = encode_groups(sensitive_features)
     check_same_length(y_pred=prediction, sensitive_features=codes)
 
@@ -193,7 +185,7 @@ def _tabulate(
         unknown if truth is None else mean(weight * (1 - truth)),
     )
     lines = zip(groups, *(column.tolist() for column in columns), strict=True)
-    return _GroupTable(GroupRates(*line) for line in lines)
+    return [GroupRates(*line) for line in lines]
 
 
 def _largest_difference(table: list[GroupRates], rate: _Rate, metric: str) -> float:

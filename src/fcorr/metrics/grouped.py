@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr.metrics._checks import FloatArray, IntArray
+from fcorr._core import InvalidInputError
+from fcorr.metrics._checks import FloatArray, IntArray, refuse_rows
 
 Figures = dict[str, FloatArray]
 """Figures by name, one number per group; nan is what a group's rows cannot give."""
@@ -261,11 +262,24 @@ def _add_ratios(figures: Figures, found: Figures, largest: int) -> None:
 
 
 def deviances(truth: FloatArray, score: FloatArray, power: float) -> FloatArray:
-    """Return what each row adds to `tweedie_deviance`; to the squared error where power is 0."""
+    """Return what each row adds to the Tweedie deviance; to the squared error where power is 0."""
     from scipy.special import xlogy
 
     if power == 0:
         return (truth - score) ** 2
+    if not (np.isfinite(power) and power >= 1):
+        raise InvalidInputError(
+            f"power must be 0 or a number of at least 1, got {power!r}. "
+            "0 is the squared error, 1 is Poisson, 2 is gamma; 1.5 is usual for pure premiums."
+        )
+    way_out = "Predict on a log scale, or raise small predictions to a floor."
+    refuse_rows(score <= 0, score, "Predictions must be positive for a deviance", way_out)
+    way_out = "Leave out the rows without a claim, or use a power below 2."
+    refuse_rows(
+        (truth == 0) & (power >= 2), truth, f"y must be positive for power {power:g}", way_out
+    )
+    way_out = "Check the sign, and claims that were recovered."
+    refuse_rows(truth < 0, truth, "y must not be negative for a deviance", way_out)
     if power == 1:
         return np.asarray(2 * (xlogy(truth, truth / score) - truth + score))
     if power == 2:

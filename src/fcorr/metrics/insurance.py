@@ -1,11 +1,12 @@
-"""Insurance metrics: deviances, Lorenz curves and lift tables.
+"""Insurance metrics: Lorenz curves, lift tables, and actual over expected by group.
 
-Deviances say how far predictions are from claim counts, severities and pure premiums. All are means
-over rows, scikit-learn's own. Where policies have an exposure there are two ways to ask, and they
+Deviances, which say how far predictions are from claim counts, severities and pure premiums, are
+scikit-learn's own. Where policies have an exposure there are two ways to ask for one, and they
 differ by a factor only, the mean exposure:
 
-- per policy, as publications on claim frequency do: ``poisson_deviance(claims, exposure * rate)``;
-- per year at risk: ``poisson_deviance(claims / exposure, rate, sample_weight=exposure)``.
+- per policy, as publications on claim frequency do: ``mean_poisson_deviance(claims, exposure *
+  rate)``;
+- per year at risk: ``mean_poisson_deviance(claims / exposure, rate, sample_weight=exposure)``.
 
 Lorenz curves put policies in the order of their predicted risk and show the claims that they bring;
 the Gini index is the area between the curve and the diagonal, times two. Lift tables put predicted
@@ -13,111 +14,29 @@ beside actual, for policies in bins by what a model says of them. Both take ``cl
 `y_true`, predicted frequencies as `y_pred` and the exposure as `sample_weight`.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from fcorr._core import InvalidInputError
+from fcorr._core import InvalidInputError, RandomState, draw_seed
 from fcorr.metrics._checks import (
     Column,
     FloatArray,
     ResultTable,
     Weights,
     as_columns,
+    check_confidence,
+    check_same_length,
+    encode_groups,
     leave_out_uncounted,
     not_estimable,
     refuse_rows,
 )
-
-# ------------------------------------------------------------------------------ deviances
-
-
-@leave_out_uncounted
-def tweedie_deviance(
-    y_true: Column, y_pred: Column, *, power: float = 1.5, sample_weight: Weights = None
-) -> float:
-    """Mean Tweedie deviance, for pure premiums: many zeros, and amounts where there is a claim.
-
-    ``mean of 2·(y^(2−p)/((1−p)(2−p)) − y·μ^(1−p)/(1−p) + μ^(2−p)/(2−p))``. 0 means that every
-    prediction is the observed value; lower is better.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        The observed amounts: none negative, and none zero where the power is 2 or more.
-    y_pred : array-like of shape (n,)
-        The predicted ones, all positive.
-    power : float, default=1.5
-        How the variance grows with the mean, as ``μ^power``, at least 1: 1 is Poisson, 2 gamma, 3
-        inverse Gaussian; between 1 and 2 lies a Poisson number of gamma amounts.
-    sample_weight : array-like of shape (n,), optional
-        How often each row counts (the exposure, for amounts per year); once when left out.
-
-    Returns
-    -------
-    float
-        The deviance, ``sklearn.metrics.mean_tweedie_deviance``.
-
-    Examples
-    --------
-    >>> tweedie_deviance([0, 100], [25, 25], power=1.5)
-    20.0
-    """
-    if not (np.isfinite(power) and power >= 1):
-        raise InvalidInputError(
-            f"power must be a number of at least 1, got {power!r}. "
-            "1 is Poisson, 2 is gamma; 1.5 is usual for pure premiums."
-        )
-    observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
-    if power >= 2:
-        rule = f"y_true must be positive for a deviance of power {power:g}"
-        way_out = "Leave out the rows without a claim, or use a power below 2."
-        refuse_rows(observed <= 0, observed, rule, way_out)
-    rule = "y_true must not be negative for a deviance"
-    way_out = "Check the sign, and claims that were recovered."
-    refuse_rows(observed < 0, observed, rule, way_out)
-    rule = "y_pred must be positive for a deviance"
-    way_out = "Predict on a log scale, or raise small predictions to a floor."
-    refuse_rows(predicted <= 0, predicted, rule, way_out)
-
-    if (observed == predicted).all():
-        return 0.0  # where the sum of powers would leave a trace of rounding
-    from sklearn.metrics import mean_tweedie_deviance  # slow to import, like all of scikit-learn
-
-    deviance = mean_tweedie_deviance(observed, predicted, power=power, sample_weight=weight)
-    return max(float(deviance), 0.0)  # the trace may lie below zero
-
-
-def poisson_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
-    """Mean Poisson deviance, for claim counts and frequencies: ``mean of 2·(y·log(y/μ) − y + μ)``.
-
-    `tweedie_deviance` of power 1, with its parameters. 0 means that every prediction is the
-    observed value; lower is better. Publications often print it times 100.
-
-    Examples
-    --------
-    >>> round(poisson_deviance([0, 0, 1], [0.1, 0.2, 0.7]), 4)
-    0.2378
-    """
-    return tweedie_deviance(y_true, y_pred, power=1, sample_weight=sample_weight)
-
-
-def gamma_deviance(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> float:
-    """Mean gamma deviance, for claim severities: ``mean of 2·(log(μ/y) + y/μ − 1)``.
-
-    `tweedie_deviance` of power 2, with its parameters: policies without a claim have no severity,
-    and the weight of a mean severity is its number of claims. 0 means that every prediction is the
-    observed value; lower is better. Only ratios matter: it is the same in any currency.
-
-    Examples
-    --------
-    >>> round(gamma_deviance([1_000, 3_000], [2_000, 2_000]), 4)
-    0.2877
-    """
-    return tweedie_deviance(y_true, y_pred, power=2, sample_weight=sample_weight)
-
+from fcorr.metrics.intervals import bootstrap_interval
 
 # ------------------------------------------------------------------------------ Lorenz curves
 
@@ -142,8 +61,7 @@ class LorenzCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the curve as plain data, ready for JSON."""
-        shares = {"exposure_share": self.exposure_share, "claim_share": self.claim_share}
-        return {name: share.tolist() for name, share in shares.items()} | {"gini": self.gini}
+        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
 
 
 @leave_out_uncounted
@@ -248,93 +166,66 @@ class LiftBin:
 
 
 @dataclass(frozen=True)
-class DoubleLiftBin:
+class DoubleLiftBin(LiftBin):
     """Rows on which two models disagree in a similar way.
 
     As in `LiftBin`, but `low` and `high` are ratios, prediction over incumbent, and `incumbent` is
     the weighted mean of the other model's predictions.
     """
 
-    n: int
-    weight: float
-    low: float
-    high: float
-    predicted: float
     incumbent: float
-    actual: float
 
 
 @dataclass(frozen=True)
 class LiftTable(ResultTable):
-    """Bins of about equal weight, from the lowest predictions to the highest."""
+    """Bins of about equal weight, from the lowest predictions, or ratios of two, to the highest."""
 
     rows: tuple[LiftBin, ...]
-    _caption = "Predicted and actual, from the lowest predictions to the highest"
-
-
-@dataclass(frozen=True)
-class DoubleLiftTable(ResultTable):
-    """Bins of about equal weight, from where the model is far below the incumbent to far above."""
-
-    rows: tuple[DoubleLiftBin, ...]
-    _caption = "Two models and the actual, by the ratio of their predictions"
 
 
 @leave_out_uncounted
 def lift_table(
-    y_true: Column, y_pred: Column, *, n_bins: int = 10, sample_weight: Weights = None
+    y_true: Column,
+    y_pred: Column,
+    y_incumbent: Column | None = None,
+    *,
+    n_bins: int = 10,
+    sample_weight: Weights = None,
 ) -> LiftTable:
     """Compare predicted and actual in bins of about equal weight, ordered by prediction.
 
     A good model has predicted near actual in every bin, and actual far apart between the first and
-    the last.
+    the last. With the predictions of an incumbent it is a double lift: bins are ordered by the
+    ratio of the two models' predictions. In the first and the last bins they say different things:
+    the better one is the one whose line follows the actual there.
 
-    Parameters as in :func:`lorenz_curve`, and `n_bins`, the number of bins to make, 10 by default.
-    Rows with equal predictions stay together, so that the order of the file cannot matter; with few
-    distinct predictions there are fewer bins.
+    Parameters as in :func:`lorenz_curve`; `y_incumbent`, the predictions of the model in use, all
+    positive; and `n_bins`, the number of bins to make, 10 by default. Rows with equal predictions,
+    or ratios, stay together, so that the order of the file cannot matter; with few distinct ones
+    there are fewer bins. The rows of a double lift are `DoubleLiftBin`.
 
     Examples
     --------
     >>> table = lift_table([0, 1, 1, 3], [0.5, 0.5, 1.0, 2.0], n_bins=2)
     >>> [(row.predicted, row.actual) for row in table.rows]
     [(0.5, 0.5), (1.5, 2.0)]
-    """
-    actual, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
-    columns = _bin_columns(predicted, weight, n_bins, means_of=(predicted, actual))
-    return LiftTable(tuple(LiftBin(int(n), *map(float, rest)) for n, *rest in columns))
-
-
-@leave_out_uncounted
-def double_lift_table(
-    y_true: Column,
-    y_pred: Column,
-    y_incumbent: Column,
-    *,
-    n_bins: int = 10,
-    sample_weight: Weights = None,
-) -> DoubleLiftTable:
-    """Compare two models where they disagree: bins by the ratio of their predictions.
-
-    In the first and the last bins the models say different things: the better one is the one whose
-    line follows the actual there.
-
-    Parameters as in :func:`lift_table`, and `y_incumbent`, the predictions of the model in use, all
-    positive. Rows with equal ratios stay together.
-
-    Examples
-    --------
-    >>> table = double_lift_table([1, 1, 3, 3], [1, 1, 3, 3], [2, 2, 2, 2], n_bins=2)
+    >>> table = lift_table([1, 1, 3, 3], [1, 1, 3, 3], [2, 2, 2, 2], n_bins=2)
     >>> [(row.predicted, row.incumbent, row.actual) for row in table.rows]
     [(1.0, 2.0, 1.0), (3.0, 2.0, 3.0)]
     """
+    given = {"y_true": y_true, "y_pred": y_pred}
+    if y_incumbent is None:
+        actual, predicted, weight = as_columns(sample_weight, **given)
+        columns = _bin_columns(predicted, weight, n_bins, means_of=(predicted, actual))
+        return LiftTable(tuple(LiftBin(int(n), *map(float, rest)) for n, *rest in columns))
     actual, predicted, incumbent, weight = as_columns(
-        sample_weight, y_true=y_true, y_pred=y_pred, y_incumbent=y_incumbent
+        sample_weight, **given, y_incumbent=y_incumbent
     )
     way_out = "Raise small predictions to a floor, or leave out those rows."
     refuse_rows(incumbent <= 0, incumbent, "y_incumbent must be positive to divide by", way_out)
-    means_of = (predicted, incumbent, actual)
+    means_of = (predicted, actual, incumbent)
     columns = _bin_columns(predicted / incumbent, weight, n_bins, means_of=means_of)
-    return DoubleLiftTable(tuple(DoubleLiftBin(int(n), *map(float, rest)) for n, *rest in columns))
+    return LiftTable(tuple(DoubleLiftBin(int(n), *map(float, rest)) for n, *rest in columns))
 
 
 def _bin_columns(
@@ -355,3 +246,152 @@ def _bin_columns(
     mass = np.bincount(bins, weights=weight)
     means = [np.bincount(bins, weights=weight * column) / mass for column in means_of]
     return zip(np.bincount(bins), mass, low, high, *means, strict=True)
+
+
+# ------------------------------------------------------------------------------ actual and expected
+
+
+@dataclass(frozen=True)
+class ActualExpected:
+    """What was expected and what came about in one group; nan is what its rows cannot give.
+
+    Attributes
+    ----------
+    group, n, weight : object, int, float
+        Label, number of rows and total weight (exposure), as in `GroupRates`.
+    actual, expected : float
+        Totals of the observed and of the predicted amounts.
+    ratio : float
+        Actual over expected: above 1, the group brought more than was predicted.
+    low, high : float
+        The ends of the ratio's confidence interval.
+    """
+
+    group: Any
+    n: int
+    weight: float
+    actual: float
+    expected: float
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ActualExpectedTable(ResultTable):
+    """One line per group, sorted by label, and the confidence of their intervals."""
+
+    rows: tuple[ActualExpected, ...]
+    confidence: float
+
+
+@leave_out_uncounted
+def actual_over_expected(
+    y_true: Column,
+    y_pred: Column,
+    *,
+    sensitive_features: Any,
+    sample_weight: Weights = None,
+    interval: Literal["poisson", "bootstrap"] = "poisson",
+    confidence: float = 0.95,
+    n_resamples: int = 500,
+    random_state: RandomState = None,
+) -> ActualExpectedTable:
+    """Divide each group's observed total by its predicted one.
+
+    1 means that the group pays for itself; a group above 1 is charged too little, one below 1 too
+    much, for the claims that it has.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        The observed counts or amounts, per unit of weight: for policies with an exposure, ``claims
+        / exposure``, or the claims themselves beside expected claims, without weights.
+    y_pred : array-like of shape (n,)
+        The predicted ones.
+    sensitive_features : column of n labels, or several
+        Each row's group, as in `group_rates`.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts (the exposure); once when left out.
+    interval : {"poisson", "bootstrap"}, default="poisson"
+        "poisson" takes the actual total for a Poisson count (Garwood's exact interval): fast, for
+        claim counts only, and too narrow where they vary more than a Poisson number does.
+        "bootstrap" draws the group's rows again, for amounts and any weights as well.
+
+        A total of claims is a Poisson count, and so is that of ``claims / exposure`` weighted by
+        the exposure. A total of counts with other weights is none: an interval made of it would
+        become ten times narrower when all weights are multiplied by 100. "poisson" refuses whole
+        numbers with weights other than 1, which may be either.
+    confidence, n_resamples, random_state
+        As in `bootstrap_interval`; the resamples are drawn for each group.
+
+    Returns
+    -------
+    ActualExpectedTable
+        Totals, ratio and interval for each group; nan where the expected total is not positive.
+
+    Examples
+    --------
+    >>> table = actual_over_expected(
+    ...     [0, 1, 2, 1], [1, 1, 1, 1], sensitive_features=["f", "f", "m", "m"]
+    ... )
+    >>> [(row.group, row.actual, row.expected, row.ratio) for row in table.rows]
+    [('f', 1.0, 2.0, 0.5), ('m', 3.0, 2.0, 1.5)]
+    """
+    from scipy.special import gammaincinv  # slow to import
+
+    if interval not in ("poisson", "bootstrap"):
+        raise InvalidInputError(
+            f"interval must be 'poisson', for claim counts, or 'bootstrap', got {interval!r}."
+        )
+    check_confidence(confidence)
+    observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
+    groups, codes = encode_groups(sensitive_features)
+    check_same_length(y_true=observed, sensitive_features=codes)
+    if interval == "poisson":
+        _check_claims(observed, weight)
+    rng = np.random.default_rng(draw_seed(random_state))
+
+    rows = []
+    for code, group in enumerate(groups):
+        chosen = codes == code
+        y, mu, w = observed[chosen], predicted[chosen], weight[chosen]
+        actual, expected = float(np.sum(w * y)), float(np.sum(w * mu))
+        low = high = math.nan
+        if expected > 0 and interval == "poisson":
+            # Garwood's interval for the mean of a Poisson number, from one count.
+            tail = (1 - confidence) / 2
+            low = float(gammaincinv(actual, tail)) / expected if actual > 0 else 0.0
+            high = float(gammaincinv(actual + 1, 1 - tail)) / expected
+        elif expected > 0:
+            options: Any = {"n_resamples": n_resamples, "confidence": confidence}
+            drawn = bootstrap_interval(_ratio, y, mu, sample_weight=w, random_state=rng, **options)
+            low, high = drawn.low, drawn.high
+        row = (len(y), float(w.sum()), actual, expected, _ratio(y, mu, w), low, high)
+        rows.append(ActualExpected(group, *row))
+    return ActualExpectedTable(tuple(rows), confidence)
+
+
+def _check_claims(observed: FloatArray, weight: FloatArray) -> None:
+    """Refuse what, weighted, does not add up to a number of claims."""
+
+    def is_count(values: FloatArray) -> npt.NDArray[np.bool_]:
+        return (values >= 0) & (np.abs(values - np.rint(values)) < 1e-6)
+
+    is_weighted = (weight != 1) & (observed != 0)  # without claims there is nothing to weigh
+    if is_weighted.any() and is_count(observed[is_weighted]).all():
+        row = int(np.argmax(is_weighted))
+        raise InvalidInputError(
+            "interval='poisson' needs claim counts without weights, or claims per exposure with "
+            f"the exposure as sample_weight, got {observed[row]:g} with the weight {weight[row]:g} "
+            f"in row {row}, which may be either. Pass claims and expected claims without "
+            "sample_weight, or use interval='bootstrap'."
+        )
+    way_out = "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
+    is_wrong = ~is_count(weight * observed)
+    refuse_rows(is_wrong, observed, "interval='poisson' needs claim counts", way_out)
+
+
+def _ratio(y_true: FloatArray, y_pred: FloatArray, sample_weight: FloatArray) -> float:
+    expected = np.sum(sample_weight * y_pred)
+    return float(np.sum(sample_weight * y_true) / expected) if expected > 0 else math.nan

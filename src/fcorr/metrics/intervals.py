@@ -7,14 +7,20 @@ from `FlippedScores`, one row is a sample too, and resamples without a value are
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
-from fcorr._core import InvalidInputError, NotEstimableWarning, RandomState, draw_seed
+from fcorr._core import (
+    InvalidInputError,
+    NotEstimableWarning,
+    RandomState,
+    count_rows,
+    draw_seed,
+    take_rows,
+)
 from fcorr.metrics._checks import (
     check_confidence,
     check_resamples,
@@ -22,7 +28,6 @@ from fcorr.metrics._checks import (
     encode_groups,
     leave_out_uncounted,
 )
-from fcorr.metrics.flips import FlippedScores
 
 _ROW_KEYWORDS = ("sample_weight", "sensitive_features")
 
@@ -108,16 +113,16 @@ def bootstrap_interval(
     check_resamples(n_resamples)
     check_confidence(confidence)
     estimate = _as_number(metric(*arrays, **options))
-    columns = {k: _as_rows(array) for k, array in enumerate(arrays) if _has_rows(array)}
-    named = {key: _as_rows(options[key]) for key in _ROW_KEYWORDS if options.get(key) is not None}
-    resampled = {f"argument {k + 1}": column for k, column in columns.items()} | named
-    if not resampled:
+    named = {key: options[key] for key in _ROW_KEYWORDS if options.get(key) is not None}
+    given = {f"argument {k + 1}": array for k, array in enumerate(arrays)} | named
+    lengths = {name: n for name, each in given.items() if (n := count_rows(each)) is not None}
+    if not lengths:
         raise InvalidInputError(
             "bootstrap_interval needs an argument with rows to resample, got none. "
             "Pass the metric's columns after the metric."
         )
-    check_same_length(**resampled)
-    n_rows = len(next(iter(resampled.values())))
+    check_same_length(**{name: range(n) for name, n in lengths.items()})
+    n_rows = next(iter(lengths.values()))
     # A group that was not drawn is missed here: no metric can warn of that.
     groups = np.zeros(n_rows, dtype=np.intp)
     if "sensitive_features" in named:
@@ -128,8 +133,8 @@ def bootstrap_interval(
     values, are_partial, refusals, others = [], [], [], set()
     for _ in range(n_resamples):
         rows = rng.integers(0, n_rows, size=n_rows)
-        drawn = [_take(columns[k], rows) if k in columns else a for k, a in enumerate(arrays)]
-        drawn_named = {key: _take(column, rows) for key, column in named.items()}
+        drawn = [take_rows(array, rows) for array in arrays]
+        drawn_named = {key: take_rows(column, rows) for key, column in named.items()}
         value = math.nan
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -164,30 +169,6 @@ def _as_number(value: Any) -> float:
         f"metric must return one number, got {type(value).__name__}. "
         "Wrap it to choose one: lambda flips: flip_changes(flips)['max']."
     )
-
-
-def _has_rows(argument: Any) -> bool:
-    return hasattr(argument, "__len__") and not isinstance(argument, str | bytes | dict)
-
-
-def _as_rows(column: Any) -> Any:
-    """Return something whose rows can be drawn by position: an array or flipped scores."""
-    if isinstance(column, FlippedScores | np.ndarray):
-        return column
-    if isinstance(column, Mapping):
-        return np.column_stack([_as_rows(part).astype(object) for part in column.values()])
-    series = nw.from_native(column, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        return series.to_numpy()
-    array = np.asarray(column)
-    if array.dtype.kind == "U" and not all(isinstance(label, str) for label in column):
-        # numpy wrote numbers among the labels as text; the metric should see what was passed
-        array = np.asarray(column, dtype=object)
-    return array
-
-
-def _take(column: Any, rows: Any) -> Any:
-    return column.take(rows) if isinstance(column, FlippedScores) else column[rows]
 
 
 def _marks_stand_in(warning: warnings.WarningMessage) -> bool:

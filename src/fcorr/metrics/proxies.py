@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import html_table
 from fcorr.metrics._checks import (
     Column,
     FloatArray,
@@ -26,7 +25,7 @@ from fcorr.metrics._checks import (
     leave_out_uncounted,
     not_estimable,
 )
-from fcorr.metrics.flips import FlippedScores, group_numbers
+from fcorr.metrics.flips import FlippedScores, encode_grouped
 
 _ROUNDING = 1e-12  # of the largest price: what varies by less does not vary
 
@@ -63,7 +62,7 @@ def demographic_unfairness(
     0.5
     """
     price, weight = as_columns(sample_weight, y_pred=y_pred)
-    labels = encode_groups(sensitive_features, group_numbers)
+    labels = encode_groups(sensitive_features, encode_grouped)
     check_same_length(y_pred=price, sensitive_features=labels.codes)
     rows = _keep_known(labels.categories, labels.codes, "demographic_unfairness", stacklevel=5)
     if rows is None:
@@ -104,16 +103,6 @@ class AdmissiblePrice:
     weights: dict[Any, float]
     difference: FloatArray
     n_left_out: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data but for the rows: what is the portfolio's, not a person's."""
-        return {name: value for name, value in vars(self).items() if name != "difference"}
-
-    def _repr_html_(self) -> str:
-        shown = {"constant": self.constant, **self.weights}
-        lines = [(describe_label(s), f"{v:.4g}") for s, v in shown.items()]
-        note = f"Proxy discrimination: {self.discrimination:.4g}. Left out: {self.n_left_out} rows."
-        return html_table("Nearest admissible price", ("group", "weight"), lines, note)
 
 
 @leave_out_uncounted

@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -63,7 +63,7 @@ def choose_threshold(
         raise InvalidInputError(f"rule must be {RULES}, got {rule!r}.")
     columns = as_columns(sample_weight, y_true=as_classes(y_true), y_score=y_score)
     thresholds, true_positive, false_positive = _counts(*columns)
-    n_positive, n_negative = true_positive[0], false_positive[0]
+    n_positive, n_negative = true_positive[-1], false_positive[-1]
     if n_positive == 0 or n_negative == 0:
         raise InvalidInputError(
             f"y_true must hold 0 and 1 with a positive weight, got weights {n_negative:g} and "
@@ -71,30 +71,27 @@ def choose_threshold(
         )
     if rule == "f1":
         quality = 2 * true_positive / (true_positive + false_positive + n_positive)
-        return float(thresholds[_last_maximum(quality)])
+        return float(thresholds[np.argmax(quality)])
     assert isinstance(rule, Mapping)
     if "fpr" in rule:
         # The tolerance lets 5 of 100 weights that sum up with rounding be 5 %.
         allowed = false_positive <= rule["fpr"] * n_negative * (1 + 1e-12)
-        return float(thresholds[np.argmax(allowed)])
+        return float(thresholds[allowed].min())
     cost_fp, cost_fn = rule["cost"]
     cost = cost_fp * false_positive + cost_fn * (n_positive - true_positive)
-    return float(thresholds[_last_maximum(-cost)])
+    return float(thresholds[np.argmin(cost)])
 
 
 def is_threshold_rule(value: object) -> bool:
     """Tell whether a value is a :data:`ThresholdRule`."""
-    if isinstance(value, str):
-        return value == "f1"
-    if not isinstance(value, Mapping) or len(value) != 1:
-        return False
-    (name, setting), *_ = value.items()
-    if name == "fpr":
-        return _is_number(setting) and 0 <= setting <= 1
-    is_pair = isinstance(setting, Sequence) and not isinstance(setting, str) and len(setting) == 2
-    if name != "cost" or not is_pair:
-        return False
-    return all(_is_number(cost) and cost >= 0 for cost in setting) and any(setting)
+    match value:
+        case str():
+            return value == "f1"
+        case {"fpr": rate, **others} if not others:
+            return _is_number(rate) and 0 <= rate <= 1
+        case {"cost": [_, _] as costs, **others} if not others:
+            return all(_is_number(cost) and cost >= 0 for cost in costs) and any(costs)
+    return False
 
 
 def _is_number(value: object) -> bool:
@@ -107,20 +104,15 @@ def _counts(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return all thresholds that differ in their decisions, and the weights decided positive.
 
-    The first threshold decides all rows positive, the last none.
+    The first threshold decides no row positive, the last all.
     """
     levels, block = np.unique(score, return_inverse=True)
     half_way = levels[:-1] + (levels[1:] - levels[:-1]) / 2
     # Between neighbouring floats there is no third one.
     half_way = np.where(half_way > levels[:-1], half_way, levels[1:])
-    thresholds = np.concatenate([[-np.inf], half_way, [np.inf]])
+    thresholds = np.concatenate([[np.inf], half_way[::-1], [-np.inf]])
 
     def decided(weight: FloatArray) -> FloatArray:
-        of_level = np.bincount(block, weights=weight, minlength=len(levels))
-        return np.append(np.cumsum(of_level[::-1])[::-1], 0.0)
+        return np.append(0.0, np.cumsum(np.bincount(block, weights=weight)[::-1]))
 
     return thresholds, decided(weight * truth), decided(weight * (1 - truth))
-
-
-def _last_maximum(values: FloatArray) -> int:
-    return len(values) - 1 - int(np.argmax(values[::-1]))
