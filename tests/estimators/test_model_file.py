@@ -264,7 +264,7 @@ def test_file_holds_tensors_and_json_alone(content, model):
     outer, _, numbers = split(content)
     tensors = {name for name in outer if name != "__metadata__"}
     weights = {f"model.0.{name}" for name in model.model_.state_dict()}
-    assert tensors == weights | {"significance", "importance", "change"}
+    assert tensors == weights | {"significance", "importance"}
     ends = [outer[name]["data_offsets"][1] for name in tensors]
     assert max(ends) == len(numbers)
 

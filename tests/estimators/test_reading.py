@@ -11,13 +11,12 @@ from sklearn.exceptions import NotFittedError
 
 import fcorr
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
-from fcorr.certify import Link
 from fcorr.data.encode import EncodedTable
 from fcorr.estimators.reading import (
     jackknife_error,
     rank_correlation,
     shapley_values,
-    total_importance,
+    variance_shares,
 )
 from fcorr.metrics.sharing import draw_orders
 from fcorr.nn.fcorr import FCorrTransformer
@@ -250,25 +249,21 @@ def test_rated_levels_are_listed_by_frequency():
 # ------------------------------------------------------------------------------ importance
 
 
-def test_total_importance_is_jansens_by_nested_loops():
+def test_variance_shares_by_nested_loops():
     rng = np.random.default_rng(0)
     codes, numbers = rng.integers(0, 3, (40, 1)).astype(np.int32), rng.normal(size=(40, 2))
     encoded = EncodedTable(codes, numbers)
 
-    def outputs(codes, numbers):  # of two models, with two outputs each
+    def predict(codes, numbers):  # by two models, of two outputs each
         c, a, b = codes[:, 0], numbers[:, 0], numbers[:, 1]
         one = np.stack([c * a, np.sin(b)], axis=1)
         return np.stack([one, np.stack([a + b, 0 * a], axis=1)], axis=1)
 
-    total, change, variance = total_importance(
-        lambda rows: outputs(rows.codes, rows.numbers),
-        encoded,
-        Link("identity", scale=2.0),
-        seed=3,
-        n_exchanges=39,
+    main, total = variance_shares(
+        lambda rows: predict(rows.codes, rows.numbers), encoded, seed=3, n_exchanges=39
     )
-    f = outputs(codes, numbers)
-    squares, moved = np.zeros((2, 3)), np.zeros(3)
+    f = predict(codes, numbers)
+    products, squares = np.zeros((2, 2, 3))
     for i in range(40):
         for k in set(range(40)) - {i}:  # all other rows: as many exchanges as there are
             for j in range(3):
@@ -277,23 +272,34 @@ def test_total_importance_is_jansens_by_nested_loops():
                     c[0, 0] = codes[k, 0]
                 else:
                     x[0, j - 1] = numbers[k, j - 1]
-                difference = outputs(c, x)[0] - f[i]
-                squares[:, j] += np.square(difference).sum(1) / 2 / (40 * 39)
-                moved[j] += 2 * np.abs(difference[0]).sum() / (40 * 39)
-    np.testing.assert_allclose(variance, f.var(0, ddof=1).sum(1), rtol=1e-12)
-    np.testing.assert_allclose(total, squares / variance[:, None], rtol=1e-12)
-    np.testing.assert_allclose(change, moved, rtol=1e-12)
+                moved = predict(c, x)[0] - f[i]
+                products[:, j] += ((f[k] - f.mean(0)) * moved).sum(1) / (40 * 39)
+                squares[:, j] += np.square(moved).sum(1) / 2 / (40 * 39)
+    variance = f.var(0, ddof=1).sum(1)[:, None]
+    np.testing.assert_allclose(main, products / variance, rtol=1e-9)
+    np.testing.assert_allclose(total, squares / variance, rtol=1e-12)
     # A sum of functions of one feature each: every total is the feature's own variance.
     np.testing.assert_allclose(total[1, 1:], numbers.var(0, ddof=1) / variance[1], rtol=1e-12)
 
 
+def test_main_and_total_of_a_known_function():
+    """Independent a, b, c and f = 2a + bc: of its variance of 5, a has 4, b and c 1 together."""
+    numbers = np.random.default_rng(0).normal(size=(20_000, 3))
+    encoded = EncodedTable(np.zeros((20_000, 0), np.int32), numbers)
+
+    def predict(rows):
+        a, b, c = rows.numbers.T
+        return (2 * a + b * c)[:, None, None]
+
+    main, total = variance_shares(predict, encoded, seed=0, n_exchanges=4)
+    np.testing.assert_allclose(main[0], [0.8, 0, 0], atol=0.03)
+    np.testing.assert_allclose(total[0], [0.8, 0.2, 0.2], atol=0.03)
+
+
 def test_a_constant_model_has_no_importance():
     encoded = EncodedTable(np.zeros((5, 1), np.int32), np.zeros((5, 0)))
-    total, change, _ = total_importance(
-        lambda rows: np.ones((len(rows), 1, 1)), encoded, Link("identity"), seed=0
-    )
-    assert total.tolist() == [[0.0]]
-    assert change.tolist() == [0.0]
+    found = variance_shares(lambda rows: np.ones((len(rows), 1, 1)), encoded, seed=0)
+    assert [each.tolist() for each in found] == [[[0.0]], [[0.0]]]
 
 
 def test_importance_of_a_pack(classifier, table):
@@ -302,14 +308,8 @@ def test_importance_of_a_pack(classifier, table):
     assert list(found.total) == sorted(found.total, reverse=True)
     assert (found.lower <= found.total).all()
     assert (found.total <= found.upper).all()
-    names = classifier.schema_.feature_names
-    output = classifier.decision_function(X)
-    effects = features_of(classifier, X)
-    main = dict(zip(names, effects.var(0, ddof=1) / output.var(ddof=1), strict=True))
-    for i, name in enumerate(found.names):
-        assert found.main[i] == pytest.approx(main[name], rel=1e-4, abs=1e-9)
     significance = classifier.feature_significance()
-    expected = pd.Series(found.change).corr(
+    expected = pd.Series(found.total).corr(
         pd.Series([significance[name] for name in found.names]), method="spearman"
     )
     assert found.agreement == pytest.approx(expected)
@@ -319,16 +319,17 @@ def test_importance_of_a_pack(classifier, table):
     assert classifier.importance(X, n_rows=50).n_rows == 50
 
 
-def test_change_is_that_of_predictions(classifier, table):
-    """Against predict_proba on exchanged rows: all others, which a few draws come close to."""
-    X = table[0][:60]
-    found = classifier.importance(X)["age"]["change"]
-    p = classifier.predict_proba(X)[:, 1]
-    moved = [
-        np.abs(classifier.predict_proba(X.assign(age=np.roll(X["age"], k)))[:, 1] - p).mean()
+@pytest.mark.parametrize("name", ["classifier", "regressor"])
+def test_importance_is_of_predictions(request, table, name):
+    """Against public predictions on exchanged rows: all others, which a few draws come close to."""
+    model, X = request.getfixturevalue(name), table[0][:60]
+    predict = model.predict if name == "regressor" else lambda X: model.predict_proba(X)[:, 1]
+    found, before = model.importance(X)["age"]["total"], predict(X)
+    squares = [
+        np.square(predict(X.assign(age=np.roll(X["age"], k))) - before).mean() / 2
         for k in range(1, 60)
     ]
-    assert found == pytest.approx(np.mean(moved), rel=0.25)
+    assert found == pytest.approx(np.mean(squares) / before.var(ddof=1), rel=0.3)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -543,7 +544,6 @@ def test_a_file_keeps_what_was_read(classifier, table, tmp_path):
     classifier.save(tmp_path / "model.fcorr")
     again = fcorr.load(tmp_path / "model.fcorr")
     np.testing.assert_array_equal(again.feature_importances_, classifier.feature_importances_)
-    np.testing.assert_array_equal(again.change_, classifier.change_)
     pd.testing.assert_frame_equal(
         again.main_effects().to_pandas(), classifier.main_effects().to_pandas()
     )
@@ -556,7 +556,7 @@ def test_notebooks(classifier, counts, table):
     assert "<caption>job (log-odds)</caption>" in classifier.main_effects()._repr_html_()
     assert "<th>relativity</th>" in counts.main_effects()._repr_html_()
     assert (
-        "Rank correlation of change with significance"
+        "Rank correlation of total with significance"
         in classifier.importance(table[0])._repr_html_()
     )
     assert "and 2 more rows" in classifier.explain(table[0][:7], n_samples=4)._repr_html_()
