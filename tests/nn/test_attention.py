@@ -14,7 +14,6 @@ from fcorr.nn import attention
 from fcorr.nn.attention import (
     attend,
     attend_with_partition,
-    attention_column,
     attention_weights,
     mean_attention_scores,
 )
@@ -131,12 +130,6 @@ def test_partition(shape, n_features, root, each_engine):
         for value, expected, factor in zip(found, exact, (1, 10), strict=True):
             atol = factor * rtol * expected.abs().max().item()
             torch.testing.assert_close(value.double(), expected, rtol=0, atol=atol)
-
-
-def test_a_column_follows_from_the_partition(each_engine):
-    z = make_rows(normal, 31, affine=True)
-    column = attention_column(z, attend_with_partition(z)[1], 4)
-    torch.testing.assert_close(column, attention_weights(z)[:, :, 4])
 
 
 def test_overflowing_scores_and_missing_numbers(each_engine):

@@ -3,7 +3,7 @@
 The engine says which arithmetic runs: compiled kernels, or plain torch.
 """
 
-from fcorr.nn.car import car_augmented, car_flips, car_sensitive
+from fcorr.nn.car import car_augmented, car_sensitive
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
 from fcorr.nn.layers import (
     CategoricalEmbedding,
@@ -22,6 +22,5 @@ __all__ = [
     "NumericEmbedding",
     "SplineEmbedding",
     "car_augmented",
-    "car_flips",
     "car_sensitive",
 ]

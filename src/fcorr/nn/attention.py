@@ -79,9 +79,3 @@ def _softmax(z_BF: Tensor, root: float) -> tuple[Tensor, Tensor]:
     n_BF = exponentials_BFF.sum(2)
     h_BF = mean_B1 + torch.bmm(exponentials_BFF, y_BF.unsqueeze(2)).squeeze(2) / n_BF
     return h_BF, n_BF.log() + z_BF * farthest_BF / root
-
-
-def attention_column(z_BF: Tensor, log_n_BF: Tensor, feature: int) -> Tensor:
-    """Column of the attention matrix, from what the softmax divides by: ``(B, F)``."""
-    key_B1 = z_BF[:, feature : feature + 1] - z_BF.mean(1, keepdim=True)
-    return torch.exp(z_BF * (key_B1 / math.sqrt(z_BF.shape[1])) - log_n_BF)
