@@ -192,7 +192,7 @@ def car_sensitive(
     ]
     losses = torch.zeros_like(e_BHF[:, 0, 0])
     if runs_compiled(e_BHF):
-        h_BHF, columns_BHSF, attended_BHS = layer.forward_with_columns(seen_BHF, own)
+        h_BHF, columns_BHSF, attended_BHS = layer.run_kernels(seen_BHF, own)
         norm_2F = torch.stack([norm.weight, norm.bias]).detach()
         for v in range(e_BHF.shape[1]):
             sizes = [len(each) for each in values]
