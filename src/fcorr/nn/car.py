@@ -126,24 +126,13 @@ def exchanged_features(exchanges: Sequence[Exchange]) -> list[int]:
     return [feature for exchange in exchanges for feature in exchange.features]
 
 
-def car_augmented(
+def _augmented_loss(
     z_BF: Tensor, extras: dict[int, Tensor], log_n_BK: Tensor | None = None
 ) -> Tensor:
-    """CAR by input augmentation (equation 3): the columns of one softmax over p + C keys.
+    """CAR of each row by input augmentation (equation 3): columns of one softmax over p + C keys.
 
-    Parameters
-    ----------
-    z_BF : Tensor
-        Layer-normed embeddings of the p features.
-    extras : dict of int to Tensor
-        For each sensitive feature σ, its C layer-normed counterfactual embeddings ``(B, C)``.
-    log_n_BK : Tensor, optional
-        What the softmax of all p + C entries divides by, where the forward pass has it already.
-
-    Returns
-    -------
-    Tensor
-        Loss of each row, ``(B,)``.
+    ``extras`` has the C layer-normed counterfactual embeddings ``(B, C)`` of each sensitive feature
+    σ, and ``log_n_BK`` what the softmax divides by, where the forward pass has it already.
     """
     n_features = z_BF.shape[1]
     t_BF = z_BF / math.sqrt(n_features)
@@ -211,7 +200,7 @@ def car_sensitive(
             for sigma, each in zip(own, values, strict=True)
         }
         z_BF = _normalize(open_BF, fixed_BF, weight, bias, norm.eps)
-        losses = losses + car_augmented(z_BF, extras)
+        losses = losses + _augmented_loss(z_BF, extras)
     return model.decode(model.encode(seen_BHF), e_BHF), losses
 
 
@@ -278,7 +267,7 @@ def _augmented_layer(
     z_BK = torch.cat([z_BF, *z_extras.values()], dim=1)
     # √p, not √(p + C): the scores stay those of the model without the extra keys.
     attended, log_n_BK = attend_with_partition(z_BK, math.sqrt(n_features))
-    losses = car_augmented(z_BF, z_extras, log_n_BK)
+    losses = _augmented_loss(z_BF, z_extras, log_n_BK)
     if layer.residual:
         attended = attended + torch.cat([h_BF, *extras.values()], dim=1)
     sizes = [n_features, *(x.shape[1] for x in extras.values())]
