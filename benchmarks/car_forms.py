@@ -16,7 +16,7 @@ from fcorr import FCorrClassifier, __version__
 from fcorr.metrics import flip_changes, flip_scores, roc_auc_score
 
 HERE = Path(__file__).parent
-FORMS = ("sensitive", "paper", "cda")
+FORMS = ("sensitive", "paper")
 WEIGHTS = (None, "paper", 1e2, 1e4, 1e6)
 SEEDS = range(5)
 N_ROWS = 3_000

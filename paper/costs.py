@@ -21,6 +21,7 @@ from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.objective import Objective, Rows, binary_log_loss, squared_error
 from paper.baselines.car import BaselineObjective
 from paper.baselines.estimators import ARCHITECTURES
+from paper.closed_form import ClosedFormObjective
 from paper.data import make_bank_fraud, make_claims
 from paper.experiments import CostRun
 from paper.models import expected_constants
@@ -117,7 +118,7 @@ def make_objectives(run: CostRun, table: Table) -> dict[str, Objective]:
     models: list[Any] = [_make_model(run, table) for _ in range(3)]
     return {
         AUGMENTED: Objective(models[0], car_form="paper", **shared),
-        CLOSED_FORM: Objective(models[1], car_form="cda", **shared),
+        CLOSED_FORM: ClosedFormObjective(models[1], **shared),
         BY_DEFINITION: BaselineObjective(models[2], **shared),
     }
 

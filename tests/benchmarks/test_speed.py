@@ -65,7 +65,7 @@ def test_a_step_trains_every_parameter(name, data, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "way"),
     [
-        ("fcorr", "_run_kernels"),
+        ("fcorr", "run_kernels"),
         ("fcorr_sdpa", "scaled_dot_product_attention"),
         ("fcorr_exact", "run_layer_by_matrix"),
     ],
@@ -80,7 +80,7 @@ def test_each_way_of_attention_is_the_one_that_runs(name, way, data, monkeypatch
 
     count(attention, "scaled_dot_product_attention")
     count(models, "run_layer_by_matrix")
-    count(FCorrEncoderLayer, "_run_kernels")
+    count(FCorrEncoderLayer, "run_kernels")
     models.make_step(name, data, 16).run()
     assert calls == [way]
 

@@ -84,7 +84,7 @@ def test_options_reach_the_estimator(train):
         *("--car", "paper", "--seed", 7, "--min-category-rows", 1, "--proxy", 0.5),
         *(
             "--set",
-            "car_form=cda",
+            "car_form=paper",
             "--set",
             "proxy_target=decision",
             "--set",
@@ -103,7 +103,7 @@ def test_options_reach_the_estimator(train):
         "proxy": 0.5,
         "proxy_target": "decision",
         "advanced": {
-            "car_form": "cda",
+            "car_form": "paper",
             "n_layers": 2,
             "residual": True,
             "batch_size": 50,
@@ -319,7 +319,7 @@ def test_validation_file_is_read_as_the_training_file_is(train):
             "--min-category-rows: must be an integer of at least 1, got 0.",
         ),
         (["--car", "much"], "--car: must be a number, 'paper' or 'none', got 'much'."),
-        (["--set", "car_form=x"], "--set car_form: must be 'sensitive', 'paper' or 'cda', got 'x'"),
+        (["--set", "car_form=x"], "--set car_form: must be 'sensitive' or 'paper', got 'x'"),
         (["--set", "dropout=8xx"], "--set dropout: must be a number in [0, 1), or 'auto', got"),
         (
             ["--set", "dropuot=0.1"],

@@ -283,7 +283,7 @@ OWN_BAD_VALUES = {
     },
 }
 BAD_ADVANCED = {
-    "car_form": ("'sensitive', 'paper' or 'cda'", ["x"]),
+    "car_form": ("'sensitive' or 'paper'", ["x"]),
     "car_combinations": ("True or False", ["all"]),
     "n_layers": (COUNT, [0, 1.0]),
     "residual": ("True or False", ["yes"]),

@@ -266,7 +266,7 @@ def test_bins_make_categories_of_numbers():
 
 
 @pytest.mark.parametrize("combinations", [False, True])
-@pytest.mark.parametrize("car_form", ["sensitive", "paper", "cda"])
+@pytest.mark.parametrize("car_form", ["sensitive", "paper"])
 def test_invariance_to_each_is_invariance_to_every_combination(combinations, car_form):
     settings = SMALL | {"epochs": 12, "sensitive": ["sex", "region"], "invariance": None}
     # The main effect goes past the attention: only the form that acts on it alone takes it away.

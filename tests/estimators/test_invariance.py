@@ -225,7 +225,6 @@ def binary(direct_bias):
 FORMS = [
     {"car_form": "sensitive"},
     {"car_form": "paper", "main_effects": False},
-    {"car_form": "cda", "main_effects": False},
     {"residual": False},
     {"n_layers": 2},
 ]

@@ -14,7 +14,6 @@ from fcorr.nn import attention
 from fcorr.nn.attention import (
     attend,
     attend_with_partition,
-    attention_column,
     attention_weights,
     mean_attention_scores,
 )
@@ -75,6 +74,10 @@ def reference(z, root=None):
     return torch.cat(parts, dim=1)
 
 
+def by_partition(z, root=None):
+    return attend_with_partition(z, root or math.sqrt(z.shape[1]))
+
+
 def value_and_gradient(function, z, weight):
     z = z.clone().requires_grad_()
     h = function(z)
@@ -101,14 +104,12 @@ def test_attention_is_within_its_bound(shape, engine, n_features, affine):
         precisions.append((torch.float64, 1e-11, 1e-10))
     for dtype, atol, gradient_atol in precisions:
         with use_engine(engine):
-            output = attend(z.to(dtype))
             h, gradient = value_and_gradient(
-                lambda z: attend_with_partition(z)[0], z.to(dtype), weight.to(dtype)
+                lambda z: by_partition(z)[0], z.to(dtype), weight.to(dtype)
             )
         # The kernels compute in double precision; plain torch's rounding grows with the numbers.
         rounding = 1.0 if engine == "compiled" else max(1.0, z.abs().max().item())
         torch.testing.assert_close(h.double(), expected, rtol=0, atol=atol * rounding)
-        torch.testing.assert_close(output.double(), expected, rtol=0, atol=atol * rounding)
         # Gradients grow with the weights on h and with the range of z.
         scale = max(1.0, expected_gradient.abs().max().item())
         torch.testing.assert_close(
@@ -126,24 +127,18 @@ def test_partition(shape, n_features, root, each_engine):
     exact = value_and_gradient(lambda z: reference(z, root), z.double(), weights.double())
     for dtype, rtol in ((torch.float32, 3e-6), (torch.float64, 1e-10)):
         found = value_and_gradient(
-            lambda z: torch.stack(attend_with_partition(z, root)), z.to(dtype), weights.to(dtype)
+            lambda z: torch.stack(by_partition(z, root)), z.to(dtype), weights.to(dtype)
         )
         for value, expected, factor in zip(found, exact, (1, 10), strict=True):
             atol = factor * rtol * expected.abs().max().item()
             torch.testing.assert_close(value.double(), expected, rtol=0, atol=atol)
 
 
-def test_a_column_follows_from_the_partition(each_engine):
-    z = make_rows(normal, 31, affine=True)
-    column = attention_column(z, attend_with_partition(z)[1], 4)
-    torch.testing.assert_close(column, attention_weights(z)[:, :, 4])
-
-
 def test_overflowing_scores_and_missing_numbers(each_engine):
     z = 1e4 * torch.randn(4, 30, generator=seeded())
     largest = torch.where(z > 0, z.amax(1, keepdim=True), z.amin(1, keepdim=True))
     z[3, 3] = torch.nan
-    h, log_n = attend_with_partition(z)
+    h, log_n = by_partition(z)
     assert log_n[:3].isfinite().all()
     # All weight is on the key farthest along the query.
     torch.testing.assert_close(h[:3], largest[:3])
@@ -163,14 +158,14 @@ def test_attention_equals_a_loop_over_the_formula(n_features):
                 math.exp(z[b, i] * z[b, j] / math.sqrt(n_features)) for j in range(n_features)
             ]
             expected[b, i] = sum(w * z[b, j] for j, w in enumerate(weights)) / sum(weights)
-    for h in (attend(z), attend_with_partition(z)[0]):
+    for h in (attend(z), by_partition(z)[0]):
         torch.testing.assert_close(h, expected)
 
 
 def test_gradients():
     z = torch.randn(3, 5, dtype=torch.float64, generator=seeded(), requires_grad=True)
     assert gradcheck(attend, z)
-    assert gradcheck(attend_with_partition, z)
+    assert gradcheck(by_partition, z)
 
 
 def test_weights_sum_to_one_and_scores_have_their_mean():
@@ -185,12 +180,12 @@ def test_plain_torch_holds_few_matrices_at_a_time(monkeypatch):
     z = make_rows(one_outlier, 581).requires_grad_()
     kept = []
     with use_engine("plain"):
-        whole = attend_with_partition(z)
+        whole = by_partition(z)
         monkeypatch.setattr(attention, "_CHUNK_NUMBERS", 3 * 581**2)
         with torch.autograd.graph.saved_tensors_hooks(
             lambda t: kept.append(t.numel()) or t, lambda t: t
         ):
-            chunked = attend_with_partition(z)
+            chunked = by_partition(z)
     torch.testing.assert_close(chunked, whole)
     assert sum(kept) <= 10 * z.numel()  # their p × p matrices have 581 times as many entries
 
@@ -238,7 +233,7 @@ def test_no_row_violates_the_bound(row):
     exact = reference(z.double())[0]
     for engine in ("plain", "compiled"):
         with use_engine(engine):
-            h = attend_with_partition(z)[0]
+            h = by_partition(z)[0]
         torch.testing.assert_close(h.double(), exact, rtol=0, atol=5e-6)
     row, exact = z[0].double().numpy(), exact[0].numpy()
     m, root = np.abs(row - row.mean()).max(), math.sqrt(n_features)

@@ -141,8 +141,7 @@ def test_spline_gradients(spline):
     x = torch.tensor([[-2.0, 0.0, 0.3], [0.2, 2.5, 0.9], [1.7, 9.0, 4.0]], dtype=torch.float64)
     steps = spline.steps.detach().clone().requires_grad_()
     assert gradcheck(
-        lambda x, steps: torch.func.functional_call(spline, {"steps": steps}, (x,)),
-        (x.requires_grad_(), steps),
+        lambda steps: torch.func.functional_call(spline, {"steps": steps}, (x,)), steps
     )
 
 

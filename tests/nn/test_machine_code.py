@@ -80,8 +80,8 @@ def test_is_kept_by_the_state_of_the_sources(tmp_path):
 def test_kernels_are_kept():
     """What this process compiled, or loaded, lies in the folder of the sources' state."""
     with use_engine("compiled"):
-        attention.attend(torch.zeros(1, 3))
-    assert any(arithmetic.cache_folder().glob("network.attention_forward-*.nbc"))
+        attention.attend_with_partition(torch.zeros(1, 3), 1.0)
+    assert any(arithmetic.cache_folder().glob("network.attend_rows-*.nbc"))
 
 
 def test_is_found_again_for_the_same_types_only(home):

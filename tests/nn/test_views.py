@@ -1,19 +1,18 @@
 """Views: the kernels side by side, embeddings, models, CAR and packs, each by another way."""
 
 import math
-from functools import partial
 
 import pytest
 import torch
 from torch.nn.functional import gelu
 
 from fcorr.nn import FCorrTransformer, car_sensitive
-from fcorr.nn.car import augmented_forward, car_flips, exchange_features
+from fcorr.nn.car import exchange_features
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrEncoderLayer, Pack
 from fcorr.nn.kernels import views
 from fcorr.nn.layers import ViewEmbedding
-from tests.nn.test_car import augmented_by_matrix, cda_by_matrix
+from tests.nn.test_car import augmented_by_matrix
 
 
 def seeded(seed=0):
@@ -399,23 +398,14 @@ GRIDS = {5: torch.linspace(-1.5, 1.5, 4)}
 EXCHANGES = exchange_features(CARDINALITIES, 3, [2, 5], grids=GRIDS)
 
 
-FORMS = {
-    "cda": (lambda model, e, exchanges: (None, car_flips(model, e, exchanges)), cda_by_matrix),
-    "paper": (augmented_forward, augmented_by_matrix),
-    "sensitive": (car_sensitive, partial(augmented_by_matrix, only_own=True)),
-}
-
-
 @pytest.mark.parametrize("additive", [(), (1, 4), (5,)], ids=str)
 @pytest.mark.parametrize("n_views", [1, 3])
-@pytest.mark.parametrize("form", FORMS)
-def test_car_is_the_sum_over_views(form, n_views, additive, each_engine):
+def test_car_is_the_sum_over_views(n_views, additive, each_engine):
     """Values and all gradients; what attention does not see has no part in it."""
-    by_columns, by_matrices = FORMS[form]
     model, (codes, numbers) = make_model(n_views, additive=additive).double(), make_rows(20)
     parameters = list(model.parameters())
     weight = torch.randn(20, generator=seeded(6)).double()
-    expected = by_matrices(model, codes, numbers.double(), EXCHANGES)
+    expected = augmented_by_matrix(model, codes, numbers.double(), EXCHANGES, only_own=True)
     assert (expected > 1e-9).all()
     largest_loss = expected.max().item()
     options = {"allow_unused": True, "materialize_grads": True}
@@ -423,7 +413,7 @@ def test_car_is_the_sum_over_views(form, n_views, additive, each_engine):
     largest = max(each.abs().max() for each in exact)
     for dtype, rtol in ((torch.float64, 1e-7), (torch.float32, 1e-3)):
         model = model.to(dtype)
-        losses = by_columns(model, model.embed(codes, numbers.to(dtype)), EXCHANGES)[1]
+        losses = car_sensitive(model, model.embed(codes, numbers.to(dtype)), EXCHANGES)[1]
         torch.testing.assert_close(losses.double(), expected, rtol=rtol, atol=rtol * largest_loss)
         parameters = list(model.parameters())
         found = torch.autograd.grad((weight.to(dtype) * losses).sum(), parameters, **options)
@@ -431,18 +421,16 @@ def test_car_is_the_sum_over_views(form, n_views, additive, each_engine):
             torch.testing.assert_close(value.double(), wanted, rtol=rtol, atol=rtol * largest)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_car_of_collapsed_features_is_exactly_zero(form, each_engine):
+def test_car_of_collapsed_features_is_exactly_zero(each_engine):
     model, (codes, numbers) = make_model(), make_rows()
     with torch.no_grad():
-        assert (FORMS[form][0](model, model.embed(codes, numbers), EXCHANGES)[1] > 0).all()
+        assert (car_sensitive(model, model.embed(codes, numbers), EXCHANGES)[1] > 0).all()
         for sigma in (2, 5):
             model.collapse(sigma)
-        assert (FORMS[form][0](model, model.embed(codes, numbers), EXCHANGES)[1] == 0).all()
+        assert (car_sensitive(model, model.embed(codes, numbers), EXCHANGES)[1] == 0).all()
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_feature_dropout_leaves_the_exchange_alone(form):
+def test_feature_dropout_leaves_the_exchange_alone():
     """CAR compares what attention sees before and after: never a value with a dropped one.
 
     With one category left the exchange changes nothing, whatever is dropped beside it.
@@ -457,7 +445,7 @@ def test_feature_dropout_leaves_the_exchange_alone(form):
         model.views.missing[2] = 0.4
         model.train()
         torch.manual_seed(0)
-        losses = FORMS[form][0](model, model.embed(codes, numbers), EXCHANGES)[1]
+        losses = car_sensitive(model, model.embed(codes, numbers), EXCHANGES)[1]
     assert losses.abs().max() < 1e-10
 
 

@@ -255,7 +255,7 @@ def test_a_score_does_not_depend_on_the_rows_beside_it(long_table, n_rows):
     assert np.array_equal(model.predict_proba(X[100 : 100 + n_rows]), everything[100:][:n_rows])
 
 
-@pytest.mark.parametrize("car_form", ["sensitive", "paper", "cda"])
+@pytest.mark.parametrize("car_form", ["sensitive", "paper"])
 def test_engines_train_the_same_model(table, car_form):
     fits = {
         engine: FCorrClassifier(

@@ -20,6 +20,7 @@ from fcorr.training.objective import (
     tweedie_loss,
 )
 from paper.baselines.car import car_cda
+from paper.closed_form import ClosedFormObjective
 
 # Losses
 
@@ -152,7 +153,7 @@ def model():
 
 
 def test_total_is_performance_and_weighted_car(model, batch):
-    objective = Objective(model, binary_log_loss, exchanges=RACE, car=7.0, car_form="cda")
+    objective = ClosedFormObjective(model, binary_log_loss, exchanges=RACE, car=7.0)
     total, performance, car = objective(batch)
     torch.testing.assert_close(total, performance + 7 * car)
     numbers = batch.x_num / 2 - 2  # the default knots run from −2 to 2 in steps of a half
@@ -182,7 +183,7 @@ def test_rows_weigh_in_both_terms(model, batch):
         torch.testing.assert_close(measured, expected)
 
 
-@pytest.mark.parametrize("car_form", ["sensitive", "paper", "cda"])
+@pytest.mark.parametrize("car_form", ["sensitive", "paper"])
 def test_paper_rule_is_settled_on_the_first_batch(model, batch, car_form):
     objective = Objective(model, binary_log_loss, exchanges=RACE, car="paper", car_form=car_form)
     with pytest.raises(RuntimeError, match="must be settled before"):

@@ -21,10 +21,9 @@ class Advanced(TypedDict, total=False):
 
     Attributes
     ----------
-    car_form : {"sensitive", "paper", "cda"}, default="sensitive"
+    car_form : {"sensitive", "paper"}, default="sensitive"
         ``"sensitive"``: gradient into the sensitive embedding only, the form that converges best.
-        ``"paper"``: the paper's input augmentation. ``"cda"``: the definition by counterfactual
-        data augmentation, the slowest. See :mod:`fcorr.nn.car`.
+        ``"paper"``: the paper's input augmentation. See :mod:`fcorr.nn.car`.
     car_combinations : bool, default=False
         With several sensitive columns: exchange them all at once, in every combination, as the
         paper does. By default each is exchanged by itself, which is cheaper and, since features
@@ -198,7 +197,7 @@ _RULES: dict[str, _Rule] = {
 }
 
 _ADVANCED_RULES: dict[str, _Rule] = {
-    "car_form": _choice("sensitive", "paper", "cda"),
+    "car_form": _choice("sensitive", "paper"),
     "car_combinations": _BOOLEAN,
     "n_layers": _COUNT,
     "residual": _BOOLEAN,

@@ -3,7 +3,7 @@
 The engine says which arithmetic runs: compiled kernels, or plain torch.
 """
 
-from fcorr.nn.car import car_augmented, car_flips, car_sensitive
+from fcorr.nn.car import augmented_forward, car_sensitive
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
 from fcorr.nn.layers import (
     CategoricalEmbedding,
@@ -21,7 +21,6 @@ __all__ = [
     "FCorrTransformer",
     "NumericEmbedding",
     "SplineEmbedding",
-    "car_augmented",
-    "car_flips",
+    "augmented_forward",
     "car_sensitive",
 ]

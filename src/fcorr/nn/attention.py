@@ -31,30 +31,25 @@ def mean_attention_scores(z_NF: Tensor) -> Tensor:
 def attend(z_BF: Tensor) -> Tensor:
     """Attention output ``softmax(z zᵀ / √p) z`` of layer-normed features: ``(B, F)`` → ``(B, F)``.
 
-    In O(p·K) by the compiled kernels where they run; elsewhere by torch's fused softmax attention,
-    in O(p²) time and O(p) memory.
+    By torch's fused softmax attention, in O(p²) time and O(p) memory, where no kernel runs the
+    whole encoder layer.
 
     Examples
     --------
     >>> attend(torch.tensor([[0.0, 0.0, 3.0]]))[0, :2]  # a zero query weighs all keys alike
     tensor([1., 1.])
     """
-    root = math.sqrt(z_BF.shape[1])
-    if runs_compiled(z_BF):
-        return CompiledAttention.apply(z_BF, root)[0]
-    z_B1F1 = z_BF[:, None, :, None]
-    return scaled_dot_product_attention(z_B1F1, z_B1F1, z_B1F1, scale=1 / root)[:, 0, :, 0]
+    z_B1F1, scale = z_BF[:, None, :, None], 1 / math.sqrt(z_BF.shape[1])
+    return scaled_dot_product_attention(z_B1F1, z_B1F1, z_B1F1, scale=scale)[:, 0, :, 0]
 
 
-def attend_with_partition(z_BF: Tensor, root: float | None = None) -> tuple[Tensor, Tensor]:
-    """Attention output, and the logarithm of what each feature's softmax divides by.
+def attend_with_partition(z_BF: Tensor, root: float) -> tuple[Tensor, Tensor]:
+    """Attention output ``softmax(z zᵀ/root) z``, and the logarithm of what each softmax divides by.
 
-    With y = z less the row's mean the second is ``log Σ_j exp(z_i y_j/root)``, where ``root`` is √p
-    if not given. A feature's column of the matrix follows from it in O(p), see
-    :func:`attention_column`. Both are ``(B, F)`` and differentiable: by the kernels, or by the
-    p × p matrix, of which a bounded number is in memory at a time.
+    With y = z less the row's mean the second is ``log Σ_j exp(z_i y_j/root)``; a feature's column
+    of the matrix follows from it in O(p). Both are ``(B, F)`` and differentiable: by the kernels,
+    or by the p × p matrix, of which a bounded number is in memory at a time.
     """
-    root = math.sqrt(z_BF.shape[1]) if root is None else root
     if runs_compiled(z_BF):
         return CompiledAttention.apply(z_BF, root)
     chunk = max(1, _CHUNK_NUMBERS // z_BF.shape[1] ** 2)
@@ -79,9 +74,3 @@ def _softmax(z_BF: Tensor, root: float) -> tuple[Tensor, Tensor]:
     n_BF = exponentials_BFF.sum(2)
     h_BF = mean_B1 + torch.bmm(exponentials_BFF, y_BF.unsqueeze(2)).squeeze(2) / n_BF
     return h_BF, n_BF.log() + z_BF * farthest_BF / root
-
-
-def attention_column(z_BF: Tensor, log_n_BF: Tensor, feature: int) -> Tensor:
-    """Column of the attention matrix, from what the softmax divides by: ``(B, F)``."""
-    key_B1 = z_BF[:, feature : feature + 1] - z_BF.mean(1, keepdim=True)
-    return torch.exp(z_BF * (key_B1 / math.sqrt(z_BF.shape[1])) - log_n_BF)

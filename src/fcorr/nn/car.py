@@ -1,17 +1,18 @@
-r"""Counterfactual Attention Regularization (paper, §3.2), in three forms.
+r"""Counterfactual Attention Regularization (paper, §3.2), in two forms.
 
-Every form returns one loss per row, ``(B,)``: how far the attention paid to the sensitive feature
+Both return one loss per row, ``(B,)``: how far the attention paid to the sensitive feature
 (column σ of the first attention matrix) moves when its category is exchanged,
 
     L_CAR(x) = 1/C Σ_i ‖A(x)[:, σ] − A(x; s_i)[:, σ]‖²
 
 summed over the sensitive features where there are several. 0 means that no exchange changes it.
 
-- :func:`car_flips` is the definition (equation 2): A(x; s_i) is that of the row with its category
-  exchanged, computed from columns, without running the model again.
-- :func:`car_augmented` appends the C embedded categories as extra keys and runs once (equation 3).
-- :func:`car_sensitive` does the same with the gradient stopped everywhere but at the sensitive
-  feature's own embedding. It is the default of the estimators.
+In the definition (equation 2) A(x; s_i) is that of the row with its category exchanged. Both forms
+append the C embedded categories as extra keys instead, and run once (equation 3):
+
+- :func:`car_sensitive` with the gradient stopped everywhere but at the sensitive feature's own
+  embedding. It is the default of the estimators.
+- :func:`augmented_forward` as the paper trains its model.
 
 Columns of FCorrTransformer come from :func:`~fcorr.nn.attention.attend_with_partition`: with the
 compiled kernels, nothing that it is trained with makes a p × p matrix. The difference of two
@@ -28,7 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from fcorr.nn.attention import attend_with_partition, attention_column
+from fcorr.nn.attention import attend_with_partition
 from fcorr.nn.engine import CompiledColumnChange, runs_compiled
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer, Network
 from fcorr.nn.layers import ElementwiseLinear
@@ -73,10 +74,6 @@ class Exchange:
         """Embed the values of the features, in every view: ``(C, H, S)``."""
         x_num = self.x_num.to(model.dtype)
         return model.embed(self.x_cat, x_num)[:, :, list(self.features)]
-
-    def seen(self, model: FCorrTransformer) -> Tensor:
-        """Embed them as attention sees them: features that have a main effect only are 0 to it."""
-        return self.embed(model) * model.mixed[list(self.features)]
 
 
 def exchange_features(
@@ -129,67 +126,13 @@ def exchanged_features(exchanges: Sequence[Exchange]) -> list[int]:
     return [feature for exchange in exchanges for feature in exchange.features]
 
 
-def car_flips(model: FCorrTransformer, e_BHF: Tensor, exchanges: Sequence[Exchange]) -> Tensor:
-    """CAR by its definition, counterfactual data augmentation: O(C·p·K) time, O(C·p) memory a row.
-
-    An exchange moves a few embeddings, by d_σ, so LayerNorm's mean and variance after it follow
-    from those before: by Σ d_σ/p, and by (Σ (2 d_σ (e_σ − mean) + d_σ²) − (Σ d_σ)²/p)/p. Several
-    views have a loss each, which are added up.
-    """
-    embedded = [exchange.seen(model) for exchange in exchanges]
-    losses = torch.zeros_like(e_BHF[:, 0, 0])
-    for view, e_BF in enumerate(model.mix(e_BHF, exchanged_features(exchanges)).unbind(1)):
-        for exchange, values_CHS in zip(exchanges, embedded, strict=True):
-            values_CS = values_CHS[:, view]
-            losses = losses + _flip_losses(model, e_BF, exchange.features, values_CS)
-    return losses
-
-
-def _flip_losses(
-    model: FCorrTransformer, e_BF: Tensor, features: Sequence[int], values_CS: Tensor
-) -> Tensor:
-    norm, n_features, own = model.first_layer.attention_norm, e_BF.shape[1], list(features)
-    variance_B1, mean_B1 = torch.var_mean(e_BF, dim=1, correction=0, keepdim=True)
-    z_BF = (e_BF - mean_B1) * torch.rsqrt(variance_B1 + norm.eps) * norm.weight + norm.bias
-    log_n_BF = attend_with_partition(z_BF)[1]
-    losses = torch.zeros_like(e_BF[:, 0])
-    columns_BSF = torch.stack([attention_column(z_BF, log_n_BF, sigma) for sigma in own], 1)
-    e_own_BS = e_BF[:, own]
-    for values_S in values_CS:
-        move_BS = values_S - e_own_BS
-        shift_B1 = move_BS.sum(1, keepdim=True) / n_features
-        grown_BS = 2 * move_BS * (e_own_BS - mean_B1) + move_BS.square()
-        grown_B1 = grown_BS.sum(1, keepdim=True) / n_features - shift_B1.square()
-        scale_B1 = torch.rsqrt(variance_B1 + grown_B1 + norm.eps)
-        exchanged_BF = e_BF.index_copy(
-            1, torch.tensor(own, device=e_BF.device), values_S.expand_as(e_own_BS)
-        )
-        flipped_BF = (exchanged_BF - mean_B1 - shift_B1) * scale_B1 * norm.weight + norm.bias
-        new_log_n_BF = attend_with_partition(flipped_BF)[1]
-        for column_BF, sigma in zip(columns_BSF.unbind(1), own, strict=True):
-            change_BF = column_BF - attention_column(flipped_BF, new_log_n_BF, sigma)
-            losses = losses + change_BF.square().sum(1) / len(values_CS)
-    return losses
-
-
-def car_augmented(
+def _augmented_loss(
     z_BF: Tensor, extras: dict[int, Tensor], log_n_BK: Tensor | None = None
 ) -> Tensor:
-    """CAR by input augmentation (equation 3): the columns of one softmax over p + C keys.
+    """CAR of each row by input augmentation (equation 3): columns of one softmax over p + C keys.
 
-    Parameters
-    ----------
-    z_BF : Tensor
-        Layer-normed embeddings of the p features.
-    extras : dict of int to Tensor
-        For each sensitive feature σ, its C layer-normed counterfactual embeddings ``(B, C)``.
-    log_n_BK : Tensor, optional
-        What the softmax of all p + C entries divides by, where the forward pass has it already.
-
-    Returns
-    -------
-    Tensor
-        Loss of each row, ``(B,)``.
+    ``extras`` has the C layer-normed counterfactual embeddings ``(B, C)`` of each sensitive feature
+    σ, and ``log_n_BK`` what the softmax divides by, where the forward pass has it already.
     """
     n_features = z_BF.shape[1]
     t_BF = z_BF / math.sqrt(n_features)
@@ -229,11 +172,16 @@ def car_sensitive(
     own = exchanged_features(exchanges)
     seen_BHF = model.mix(e_BHF, own)
     fixed_BHF = seen_BHF.detach()
-    # Of each sensitive feature, the values of each view: (C, H).
-    values = [each for exchange in exchanges for each in exchange.seen(model).unbind(2)]
+    # Of each sensitive feature, the values of each view as attention sees them: (C, H). Those of a
+    # feature that has a main effect only are 0.
+    values = [
+        each
+        for exchange in exchanges
+        for each in (exchange.embed(model) * model.mixed[list(exchange.features)]).unbind(2)
+    ]
     losses = torch.zeros_like(e_BHF[:, 0, 0])
     if runs_compiled(e_BHF):
-        h_BHF, columns_BHSF, attended_BHS = layer.forward_with_columns(seen_BHF, own)
+        h_BHF, columns_BHSF, attended_BHS = layer.run_kernels(seen_BHF, own)
         norm_2F = torch.stack([norm.weight, norm.bias]).detach()
         for v in range(e_BHF.shape[1]):
             sizes = [len(each) for each in values]
@@ -252,33 +200,31 @@ def car_sensitive(
             for sigma, each in zip(own, values, strict=True)
         }
         z_BF = _normalize(open_BF, fixed_BF, weight, bias, norm.eps)
-        losses = losses + car_augmented(z_BF, extras)
+        losses = losses + _augmented_loss(z_BF, extras)
     return model.decode(model.encode(seen_BHF), e_BHF), losses
 
 
 def augmented_forward(
-    model: FCorrTransformer, e_BHF: Tensor, exchanges: Sequence[Exchange]
+    model: FCorrTransformer, e_B1F: Tensor, exchanges: Sequence[Exchange]
 ) -> tuple[Tensor, Tensor]:
-    """Run the model on embedded, augmented input, as the paper trains it: O(p·(K + C)).
+    """Run a model with one view on augmented input, as the paper trains it: O(p·(K + C)).
 
     The counterfactual categories pass through every encoder layer as extra features that share
     the sensitive feature's parameters, take part in each softmax, and are dropped before the
     head. Predictions therefore differ a little from the model's own, which has no extras. Returns
-    outputs, ``(B, n_outputs)``, and CAR of the first layer, added up over views, ``(B,)``.
+    outputs, ``(B, n_outputs)``, and CAR of the first layer, ``(B,)``.
     """
-    embedded = [exchange.seen(model) for exchange in exchanges]
-    encoded, losses = [], torch.zeros_like(e_BHF[:, 0, 0])
-    for view, h_BF in enumerate(model.mix(e_BHF, exchanged_features(exchanges)).unbind(1)):
-        extras = {
-            sigma: values_C.expand(len(h_BF), -1)
-            for exchange, values_CHS in zip(exchanges, embedded, strict=True)
-            for sigma, values_C in zip(exchange.features, values_CHS[:, view].T, strict=True)
-        }
-        for i, layer in enumerate(model.layers):
-            h_BF, extras, loss_B = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
-            losses = losses + loss_B if i == 0 else losses
-        encoded.append(h_BF)
-    return model.decode(torch.stack(encoded, 1), e_BHF), losses
+    h_BF = e_B1F.squeeze(1)
+    extras = {
+        sigma: values_C.expand(len(h_BF), -1)
+        for exchange in exchanges
+        for sigma, values_C in zip(exchange.features, exchange.embed(model)[:, 0].T, strict=True)
+    }
+    losses = []
+    for layer in model.layers:
+        h_BF, extras, loss_B = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
+        losses.append(loss_B)
+    return model.decode(h_BF.unsqueeze(1), e_B1F), losses[0]
 
 
 def paper_weight(performance_loss: float, car_loss: float) -> float:
@@ -321,7 +267,7 @@ def _augmented_layer(
     z_BK = torch.cat([z_BF, *z_extras.values()], dim=1)
     # √p, not √(p + C): the scores stay those of the model without the extra keys.
     attended, log_n_BK = attend_with_partition(z_BK, math.sqrt(n_features))
-    losses = car_augmented(z_BF, z_extras, log_n_BK)
+    losses = _augmented_loss(z_BF, z_extras, log_n_BK)
     if layer.residual:
         attended = attended + torch.cat([h_BF, *extras.values()], dim=1)
     sizes = [n_features, *(x.shape[1] for x in extras.values())]

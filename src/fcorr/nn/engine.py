@@ -36,10 +36,9 @@ def use_engine(engine: EngineName) -> Iterator[None]:
 
     Examples
     --------
-    >>> from fcorr.nn.attention import attend
     >>> with use_engine("plain"):
-    ...     attend(torch.zeros(1, 2))
-    tensor([[0., 0.]])
+    ...     runs_compiled(torch.zeros(1))
+    False
     """
     resolve_engine(engine)
     before = _chosen.get()
@@ -103,9 +102,9 @@ class CompiledAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z_BF: Tensor, root: float) -> tuple[Tensor, Tensor]:
         """Compute both."""
-        z_BF = z_BF.contiguous()
+        z_BF, nothing = z_BF.contiguous(), z_BF.new_empty(0, 0)
         h_BF, log_n_BF = torch.empty_like(z_BF), torch.empty_like(z_BF)
-        run_kernel("attention_forward", z_BF, root, h_BF, log_n_BF)
+        run_kernel("attend_rows", z_BF, root, h_BF, log_n_BF, nothing, nothing, nothing)
         ctx.save_for_backward(z_BF)
         ctx.root = root
         ctx.set_materialize_grads(False)
@@ -118,12 +117,10 @@ class CompiledAttention(torch.autograd.Function):
     ) -> tuple[Tensor, None]:
         """Propagate the gradient of either or both."""
         (z_BF,) = ctx.saved_tensors
-        if grad_h_BF is None:
-            grad_h_BF = torch.zeros_like(z_BF)
-        if grad_log_BF is None:
-            grad_log_BF = z_BF.new_empty(len(z_BF), 0)
-        dz_BF = torch.empty_like(z_BF)
-        run_kernel("attention_backward", z_BF, ctx.root, grad_h_BF, grad_log_BF, dz_BF)
+        dz_BF, nothing = torch.empty_like(z_BF), z_BF.new_empty(0, 0)
+        grad_h_BF = torch.zeros_like(z_BF) if grad_h_BF is None else grad_h_BF
+        grad_log_BF = nothing if grad_log_BF is None else grad_log_BF
+        run_kernel("attend_rows", z_BF, ctx.root, nothing, nothing, grad_h_BF, grad_log_BF, dz_BF)
         return dz_BF, None
 
 

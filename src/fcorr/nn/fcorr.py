@@ -90,26 +90,20 @@ class FCorrEncoderLayer(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         """Let the features attend to each other, then transform each by itself."""
         if runs_compiled(h):
-            return self._run_kernels(h, None if self.side_by_side else ())[0]
+            return self.run_kernels(h, None if self.side_by_side else ())[0]
         z = self.attention_norm(h)
         attended = attend(z.flatten(0, -2)).view(h.shape)
         if self.residual:
             attended = h + attended
         return attended + self.transform(self.stack_norm(attended))
 
-    def forward_with_columns(
-        self, h: Tensor, features: Sequence[int]
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def run_kernels(self, h: Tensor, features: Sequence[int] | None) -> list[Tensor]:
         """Run the layer by the kernels, and keep some features' columns of its attention.
 
         Returns the output, the attention that every feature pays to each of the S features,
         ``(*, S, n_features)``, and the attention's output at each, ``(*, S)``; the last two without
-        gradient.
+        gradient. With None in place of features, views go side by side, and the output is all.
         """
-        out, columns, attended = self._run_kernels(h, features)
-        return out, columns, attended
-
-    def _run_kernels(self, h: Tensor, features: Sequence[int] | None) -> list[Tensor]:
         modules = (self.attention_norm, self.stack_norm, *self.stack)
         parameters = [p for module in modules for p in (module.weight, module.bias)]
         options = features, self.attention_norm.eps, self.residual, *parameters
@@ -202,12 +196,6 @@ class FCorrTransformer(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        if numeric_embedding not in ("spline", "paper"):
-            raise ValueError(
-                f"numeric_embedding must be 'spline' or 'paper', got {numeric_embedding!r}."
-            )
-        if n_layers < 1:
-            raise ValueError(f"n_layers must be at least 1, got {n_layers}.")
         if n_views is not None and n_views < n_outputs:
             raise ValueError(f"n_views must be at least n_outputs, {n_outputs}, got {n_views}.")
         if n_views is None and len(additive):
@@ -392,13 +380,11 @@ class FCorrTransformer(nn.Module):
 
     def decode(self, h_BHF: Tensor, e_BHF: Tensor) -> Tensor:
         """Map encoded features, and main effects, to outputs: ``(B, n_outputs)``."""
-        if self.views is None:
-            return self.head(self.head_norm(h_BHF.flatten(1)))
         if self.is_additive:
             outputs = self.head.output.bias
         else:
             outputs = self.head(self.head_norm(h_BHF.flatten(1)))
-        return outputs + e_BHF[:, : self.n_outputs].sum(2)
+        return outputs if self.views is None else outputs + e_BHF[:, : self.n_outputs].sum(2)
 
     def outputs(self, e_BHF: Tensor) -> Tensor:
         """Compute the outputs from embedded features: ``(B, n_outputs)``."""

@@ -167,9 +167,8 @@ class CategoricalEmbedding(nn.Module):
         """Embed every category of every feature: ``(Σ C_i,)``."""
         at_zero = gelu(self.elementwise.bias)
         at_one = gelu(self.elementwise.weight + self.elementwise.bias)
-        weight = self.cat_linear.weight
-        constant = self.cat_linear.sum_by_feature(weight * at_zero) + self.cat_linear.bias
-        return constant[self.cat_linear.feature_of_category] + weight * (at_one - at_zero)
+        constant = self.cat_linear(at_zero)[self.cat_linear.feature_of_category]
+        return constant + self.cat_linear.weight * (at_one - at_zero)
 
     def categories(self, feature: int) -> Tensor:
         """Embed every category of one feature: ``(C_i,)``."""
@@ -255,20 +254,13 @@ class Knots(nn.Module):
 
         It is the number of the knot to the left of it plus the share of the way to the
         next one, between the first knot, 0, and the last. It does not change in training, so rows
-        that are used again and again are located once. NaN stays NaN.
+        that are used again and again are located once. NaN stays NaN. By the kernel, whatever the
+        engine: it is exact, and no gradient goes through it.
         """
-        if runs_compiled(x_num) and not x_num.requires_grad:
-            positions = torch.empty_like(x_num, memory_format=torch.contiguous_format)
-            run_kernel("locate", x_num, self.knots[self.used], self.starts, positions)
-            return positions
-        # The inner knots split the line into width - 1 segments; padding (inf) is never passed.
-        x_FB = x_num.T.contiguous()
-        segment_FB = torch.searchsorted(self.knots[:, 1:-1].contiguous(), x_FB, right=True)
-        left = self.knots.gather(1, segment_FB)
-        right = self.knots.gather(1, segment_FB + 1)
-        # On a segment that ends in padding the function is constant: (x - left) / inf = 0.
-        share = ((x_FB - left) / (right - left)).clamp(0, 1)
-        return (segment_FB + share).T
+        positions = torch.empty(x_num.shape, dtype=x_num.dtype)
+        knots = self.knots[self.used].to(x_num.dtype)
+        run_kernel("locate", *(x.cpu() for x in (x_num, knots, self.starts)), positions)
+        return positions.to(x_num.device)
 
 
 class SplineEmbedding(Knots):
@@ -482,7 +474,7 @@ def embed_slots(
 
     Arguments as in :func:`fcorr.nn.kernels.network.embed_forward`, which runs where it can.
     """
-    if runs_compiled(values_SV) and not located.requires_grad:
+    if runs_compiled(values_SV):
         return CompiledEmbedding.apply(values_SV, x_cat, offsets, located, starts)
     slot, after, share = find_slots(x_cat, offsets, located, starts)
     # Not by indexing: on the CPU its gradient adds up with parallel atomics, in an order that

@@ -17,7 +17,6 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 from fcorr.nn.car import (
     Exchange,
     augmented_forward,
-    car_flips,
     car_sensitive,
     paper_weight,
 )
@@ -25,7 +24,7 @@ from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.proxies import Groups, ProxyDial
 from fcorr.training.threads import Workers
 
-CarForm = Literal["sensitive", "paper", "cda"]
+CarForm = Literal["sensitive", "paper"]
 CarWeight = float | Literal["paper"] | None
 LinkName = Literal["identity", "sigmoid", "softmax", "exp"]
 """The function that makes predictions of outputs."""
@@ -248,6 +247,4 @@ class Objective:
         e_BHF = model.embed_located(batch.x_cat, batch.x_num)
         if self.car_form == "paper":
             return augmented_forward(model, e_BHF, self.exchanges)
-        if self.car_form == "cda":
-            return model.outputs(e_BHF), car_flips(model, e_BHF, self.exchanges)
         return car_sensitive(model, e_BHF, self.exchanges)

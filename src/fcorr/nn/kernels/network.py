@@ -156,27 +156,12 @@ def _search(value, knots, low, position):
 
 
 @compiled
-def attention_forward(z_BF, root, h_BF, log_n_BF):
-    """Compute the attention output of each row, and log N; ``(B, F)`` all."""
-    n = z_BF.shape[1]
-    z, y, N, P = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    unused, shift, work = np.empty(n), np.empty(n), make_work(n)
-    outlier = np.empty(n, dtype=np.int64)
-    for b in range(len(z_BF)):
-        for j in range(n):
-            z[j] = z_BF[b, j]
-        z_mean = center(z, y)
-        partition(z, y, z_mean, root, False, outlier, work, N, P, unused, shift)
-        for j in range(n):
-            h_BF[b, j] = z_mean + P[j] / N[j]
-        for j in range(n):
-            log_n_BF[b, j] = math.log(N[j]) + shift[j]
+def attend_rows(z_BF, root, h_BF, log_n_BF, grad_h_BF, grad_log_BF, dz_BF):
+    """Compute the attention output of each row, and log N; ``(B, F)`` all.
 
-
-@compiled
-def attention_backward(z_BF, root, grad_h_BF, grad_log_BF, dz_BF):
-    """Compute the gradient by z; ``grad_log_BF`` may have no columns."""
-    n = z_BF.shape[1]
+    If ``grad_h_BF`` has columns it is the gradient by z instead; ``grad_log_BF`` may have none.
+    """
+    n, goes_back = z_BF.shape[1], grad_h_BF.shape[1] > 0
     z, y, N, P, Q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     shift, g, dz, work = np.empty(n), np.empty(n), np.empty(n), make_work(n)
     g_log = np.empty(grad_log_BF.shape[1])
@@ -184,11 +169,18 @@ def attention_backward(z_BF, root, grad_h_BF, grad_log_BF, dz_BF):
     for b in range(len(z_BF)):
         for j in range(n):
             z[j] = z_BF[b, j]
+        z_mean = center(z, y)
+        n_apart, n_terms = partition(z, y, z_mean, root, goes_back, outlier, work, N, P, Q, shift)
+        if not goes_back:
+            for j in range(n):
+                h_BF[b, j] = z_mean + P[j] / N[j]
+            for j in range(n):
+                log_n_BF[b, j] = math.log(N[j]) + shift[j]
+            continue
+        for j in range(n):
             g[j] = grad_h_BF[b, j]
         for j in range(len(g_log)):
             g_log[j] = grad_log_BF[b, j]
-        z_mean = center(z, y)
-        n_apart, n_terms = partition(z, y, z_mean, root, True, outlier, work, N, P, Q, shift)
         attention_gradient(
             z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shift, g, g_log, dz
         )
