@@ -4,8 +4,7 @@ The table is generated, with the columns of the Bank Account Fraud data. Three m
 invariant to the customer's age, with age at work, and with the column left out.
 """
 
-from _common import parse_arguments, save, show
-
+from examples._common import parse_arguments, save, show
 from fcorr import FCorrClassifier
 from fcorr.audit.displays import AttentionDisplay, SignificanceDisplay
 from fcorr.data import make_bank_fraud

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fcorr.data import make_bank_fraud
 from fcorr.data.encode import encode
 from fcorr.data.infer import infer_schema
 from fcorr.data.schema import Schema
@@ -21,8 +22,8 @@ from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.objective import Objective, Rows, binary_log_loss, squared_error
 from paper.baselines.car import BaselineObjective
 from paper.baselines.estimators import ARCHITECTURES
-from paper.data import make_bank_fraud, make_claims
 from paper.experiments import CostRun
+from paper.generators import make_claims
 from paper.models import expected_constants
 
 AUGMENTED, BY_DEFINITION, CLOSED_FORM = "augmentation", "CDA by definition", "CDA in closed form"

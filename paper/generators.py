@@ -1,37 +1,15 @@
-"""The tables of the experiments, by name: ``load_*`` and ``make_*`` of the library, and two more.
+"""A stand-in for the paper's InsurTech data, from a population that is our own and known."""
 
-These are Bank Account Fraud, where the user has it, and a stand-in for the paper's InsurTech data.
-"""
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pat
 from numpy.typing import NDArray
 
 from fcorr._core import RandomState
-from fcorr.data import (
-    Dataset,
-    load_adult,
-    load_bemtpl97,
-    load_fremtpl2,
-    make_bank_fraud,
-    make_indirect_bias,
-)
-from fcorr.data.datasets import (
-    DataHome,
-    build_dataset,
-    check_table,
-    data_folder,
-    find_file,
-)
-from fcorr.data.files import read_file
 from fcorr.data.generators import (
     FrameName,
     begin,
-    check_frame,
     check_rate,
     codes_of,
     convert_table,
@@ -40,91 +18,6 @@ from fcorr.data.generators import (
     sigmoid,
     solve_intercept,
 )
-
-__all__ = [
-    "fetch_baf",
-    "load_adult",
-    "load_baf",
-    "load_bemtpl97",
-    "load_fremtpl2",
-    "make_bank_fraud",
-    "make_claims",
-    "make_indirect_bias",
-]
-
-# ------------------------------------------------------------------------------ Bank Account Fraud
-
-_PAGE = "https://www.kaggle.com/datasets/sgpjesus/bank-account-fraud-dataset-neurips-2022"
-_FILES = ("Base.csv", "Base.csv.gz", "Base.parquet")
-_TARGET = "fraud_bool"
-_FIRST_TEST_MONTH = 6
-
-
-def load_baf(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -> Dataset:
-    """Load Bank Account Fraud: applications of six months to learn from, of two to test on.
-
-    Parameters and errors as in :func:`~fcorr.data.load_adult`; the file is ``baf/Base.csv``.
-
-    Returns
-    -------
-    Dataset
-        `y` is 1 for fraud. The 31 features have the names, the order and the kinds of
-        :func:`~fcorr.data.make_bank_fraud`. As in the file, -1 in ``prev_address_months_count`` and
-        ``bank_months_count`` and a negative ``intended_balcon_amount`` mean "not known".
-
-    See Also
-    --------
-    fetch_baf : Say where to get the file.
-    make_bank_fraud : A stand-in that is free to use.
-
-    Notes
-    -----
-    Months 0 to 5 are to learn from and 6 and 7 to test on. ``month`` is one of the paper's 31
-    features and stays in `X`, although the test months are new to a model: leave it out to score
-    without warnings about unseen categories.
-    """
-    check_frame(frame, caller="load_baf")
-    schema = make_bank_fraud(1, random_state=0)[0].schema
-    categorical = [field.name for field in schema if pat.is_dictionary(field.type)]
-    path = find_file("baf", _FILES, data_home, way_out=_by_hand("the folder baf"))
-    table = read_file(path, text=categorical)
-    check_table(table, path, columns=(_TARGET, *schema.names))
-    return build_dataset(
-        table,
-        schema.names,
-        is_test=table["month"].cast(pa.int64()).to_numpy() >= _FIRST_TEST_MONTH,
-        y=table[_TARGET].to_numpy(),
-        frame=frame,
-        name="Bank Account Fraud (base)",
-        target="fraud",
-        sensitive=("customer_age", "income", "employment_status"),
-        description="Applications for bank accounts, generated after real ones, one per row.",
-        source=f"Jesus et al., Turning the Tables, NeurIPS 2022; {_PAGE}",
-        licence="non-commercial, no redistribution: see the source",
-    )
-
-
-def fetch_baf(*, data_home: DataHome = None) -> Path:
-    """Say where Bank Account Fraud is to be had: its licence wants a download by hand.
-
-    Returns the folder with the file if it is there, else raises a ``FileNotFoundError`` that says
-    where to get it and where to put it; `data_home` as in :func:`~fcorr.data.load_adult`.
-    """
-    folder = data_folder(data_home) / "baf"
-    if not any((folder / name).is_file() for name in _FILES):
-        by_hand = _by_hand(repr(str(folder)))
-        raise FileNotFoundError(f"fetch_baf cannot download Bank Account Fraud. {by_hand}")
-    return folder
-
-
-def _by_hand(folder: str) -> str:
-    return (
-        "Its licence is for non-commercial use and a download by hand: "
-        f"get Base.csv from {_PAGE} and put it into {folder}."
-    )
-
-
-# ------------------------------------------------------------------------------ InsurTech
 
 # Of the non-zero claims in the paper's data (Section 4.3).
 _MEAN_AMOUNT = 27_507.90

@@ -1,14 +1,11 @@
-"""Bank Account Fraud as it is read, and the planted effects of the stand-in for InsurTech."""
+"""The planted effects of the stand-in for InsurTech."""
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pytest
 from scipy import stats
 
-from fcorr._core import InvalidInputError
-from fcorr.data import make_bank_fraud
-from paper.data import fetch_baf, load_baf, make_claims
+from paper.generators import make_claims
 from tests.data.test_generators import (
     TOLERANCE,
     cardinalities,
@@ -18,63 +15,6 @@ from tests.data.test_generators import (
     labels,
     numbers,
 )
-
-KAGGLE = (
-    "Its licence is for non-commercial use and a download by hand: get Base.csv from "
-    "https://www.kaggle.com/datasets/sgpjesus/bank-account-fraud-dataset-neurips-2022 and put "
-    "it into"
-)
-
-
-def test_bank_account_fraud_is_not_downloaded(tmp_path):
-    with pytest.raises(FileNotFoundError) as caught:
-        fetch_baf(data_home=tmp_path)
-    assert str(caught.value) == (
-        f"fetch_baf cannot download Bank Account Fraud. {KAGGLE} {str(tmp_path / 'baf')!r}."
-    )
-    (tmp_path / "baf").mkdir()
-    (tmp_path / "baf" / "Base.csv").touch()
-    assert fetch_baf(data_home=tmp_path) == tmp_path / "baf"
-
-
-@pytest.fixture
-def fraud_file(tmp_path):
-    X, y = make_bank_fraud(3_000, fraud_rate=0.1, random_state=0)
-    (tmp_path / "baf").mkdir()
-    path = tmp_path / "baf" / "Base.csv"
-    pa_csv.write_csv(X.add_column(0, "fraud_bool", pa.array(y)), path)
-    return path, X, y
-
-
-def test_baf_reads_a_file_of_the_published_form(fraud_file):
-    path, X, y = fraud_file
-    fraud = load_baf(data_home=path.parent.parent)
-    month = np.array(X["month"].to_pylist()).astype(int)
-    assert np.array_equal(fraud.train.y, y[month <= 5])
-    assert np.array_equal(fraud.test.y, y[month >= 6])
-    assert fraud.test.X.column_names == X.column_names
-    for field in X.schema:
-        expected = X[field.name].filter(pa.array(month >= 6)).to_pylist()
-        is_category = pa.types.is_dictionary(field.type)
-        found = fraud.test.X[field.name]
-        assert found.to_pylist() == (expected if is_category else pytest.approx(expected))
-        assert pa.types.is_dictionary(found.type) == is_category
-
-
-def test_a_missing_file_or_column_is_named(fraud_file, tmp_path):
-    with pytest.raises(FileNotFoundError) as missing:
-        load_baf(data_home=tmp_path / "elsewhere")
-    assert f"{KAGGLE} the folder baf. Set FCORR_DATA" in str(missing.value)
-    path, X, _ = fraud_file
-    pa_csv.write_csv(X, path)  # the target is missing
-    with pytest.raises(InvalidInputError) as caught:
-        load_baf(data_home=path.parent.parent)
-    assert str(caught.value) == (
-        "Base.csv must have the published columns, 'fraud_bool' not found among 'income', "
-        "'name_email_similarity', 'prev_address_months_count', 'current_address_months_count', "
-        f"'customer_age' and 26 more. Replace {str(path)!r} by the original."
-    )
-
 
 # -------------------------------------------------------------------------------- make_claims
 
