@@ -25,11 +25,13 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=0, help="networks of the pack; 0 for auto")
     parser.add_argument("--invariance", choices=["adapt", "none"], default="adapt")
     arguments = parser.parse_args()
-    X, y = make_bank_fraud(arguments.train_rows, random_state=0, frame="pandas")
+    X, y = make_bank_fraud(arguments.train_rows, random_state=0)
+    X = X.to_pandas()
     invariance = None if arguments.invariance == "none" else arguments.invariance
     options = {"n_members": arguments.members or "auto", "invariance": invariance}
     model = FCorrClassifier(sensitive="customer_age", random_state=0, **options).fit(X, y)
-    X, y = make_bank_fraud(arguments.rows, random_state=1, frame="pandas")
+    X, y = make_bank_fraud(arguments.rows, random_state=1)
+    X = X.to_pandas()
     start, before = time.perf_counter(), time.process_time()
     found = audit_model(model, X, y, n_resamples=200, verbose=True)
     measured, cpu = time.perf_counter(), time.process_time() - before

@@ -121,12 +121,14 @@ def from_csv(path: Path, target: str, sensitive: str | None, seed: int) -> Table
 
 
 def claims(seed: int) -> Table:
-    X, y = make_claims(random_state=seed, frame="pandas")
+    X, y = make_claims(random_state=seed)
+    X = X.to_pandas()
     return split(X, y, "credit_score", seed, AMOUNTS)
 
 
 def many_levels(seed: int) -> Table:
-    return split(*make_many_levels(random_state=seed, frame="pandas"), "sex", seed)
+    X, y = make_many_levels(random_state=seed)
+    return split(X.to_pandas(), y, "sex", seed)
 
 
 TABLES: dict[str, Callable[[int], Table]] = {

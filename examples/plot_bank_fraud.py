@@ -12,8 +12,10 @@ from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores
 
 arguments = parse_arguments(__doc__)
 n_rows = arguments.rows or 100_000
-X, y = make_bank_fraud(n_rows, random_state=0, frame="pandas")
-X_test, y_test = make_bank_fraud(n_rows, random_state=1, frame="pandas")
+X, y = make_bank_fraud(n_rows, random_state=0)
+X = X.to_pandas()
+X_test, y_test = make_bank_fraud(n_rows, random_state=1)
+X_test = X_test.to_pandas()
 
 AGE = "customer_age"
 EXACT = "exactly invariant to age"

@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 
 from fcorr._core import RandomState
 from fcorr.data.generators import (
-    FrameName,
     begin,
     check_rate,
     codes_of,
-    convert_table,
     draw_categories,
     draw_flag,
     sigmoid,
@@ -71,8 +69,7 @@ def make_claims(
     *,
     claim_rate: float = 0.0079,
     random_state: RandomState = None,
-    frame: FrameName = "pyarrow",
-) -> tuple[Any, NDArray[np.float64]]:
+) -> tuple[pa.Table, NDArray[np.float64]]:
     """Draw business liability policies with 581 features, few of them with a claim.
 
     The table has the shape of the paper's InsurTech data, which is private: one feature of seven
@@ -85,7 +82,7 @@ def make_claims(
 
     Returns
     -------
-    X : pyarrow.Table, pandas.DataFrame or polars.DataFrame
+    X : pyarrow.Table
         ``credit_score`` (A+, A, B+, B, C+, C and, as a category of its own, ``"missing"``),
         ``CovgLimit``, ``INS.CLASS.001`` to ``.040``, ``TERRITORY.01`` to ``.98``, ``NEG.kw.001`` to
         ``.142``, ``CLASS.001`` to ``.200`` and ``INDEX.01`` to ``.99``. Binary features are
@@ -131,7 +128,7 @@ def make_claims(
     ((1000, 581), ['credit_score', 'CovgLimit', 'INS.CLASS.001'])
     """
     claim_rate = check_rate(claim_rate, name="claim_rate")
-    n_rows, rng = begin(n_rows, random_state, frame, caller="make_claims")
+    n_rows, rng = begin(n_rows, random_state)
     credit = draw_categories(rng, _CREDIT, _CREDIT_WEIGHTS, size=n_rows)
     numbers = _draw_claims_numbers(rng, n_rows)
     flags = _draw_claims_flags(rng, codes_of(credit))
@@ -159,7 +156,7 @@ def make_claims(
 
     names = ("credit_score", "CovgLimit", *_INS_CLASS, *_TERRITORY, *_NEG_KW, *_CLASS, *_INDEX)
     X = pa.table({"credit_score": credit, **flags, **numbers}).select(names)
-    return convert_table(X, frame), y
+    return X, y
 
 
 def _draw_claims_numbers(rng: np.random.Generator, n_rows: int) -> dict[str, NDArray[Any]]:

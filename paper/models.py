@@ -90,14 +90,11 @@ def load_split(settings: DataSettings, seed: int) -> Split:
     stands_in_for = _STANDS_IN_FOR.get(name, "")
     if name in _MAKERS:
         make: Any = _MAKERS[name]
-        train, test = (
-            Rows(*make(n_rows, random_state=random_state, frame="pandas"))
-            for n_rows, random_state in (
-                (settings.n_train, seed),
-                (settings.n_test, _TEST_SEED + seed),
-            )
+        drawn = (
+            make(settings.n_train, random_state=seed),
+            make(settings.n_test, random_state=_TEST_SEED + seed),
         )
-        return Split(make.__name__, stands_in_for, train, test)
+        return Split(make.__name__, stands_in_for, *(Rows(X.to_pandas(), y) for X, y in drawn))
     dataset = getattr(datasets, f"load_{name}")()
     parts = []
     for part, n_rows in ((dataset.train, settings.n_train), (dataset.test, settings.n_test)):

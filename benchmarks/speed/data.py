@@ -55,7 +55,8 @@ class Data:
 def make_frame(setting: str, n_rows: int, seed: int = 0) -> tuple[Any, NDArray[Any]]:
     """Draw the setting's table as a pandas frame, and its target."""
     make = {"bank_fraud": make_bank_fraud, "claims": make_claims}[setting]
-    return make(n_rows, random_state=seed, frame="pandas")
+    X, y = make(n_rows, random_state=seed)
+    return X.to_pandas(), y
 
 
 def encode_frame(X: Any, setting: str) -> tuple[Schema, EncodedTable]:

@@ -518,7 +518,8 @@ def test_columns_without_names_are_taken_in_their_order():
 
 
 def test_a_million_rows_take_less_than_twice_the_table():
-    X, _ = make_bank_fraud(1_000_000, random_state=0, frame="pandas")
+    X, _ = make_bank_fraud(1_000_000, random_state=0)
+    X = X.to_pandas()
     assert X.shape == (1_000_000, 31)
     with pytest.warns(UserWarning, match=r"'device_fraud_count' \(always '0'\)"):
         schema = schema_of(X[:10_000], min_category_rows=1)

@@ -1,4 +1,7 @@
-"""Tables from known populations: what a model finds can be held against what was planted."""
+"""Tables from known populations: what a model finds can be held against what was planted.
+
+They are pyarrow's; ``X.to_pandas()`` and ``polars.from_arrow(X)`` make other frames of them.
+"""
 
 import math
 import numbers
@@ -9,9 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed, near_match, require
-
-FrameName = Literal["pyarrow", "pandas", "polars"]
+from fcorr._core import InvalidInputError, RandomState, draw_seed, near_match
 
 # ------------------------------------------------------------------------------ planted bias
 
@@ -25,8 +26,8 @@ PROXY_SHIFT = 3.0
 
 
 def make_indirect_bias(
-    n_rows: int = 10_000, *, random_state: RandomState = None, frame: FrameName = "pyarrow"
-) -> tuple[Any, NDArray[np.int64]]:
+    n_rows: int = 10_000, *, random_state: RandomState = None
+) -> tuple[pa.Table, NDArray[np.int64]]:
     """Draw the paper's synthetic data: a sensitive feature that matters only through another one.
 
     The features (Section 4.1) are categorical, with the categories ``"no"`` and ``"yes"``; ``X1``
@@ -36,7 +37,7 @@ def make_indirect_bias(
 
     Returns
     -------
-    X : pyarrow.Table, pandas.DataFrame or polars.DataFrame
+    X : pyarrow.Table
         The columns ``X1``, ``X2`` and ``X3``.
     y : ndarray of int64, shape (n_rows,)
         The outcome, 0 or 1.
@@ -61,14 +62,14 @@ def make_indirect_bias(
     >>> y
     array([0, 1, 0, 1])
     """
-    n_rows, rng = begin(n_rows, random_state, frame, caller="make_indirect_bias")
+    n_rows, rng = begin(n_rows, random_state)
     x2 = rng.random(n_rows) < 0.5
     x3 = rng.random(n_rows) < 0.5
     x1 = rng.random(n_rows) < np.where(x2, 0.7, 0.3)
     y = rng.random(n_rows) < np.where(x2 & x3, 0.8, 0.2)
 
     X = pa.table({"X1": _yes_or_no(x1), "X2": _yes_or_no(x2), "X3": _yes_or_no(x3)})
-    return convert_table(X, frame), y.astype(np.int64)
+    return X, y.astype(np.int64)
 
 
 def make_proxy_bias(
@@ -78,8 +79,7 @@ def make_proxy_bias(
     direct_effect: float = TRUE_EFFECTS["S"],
     proxy_shift: float = PROXY_SHIFT,
     random_state: RandomState = None,
-    frame: FrameName = "pyarrow",
-) -> tuple[Any, NDArray[np.float64] | NDArray[np.int64]]:
+) -> tuple[pa.Table, NDArray[np.float64] | NDArray[np.int64]]:
     """Draw a sensitive feature that matters, and a proxy of it that does not.
 
     A model without the sensitive feature ``S`` finds its effect in the proxy ``Z``: to leave a
@@ -94,12 +94,12 @@ def make_proxy_bias(
     proxy_shift : float, default=3.0
         How strongly ``Z`` is tied to ``S``: the distance of its two means, in units of its standard
         deviation where ``S`` is fixed. With 0 it is no proxy.
-    n_rows, random_state, frame
+    n_rows, random_state
         As in :func:`make_bank_fraud`.
 
     Returns
     -------
-    X : pyarrow.Table, pandas.DataFrame or polars.DataFrame
+    X : pyarrow.Table
         The columns ``S``, ``Z``, ``X1``, ``X2`` and ``X3``. ``S`` and ``X3`` are categorical, with
         the categories ``"no"`` and ``"yes"``; the others are numbers.
     y : ndarray of float64 or int64, shape (n_rows,)
@@ -139,7 +139,7 @@ def make_proxy_bias(
         )
     direct_effect = check_number(direct_effect, name="direct_effect")
     proxy_shift = check_number(proxy_shift, name="proxy_shift")
-    n_rows, rng = begin(n_rows, random_state, frame, caller="make_proxy_bias")
+    n_rows, rng = begin(n_rows, random_state)
     s = rng.random(n_rows) < 0.5
     z = rng.normal(size=n_rows) + proxy_shift * s
     x1, x2 = rng.normal(size=(2, n_rows))
@@ -152,7 +152,7 @@ def make_proxy_bias(
     )
 
     columns = {"S": _yes_or_no(s), "Z": z, "X1": x1, "X2": x2, "X3": _yes_or_no(x3)}
-    X = convert_table(pa.table(columns), frame)
+    X = pa.table(columns)
     if task == "regression":
         return X, score + rng.normal(size=n_rows)
     return X, (rng.random(n_rows) < sigmoid(score)).astype(np.int64)
@@ -226,8 +226,7 @@ def make_bank_fraud(
     *,
     fraud_rate: float = 0.011,
     random_state: RandomState = None,
-    frame: FrameName = "pyarrow",
-) -> tuple[Any, NDArray[np.int64]]:
+) -> tuple[pa.Table, NDArray[np.int64]]:
     """Draw applications for bank accounts, a few of them fraudulent.
 
     The table has the shape of the Bank Account Fraud data (base variant), which may not be
@@ -244,12 +243,10 @@ def make_bank_fraud(
         log-odds, is the same at any rate.
     random_state : int, numpy generator or None, default=None
         Pass an integer for a repeatable draw.
-    frame : {"pyarrow", "pandas", "polars"}, default="pyarrow"
-        The kind of table to return. The values do not depend on it.
 
     Returns
     -------
-    X : pyarrow.Table, pandas.DataFrame or polars.DataFrame
+    X : pyarrow.Table
         15 categorical columns (with 9, 5, 7, 7, 2, 5, 2, 2, 2, 2, 2, 2, 8, 4 and 1 categories) and
         16 numeric ones. As in the public data, -1 in ``prev_address_months_count`` and
         ``bank_months_count`` and a negative ``intended_balcon_amount`` mean "not known".
@@ -299,7 +296,7 @@ def make_bank_fraud(
     (31, ['40', '30', '20', '10'])
     """
     fraud_rate = check_rate(fraud_rate, name="fraud_rate")
-    n_rows, rng = begin(n_rows, random_state, frame, caller="make_bank_fraud")
+    n_rows, rng = begin(n_rows, random_state)
     categories = _draw_bank_categories(rng, n_rows)
     decades = (codes_of(categories["customer_age"]) - 3).astype(np.float64)  # from 40, the fourth
     numbers = _draw_bank_numbers(rng, decades, codes_of(categories["month"]))
@@ -319,7 +316,7 @@ def make_bank_fraud(
     y = rng.random(n_rows) < sigmoid(log_odds)
 
     X = pa.table({**categories, **numbers}).select(_PUBLIC_ORDER)
-    return convert_table(X, frame), y.astype(np.int64)
+    return X, y.astype(np.int64)
 
 
 def _draw_bank_categories(rng: np.random.Generator, n_rows: int) -> dict[str, pa.DictionaryArray]:
@@ -430,46 +427,10 @@ def check_number(number: object, *, name: str) -> float:
     raise InvalidInputError(f"{name} must be a finite number, got {number!r}.")
 
 
-def begin(
-    n_rows: object, random_state: RandomState, frame: str, *, caller: str
-) -> tuple[int, np.random.Generator]:
-    """Check what all generators are told, and return the number of rows and where to draw from."""
+def begin(n_rows: object, random_state: RandomState) -> tuple[int, np.random.Generator]:
+    """Check the number of rows, and return it and where to draw from."""
     n_rows = check_count(n_rows, name="n_rows")
-    check_frame(frame, caller=caller)
     return n_rows, np.random.default_rng(draw_seed(random_state))
-
-
-def check_frame(frame: str, *, caller: str) -> None:
-    """Refuse an unknown or uninstalled table library before any time is spent on drawing."""
-    options = get_args(FrameName)
-    if frame not in options:
-        raise InvalidInputError(
-            "frame must be 'pyarrow', 'pandas' or 'polars', "
-            f"got {frame!r}.{near_match(frame, options)}"
-        )
-    if frame != "pyarrow":
-        require(frame, extra=frame, purpose=f"{caller}(frame={frame!r})")
-
-
-def convert_table(table: pa.Table, frame: FrameName) -> Any:
-    """Hand a table over to the library asked for, values and order untouched.
-
-    A dictionary column becomes a ``Categorical`` in pandas and an ``Enum`` in polars: always
-    categorical, always one byte per row for up to 127 categories, and with its full list of
-    categories even where a small draw misses some.
-    """
-    if frame != "polars":
-        return table.to_pandas() if frame == "pandas" else table
-    pl = require("polars", extra="polars", purpose="frame='polars'")
-    columns = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        series = pl.Series(name, column)
-        if pa.types.is_dictionary(column.type):
-            # Left alone, an Arrow dictionary becomes a polars Categorical: four bytes per row, and
-            # a list of categories that forgets the ones a draw missed.
-            series = series.cast(pl.Enum(column.combine_chunks().dictionary.to_pylist()))
-        columns.append(series)
-    return pl.DataFrame(columns)
 
 
 def draw_categories(
