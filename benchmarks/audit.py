@@ -1,7 +1,7 @@
 """How long an audit takes, and in how much memory: a million rows, 31 features, nine categories.
 
 The model is a default pack, trained on fewer rows. Writes benchmarks/results/audit.jsonl; the page
-is opened in Chromium, where it is installed. Run with ``python benchmarks/audit.py``.
+is opened in Chromium, where it is installed. Run with ``python -m benchmarks.audit``.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from fcorr import FCorrClassifier, audit_model
-from fcorr.data import make_bank_fraud
+from paper.generators import make_bank_fraud
 
 HERE = Path(__file__).parent
 

@@ -6,9 +6,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fcorr._core import RandomState
-from fcorr.data.generators import (
-    begin,
-    check_count,
+from fcorr.data.generators import begin, check_count
+from paper.generators import (
     check_rate,
     codes_of,
     draw_categories,
@@ -54,7 +53,7 @@ def make_many_levels(
     default_rate : float, default=0.2
         The expected share of defaults. It moves the intercept only.
     random_state
-        As in :func:`~fcorr.data.make_bank_fraud`.
+        As in :func:`~paper.generators.make_bank_fraud`.
 
     Returns
     -------

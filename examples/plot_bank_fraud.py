@@ -7,8 +7,8 @@ invariant to the customer's age, with age at work, and with the column left out.
 from examples._common import parse_arguments, save, show
 from fcorr import FCorrClassifier
 from fcorr.audit.displays import AttentionDisplay, SignificanceDisplay
-from fcorr.data import make_bank_fraud
 from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
+from paper.generators import make_bank_fraud
 
 arguments = parse_arguments(__doc__)
 n_rows = arguments.rows or 100_000

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fcorr.data import make_bank_fraud
 from fcorr.data.encode import encode
 from fcorr.data.infer import infer_schema
 from fcorr.data.schema import Schema
@@ -23,7 +22,7 @@ from fcorr.training.objective import Objective, Rows, binary_log_loss, squared_e
 from paper.baselines.car import BaselineObjective
 from paper.baselines.estimators import ARCHITECTURES
 from paper.experiments import CostRun
-from paper.generators import make_claims
+from paper.generators import make_bank_fraud, make_claims
 from paper.models import expected_constants
 
 AUGMENTED, BY_DEFINITION, CLOSED_FORM = "augmentation", "CDA by definition", "CDA in closed form"

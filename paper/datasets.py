@@ -31,8 +31,8 @@ import pyreadr
 from numpy.typing import NDArray
 
 from fcorr._core import InvalidInputError, enumerate_some, user_cache, write_atomically
-from fcorr.data import make_bank_fraud
 from fcorr.data.files import read_file
+from paper.generators import make_bank_fraud
 
 DataHome = str | os.PathLike[str] | None
 
@@ -570,7 +570,7 @@ def load_baf(*, data_home: DataHome = None) -> Dataset:
     -------
     Dataset
         `y` is 1 for fraud. The 31 features have the names, the order and the kinds of
-        :func:`~fcorr.data.make_bank_fraud`. As in the file, -1 in ``prev_address_months_count`` and
+        :func:`make_bank_fraud`. As in the file, -1 in ``prev_address_months_count`` and
         ``bank_months_count`` and a negative ``intended_balcon_amount`` mean "not known".
 
     See Also

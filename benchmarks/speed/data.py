@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from benchmarks.speed.plan import Setting
-from fcorr.data import EncodedTable, Schema, encode, infer_schema, make_bank_fraud, read_table
+from fcorr.data import EncodedTable, Schema, encode, infer_schema, read_table
 from fcorr.nn.layers import choose_knots
 from fcorr.training.objective import Loss, Rows, binary_log_loss, squared_error
-from paper.generators import make_claims
+from paper.generators import make_bank_fraud, make_claims
 
 SENSITIVE = {"bank_fraud": "customer_age", "claims": "credit_score"}
 LOSSES: dict[str, Loss] = {"binary_log_loss": binary_log_loss, "squared_error": squared_error}

@@ -21,7 +21,6 @@ import pytest
 
 from fcorr import _core
 from fcorr._core import InvalidInputError
-from fcorr.data import make_bank_fraud
 from fcorr.metrics import poisson_deviance
 from paper import datasets
 from paper.datasets import (
@@ -38,6 +37,7 @@ from paper.datasets import (
     load_bemtpl97,
     load_fremtpl2,
 )
+from paper.generators import make_bank_fraud
 
 LOADERS = [load_adult, load_fremtpl2, load_bemtpl97]
 FIRST_FILES = {

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import DataConversionWarning
 
 from fcorr._core import InvalidInputError, UnseenCategoryWarning
-from fcorr.data import Schema, encode, infer_schema, make_bank_fraud, read_table
+from fcorr.data import Schema, encode, infer_schema, read_table
 from fcorr.data.encode import (
     column_name,
     read_exposure,
@@ -25,6 +25,7 @@ from fcorr.data.encode import (
     read_target,
 )
 from fcorr.data.tables import ColumnError
+from paper.generators import make_bank_fraud
 
 TRAINING = {
     "sex": ["f", "m", "f", "f"],

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from fcorr import FCorrClassifier, FCorrRegressor
-from fcorr.data import make_bank_fraud
+from paper.generators import make_bank_fraud
 
 SMALL = {"head": (4,), "epochs": 2, "random_state": 0}
 

@@ -1,11 +1,7 @@
 """Tables: what their columns are, how they become arrays, and generators of test tables."""
 
 from fcorr.data.encode import Difference, EncodedTable, SchemaDiff, encode
-from fcorr.data.generators import (
-    make_bank_fraud,
-    make_indirect_bias,
-    make_proxy_bias,
-)
+from fcorr.data.generators import make_indirect_bias, make_proxy_bias
 from fcorr.data.infer import infer_schema
 from fcorr.data.schema import (
     BinnedColumn,
@@ -32,7 +28,6 @@ __all__ = [
     "Table",
     "encode",
     "infer_schema",
-    "make_bank_fraud",
     "make_indirect_bias",
     "make_proxy_bias",
     "read_table",
