@@ -1,7 +1,6 @@
 """Schema: what the training table looked like, column by column. Plain data, JSON in and out."""
 
 import datetime
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -556,36 +555,23 @@ class Schema:
     def from_dict(cls, data: dict[str, Any]) -> "Schema":
         """Make a schema from what :meth:`to_dict` returned, also after a trip through JSON.
 
-        Data that no table could have given, as in a damaged file, raises an error.
-        """
-        columns = tuple(_column_from_dict(column) for column in data["columns"])
-        schema = cls(**{**data, "columns": columns, "sensitive": tuple(data["sensitive"])})
-        if not schema._is_possible():
-            raise InvalidInputError("A schema must describe a table, this one contradicts itself.")
-        return schema
-
-    def to_json(self, indent: int | None = 2) -> str:
-        """Return the schema as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> "Schema":
-        """Make a schema from what :meth:`to_json` returned.
-
         Raises
         ------
         InvalidInputError
-            The text is not JSON, or not a schema.
+            It is not such data, or no table could have given it, as in a damaged file.
         """
         try:
-            return cls.from_dict(json.loads(text))
-        except InvalidInputError:
-            raise
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            columns = tuple(_column_from_dict(column) for column in data["columns"])
+            schema = cls(**{**data, "columns": columns, "sensitive": tuple(data["sensitive"])})
+            is_possible = schema._is_possible()
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise InvalidInputError(
-                f"A schema must be JSON as to_json writes it ({type(error).__name__}: {error}). "
-                "Write it again with schema.to_json()."
+                f"A schema must be data as to_dict returns it ({type(error).__name__}: {error}). "
+                "Write it again with schema.to_dict()."
             ) from error
+        if not is_possible:
+            raise InvalidInputError("A schema must describe a table, this one contradicts itself.")
+        return schema
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
