@@ -385,20 +385,18 @@ def _column_from_dict(data: dict[str, Any]) -> Column:
     return _COLUMNS[data["kind"]](**fields)
 
 
-def _learnt(column: Column) -> str:
+def describe_column(column: Column) -> str:
     """Say in a few words what training learnt of a column."""
     if isinstance(column, CodedColumn):
-        text = _first_few(column.labels, ", ")
-    elif isinstance(column, OrdinalColumn):
-        text = _first_few([str(category) for category in column.categories], " < ")
-    elif isinstance(column, RatedColumn):
+        return _first_few(column.labels, ", ")
+    if isinstance(column, OrdinalColumn):
+        return _first_few([str(category) for category in column.categories], " < ")
+    if isinstance(column, RatedColumn):
         low, high = column.number.low, column.number.high
-        text = f"{len(column.categories):,} categories, rated {low:.4g} to {high:.4g}"
-    elif isinstance(column, DatetimeColumn):
-        text = f"{column.first} to {column.last}, as {', '.join(column.parts)}"
-    else:
-        text = f"{column.low:.10g} to {column.high:.10g}, mean {column.mean:.4g}"
-    return f"{text}; {column.n_missing:,} missing" if column.n_missing else text
+        return f"{len(column.categories):,} categories, rated {low:.4g} to {high:.4g}"
+    if isinstance(column, DatetimeColumn):
+        return f"{column.first} to {column.last}, as {', '.join(column.parts)}"
+    return f"{column.low:.10g} to {column.high:.10g}, mean {column.mean:.4g}"
 
 
 def _first_few(labels: Sequence[str], separator: str, limit: int = 8) -> str:
@@ -537,10 +535,11 @@ class Schema:
 
     def _repr_html_(self) -> str:
         """Show a row for each column: its role, its kind, and what training learnt of it."""
-        rows: list[tuple[str, str, str, str]] = [
-            (c.name, "sensitive" if c.name in self.sensitive else "feature", c.kind, _learnt(c))
-            for c in self.columns
-        ]
+        rows: list[tuple[str, str, str, str]] = []
+        for column in self.columns:
+            role = "sensitive" if column.name in self.sensitive else "feature"
+            missing = f"; {column.n_missing:,} missing" if column.n_missing else ""
+            rows.append((column.name, role, column.kind, describe_column(column) + missing))
         roles = {"target": self.target, "weight": self.weight, "exposure": self.exposure}
         rows += [(name, role, "", "") for role, name in roles.items() if name is not None]
         caption = f"Schema of a training table of {self.n_rows:,} rows"
