@@ -57,16 +57,17 @@ docs: $(READY)
 # Needs the data folder that FCORR_DATA names.
 examples: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt lightgbm
-	for script in examples/plot_*.py; do $(BIN)/python $$script --output docs/examples || exit 1; done
+	for script in examples/plot_*.py; do \
+		$(BIN)/python -m examples.$$(basename $$script .py) --output docs/examples || exit 1; done
 	$(BIN)/python benchmarks/update_readme.py
 
 # One page each for Adult and beMTPL97, from the data folder that FCORR_DATA names.
 example-reports: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
-	$(BIN)/python examples/audit_reports.py --output example-reports
+	$(BIN)/python -m examples.audit_reports --output example-reports
 
 bench-adult: $(READY)
-	$(BIN)/python benchmarks/adult.py
+	$(BIN)/python -m benchmarks.adult
 	$(BIN)/python benchmarks/update_readme.py
 
 bench-proxy: $(READY)
@@ -74,7 +75,7 @@ bench-proxy: $(READY)
 	$(BIN)/python benchmarks/update_readme.py
 
 bench-sweep: $(READY)
-	$(BIN)/python benchmarks/sweep.py
+	$(BIN)/python -m benchmarks.sweep
 	$(BIN)/python benchmarks/update_readme.py
 
 bench-car: $(READY)
@@ -83,7 +84,7 @@ bench-car: $(READY)
 
 bench-motor: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
-	env -u OMP_NUM_THREADS $(BIN)/python benchmarks/motor.py
+	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.motor
 	$(BIN)/python benchmarks/update_readme.py
 
 # Beside LightGBM, EBM, a spline GLM and CatBoost; goes on where it was interrupted.

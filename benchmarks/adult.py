@@ -4,7 +4,7 @@ For race, sex, both and age as sensitive columns: the model with the columns at 
 held constant, and exactly invariant in two ways; for race also CAR alone, in our form and, without
 the residual, in the paper's; numbers have splines throughout. The paper's model is fitted by
 ``python -m paper adult``. Run with ``make bench-adult``; the data is what
-``fcorr.data.fetch_adult()`` downloads, or lies in the folder that FCORR_DATA names. Writes
+``paper.datasets.fetch_adult()`` downloads, or lies in the folder that FCORR_DATA names. Writes
 benchmarks/results/adult.jsonl and the tables docs/tables/adult.md and guarantee.md.
 """
 
@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from fcorr import FCorrClassifier, __version__
-from fcorr.data import Dataset, load_adult
 from fcorr.metrics import (
     accuracy_score,
     auprc_gap,
@@ -33,6 +32,7 @@ from fcorr.metrics import (
     flip_scores,
     roc_auc_score,
 )
+from paper.datasets import Dataset, load_adult
 
 HERE = Path(__file__).parent
 SEEDS = range(5)
@@ -187,7 +187,7 @@ def main() -> None:
         write_tables(records, HERE.parent / "docs" / "tables")
         return
     try:
-        adult = load_adult(frame="pandas")
+        adult = load_adult()
     except FileNotFoundError as error:
         sys.exit(f"error: {error}")
     runs = [(sensitive, form) for sensitive in SENSITIVE for form in FORMS]

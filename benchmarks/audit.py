@@ -1,7 +1,7 @@
 """How long an audit takes, and in how much memory: a million rows, 31 features, nine categories.
 
 The model is a default pack, trained on fewer rows. Writes benchmarks/results/audit.jsonl; the page
-is opened in Chromium, where it is installed. Run with ``python benchmarks/audit.py``.
+is opened in Chromium, where it is installed. Run with ``python -m benchmarks.audit``.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from fcorr import FCorrClassifier, audit_model
-from fcorr.data import make_bank_fraud
+from paper.generators import make_bank_fraud
 
 HERE = Path(__file__).parent
 
@@ -25,11 +25,13 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=0, help="networks of the pack; 0 for auto")
     parser.add_argument("--invariance", choices=["adapt", "none"], default="adapt")
     arguments = parser.parse_args()
-    X, y = make_bank_fraud(arguments.train_rows, random_state=0, frame="pandas")
+    X, y = make_bank_fraud(arguments.train_rows, random_state=0)
+    X = X.to_pandas()
     invariance = None if arguments.invariance == "none" else arguments.invariance
     options = {"n_members": arguments.members or "auto", "invariance": invariance}
     model = FCorrClassifier(sensitive="customer_age", random_state=0, **options).fit(X, y)
-    X, y = make_bank_fraud(arguments.rows, random_state=1, frame="pandas")
+    X, y = make_bank_fraud(arguments.rows, random_state=1)
+    X = X.to_pandas()
     start, before = time.perf_counter(), time.process_time()
     found = audit_model(model, X, y, n_resamples=200, verbose=True)
     measured, cpu = time.perf_counter(), time.process_time() - before

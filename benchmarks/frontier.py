@@ -54,7 +54,6 @@ from benchmarks.tables import (
 )
 from fcorr import FCorrClassifier, FCorrRegressor, QuantileRepair
 from fcorr.audit.proxies import best_estimates
-from fcorr.data import load_adult, load_bemtpl97
 from fcorr.metrics import (
     demographic_parity_difference,
     demographic_unfairness,
@@ -62,6 +61,7 @@ from fcorr.metrics import (
     mean_poisson_deviance,
     proxy_discrimination,
 )
+from paper.datasets import load_adult, load_bemtpl97
 
 DIALS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 SHARES = (0.25, 0.5, 0.75, 1.0)

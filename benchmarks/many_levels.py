@@ -1,20 +1,15 @@
 """Many levels: a category of thousands of texts, most of them rare, that matters."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fcorr._core import RandomState
-from fcorr.data.generators import (
-    FrameName,
-    begin,
-    check_count,
+from fcorr.data.generators import begin, check_count
+from paper.generators import (
     check_rate,
     codes_of,
-    convert_table,
     draw_categories,
     sigmoid,
     solve_intercept,
@@ -42,8 +37,7 @@ def make_many_levels(
     n_levels: int = 5_000,
     default_rate: float = 0.2,
     random_state: RandomState = None,
-    frame: FrameName = "pyarrow",
-) -> tuple[Any, NDArray[np.int64]]:
+) -> tuple[pa.Table, NDArray[np.int64]]:
     """Draw loans to employees of thousands of employers, which matter for who pays back.
 
     Half of the rows belong to a few hundred employers, and most employers have a few rows or none:
@@ -58,12 +52,12 @@ def make_many_levels(
         The number of employers, at least 2.
     default_rate : float, default=0.2
         The expected share of defaults. It moves the intercept only.
-    random_state, frame
-        As in :func:`~fcorr.data.make_bank_fraud`.
+    random_state
+        As in :func:`~paper.generators.make_bank_fraud`.
 
     Returns
     -------
-    X : pyarrow.Table, pandas.DataFrame or polars.DataFrame
+    X : pyarrow.Table
         ``employer`` (``"E0001"``, the most frequent, and so on), ``sex``, ``channel`` and
         ``purpose`` are categorical, ``income``, ``debt`` and ``age`` numbers.
     y : ndarray of int64, shape (n_rows,)
@@ -97,7 +91,7 @@ def make_many_levels(
     """
     n_levels = check_count(n_levels, name="n_levels", at_least=2)
     default_rate = check_rate(default_rate, name="default_rate")
-    n_rows, rng = begin(n_rows, random_state, frame, caller="make_many_levels")
+    n_rows, rng = begin(n_rows, random_state)
     names = [f"E{number:0{len(str(n_levels))}d}" for number in range(1, n_levels + 1)]
     shares = 1 / (np.arange(1, n_levels + 1) + 10)
     categories = {"employer": draw_categories(rng, names, shares, size=n_rows)}
@@ -117,7 +111,7 @@ def make_many_levels(
     y = rng.random(n_rows) < sigmoid(log_odds)
 
     X = pa.table({**categories, "income": np.exp(10.3 + 0.4 * x), "debt": debt, "age": age})
-    return convert_table(X, frame), y.astype(np.int64)
+    return X, y.astype(np.int64)
 
 
 def employer_effects(n_levels: int) -> NDArray[np.float64]:

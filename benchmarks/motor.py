@@ -16,8 +16,8 @@ import numpy as np
 from lightgbm import LGBMRegressor
 
 from fcorr import FCorrRegressor, __version__
-from fcorr.data import load_bemtpl97, load_fremtpl2
 from fcorr.metrics import flip_changes, flip_scores, mean_poisson_deviance, normalized_gini_score
+from paper.datasets import load_bemtpl97, load_fremtpl2
 
 HERE = Path(__file__).parent
 SEEDS = {"freMTPL2": range(5), "beMTPL97": range(3)}
@@ -63,7 +63,7 @@ def fit_trees(train: Any, data: str) -> Predict:
 
 
 def measure(data: str) -> Iterator[dict[str, Any]]:
-    dataset = {"freMTPL2": load_fremtpl2, "beMTPL97": load_bemtpl97}[data](frame="pandas")
+    dataset = {"freMTPL2": load_fremtpl2, "beMTPL97": load_bemtpl97}[data]()
     train, test = (
         (part.X.assign(years=part.exposure), part.y) for part in (dataset.train, dataset.test)
     )

@@ -58,17 +58,17 @@ def held_constant(X: Any) -> Any:
 
 def run(name: str, seed: int) -> dict:
     view = held_constant if name.startswith("removed") else lambda X: X
-    X, y = make_proxy_bias(N_ROWS, task="classification", random_state=seed, frame="pandas")
+    X, y = make_proxy_bias(N_ROWS, task="classification", random_state=seed)
+    X = X.to_pandas()
     model = FCorrClassifier(**MODELS[name], advanced=NETWORK, random_state=seed)
     model.fit(view(X), y)
     if name.endswith("repair"):
         # Of rows that the model was not fitted to; the repair reads the column, the model does not.
         blind = make_pipeline(FunctionTransformer(held_constant), FrozenEstimator(model))
-        other_rows = make_proxy_bias(
-            N_ROWS, task="classification", random_state=2_000 + seed, frame="pandas"
-        )
-        model, view = QuantileRepair(blind, "S").fit(*other_rows), lambda X: X
-    X, y = make_proxy_bias(N_ROWS, task="classification", random_state=1_000 + seed, frame="pandas")
+        X, y = make_proxy_bias(N_ROWS, task="classification", random_state=2_000 + seed)
+        model, view = QuantileRepair(blind, "S").fit(X.to_pandas(), y), lambda X: X
+    X, y = make_proxy_bias(N_ROWS, task="classification", random_state=1_000 + seed)
+    X = X.to_pandas()
     flips = flip_scores(lambda X: model.predict_proba(view(X)), X, "S")
     scores = flips.factual
     decisions, groups = (scores >= 0.5).astype(int), X["S"].to_numpy()

@@ -33,7 +33,7 @@ from benchmarks.tables import (
     to_markdown,
 )
 from fcorr import FCorrClassifier, FCorrRegressor
-from fcorr.data import load_adult, load_fremtpl2
+from paper.datasets import load_adult, load_fremtpl2
 
 TABLES = {
     "adult": functools.partial(published, load_adult, BINARY, "race"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from sklearn.model_selection import train_test_split
 
 from fcorr import FCorrClassifier, sweep
-from fcorr.data import load_adult
+from paper.datasets import load_adult
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
@@ -21,7 +21,7 @@ DOCS = HERE.parent / "docs"
 
 def main() -> None:
     try:
-        adult = load_adult(frame="pandas").train
+        adult = load_adult().train
     except FileNotFoundError as error:
         sys.exit(f"error: {error}")
     X, X_validation, y, y_validation = train_test_split(

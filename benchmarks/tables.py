@@ -55,9 +55,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer
 
 from benchmarks.many_levels import make_many_levels
-from fcorr.data import load_adult, load_bemtpl97, load_fremtpl2
 from fcorr.metrics import mean_poisson_deviance, mean_tweedie_deviance, normalized_gini_score
-from paper.data import make_claims
+from paper.datasets import load_adult, load_bemtpl97, load_fremtpl2
+from paper.generators import make_claims
 
 HERE = Path(__file__).parent
 YEARS = "years"  # the column of X with the exposure, where there is one
@@ -86,7 +86,7 @@ class Table:
 
 
 def published(load: Callable[..., Any], objective: str, sensitive: str | None, _: int) -> Table:
-    data = load(frame="pandas")
+    data = load()
     rows = []
     for part in (data.train, data.test):
         with_years = part.X if part.exposure is None else part.X.assign(**{YEARS: part.exposure})
@@ -121,12 +121,14 @@ def from_csv(path: Path, target: str, sensitive: str | None, seed: int) -> Table
 
 
 def claims(seed: int) -> Table:
-    X, y = make_claims(random_state=seed, frame="pandas")
+    X, y = make_claims(random_state=seed)
+    X = X.to_pandas()
     return split(X, y, "credit_score", seed, AMOUNTS)
 
 
 def many_levels(seed: int) -> Table:
-    return split(*make_many_levels(random_state=seed, frame="pandas"), "sex", seed)
+    X, y = make_many_levels(random_state=seed)
+    return split(X.to_pandas(), y, "sex", seed)
 
 
 TABLES: dict[str, Callable[[int], Table]] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from lightgbm import LGBMClassifier, LGBMRegressor
 
 from fcorr import FCorrClassifier, FCorrRegressor, audit_model
-from fcorr.data import load_adult, load_bemtpl97
+from paper.datasets import load_adult, load_bemtpl97
 
 LIMITS = {
     "largest_change": {"max": 0.0, "source": "the model is sold as invariant"},
@@ -25,7 +25,7 @@ def with_categories(X):
 
 def audit_adult(members):
     """Audit a model of income, with race as the sensitive column."""
-    data = load_adult(frame="pandas")
+    data = load_adult()
     X, y = data.train.X, data.train.y
     test, y_test = data.test.X, data.test.y
     model = FCorrClassifier(sensitive="race", n_members=members, random_state=0).fit(X, y)
@@ -44,7 +44,7 @@ def audit_adult(members):
 
 def audit_motor(members):
     """Audit a model of claim frequency, with sex as the sensitive column."""
-    data = load_bemtpl97(frame="pandas")
+    data = load_bemtpl97()
     X, y, years = data.train.X, data.train.y, data.train.exposure
     test = data.test.X.assign(years=data.test.exposure)
     settings = {"objective": "poisson", "exposure": "years", "n_members": members}

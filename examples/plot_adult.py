@@ -5,11 +5,9 @@ changes when only the column `race` does; the gaps between groups say how the gr
 are, and a flip-invariant model can keep them: other columns carry traces of race.
 """
 
-from _common import parse_arguments, save, show
-
+from examples._common import parse_arguments, save, show
 from fcorr import FCorrClassifier
 from fcorr.audit.insurance_displays import ActualExpectedDisplay
-from fcorr.data import load_adult
 from fcorr.metrics import (
     accuracy_score,
     average_individual_fairness,
@@ -19,9 +17,10 @@ from fcorr.metrics import (
     flip_scores,
     roc_auc_score,
 )
+from paper.datasets import load_adult
 
 arguments = parse_arguments(__doc__)
-adult = load_adult(frame="pandas")
+adult = load_adult()
 X, y = adult.train.X[: arguments.rows], adult.train.y[: arguments.rows]
 X_test, y_test = adult.test.X, adult.test.y
 race = X_test["race"].to_numpy()

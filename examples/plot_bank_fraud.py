@@ -4,17 +4,18 @@ The table is generated, with the columns of the Bank Account Fraud data. Three m
 invariant to the customer's age, with age at work, and with the column left out.
 """
 
-from _common import parse_arguments, save, show
-
+from examples._common import parse_arguments, save, show
 from fcorr import FCorrClassifier
 from fcorr.audit.displays import AttentionDisplay, SignificanceDisplay
-from fcorr.data import make_bank_fraud
 from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
+from paper.generators import make_bank_fraud
 
 arguments = parse_arguments(__doc__)
 n_rows = arguments.rows or 100_000
-X, y = make_bank_fraud(n_rows, random_state=0, frame="pandas")
-X_test, y_test = make_bank_fraud(n_rows, random_state=1, frame="pandas")
+X, y = make_bank_fraud(n_rows, random_state=0)
+X = X.to_pandas()
+X_test, y_test = make_bank_fraud(n_rows, random_state=1)
+X_test = X_test.to_pandas()
 
 AGE = "customer_age"
 EXACT = "exactly invariant to age"

@@ -4,20 +4,20 @@ Poisson deviance, Gini and lift beside LightGBM's, each with and without the pol
 """
 
 import numpy as np
-from _common import parse_arguments, save, show
 
+from examples._common import parse_arguments, save, show
 from fcorr import FCorrRegressor
 from fcorr.audit.insurance_displays import ActualExpectedDisplay, LiftDisplay, LorenzDisplay
-from fcorr.data import load_bemtpl97
 from fcorr.metrics import (
     flip_changes,
     flip_scores,
     mean_poisson_deviance,
     normalized_gini_score,
 )
+from paper.datasets import load_bemtpl97
 
 arguments = parse_arguments(__doc__)
-data = load_bemtpl97(frame="pandas")
+data = load_bemtpl97()
 train, test = data.train, data.test
 X, y, years = (part[: arguments.rows] for part in (train.X, train.y, train.exposure))
 X_test, y_test, years_test = test.X, test.y, test.exposure

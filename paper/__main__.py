@@ -40,7 +40,7 @@ def main(
     OUTPUT/reproduction.md is the report; OUTPUT/reproduction holds a line of JSON for each run,
     tables (Markdown, LaTeX) and figures (SVG). The same command again goes on where it was
     interrupted. Adult and the motor policies are read from the data folder: fetch_adult(),
-    fetch_fremtpl2() and fetch_bemtpl97() of fcorr.data fill it.
+    fetch_fremtpl2() and fetch_bemtpl97() of paper.datasets fill it.
     """
     possible = (*EXPERIMENTS, "all")
     for name in experiment:

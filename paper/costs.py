@@ -22,8 +22,8 @@ from fcorr.training.objective import Objective, Rows, binary_log_loss, squared_e
 from paper.baselines.car import BaselineObjective
 from paper.baselines.estimators import ARCHITECTURES
 from paper.closed_form import ClosedFormObjective
-from paper.data import make_bank_fraud, make_claims
 from paper.experiments import CostRun
+from paper.generators import make_bank_fraud, make_claims
 from paper.models import expected_constants
 
 AUGMENTED, BY_DEFINITION, CLOSED_FORM = "augmentation", "CDA by definition", "CDA in closed form"

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from sklearn.model_selection import ParameterGrid
 
-from paper.data import fetch_baf
+from paper.datasets import fetch_baf
 
 Size = Literal["full", "smoke"]
 """The real thing, or all of it in seconds, with figures that mean nothing."""

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core import require
+from fcorr.data import make_indirect_bias
 from fcorr.estimators import Advanced
 from fcorr.metrics import choose_threshold
-from paper import data
+from paper import datasets
 from paper.baselines.estimators import make_baseline
 from paper.experiments import DataSettings, Run
+from paper.generators import make_bank_fraud, make_claims
 
 Floats = NDArray[np.float64]
 Score = Callable[[Any], Floats]
@@ -37,7 +39,15 @@ _ARGUMENTS: dict[str, Any] = {
 }
 _ADVANCED: Advanced = {"main_effects": False, "n_knots": 64, "beta2": 0.95}
 _TEST_SEED = 2**31  # added to a run's, so that no run learns from another's test rows
-_GENERATED = {"indirect_bias": "", "bank_fraud": "Bank Account Fraud", "claims": "InsurTech"}
+_MAKERS = {
+    "indirect_bias": make_indirect_bias,
+    "bank_fraud": make_bank_fraud,
+    "claims": make_claims,
+}
+_STANDS_IN_FOR = {
+    "bank_fraud": "Bank Account Fraud",
+    **dict.fromkeys(("claims", "bemtpl97", "fremtpl2"), "InsurTech"),
+}
 _MOST_FEATURES = 100
 _GRID_SIZE = 30  # of GridSearch, a little more than it recommends for five groups
 
@@ -77,23 +87,21 @@ class Split:
 def load_split(settings: DataSettings, seed: int) -> Split:
     """Load or draw the rows of a run; those of a published table do not depend on the seed."""
     name = settings.name
-    if name in _GENERATED:
-        make = getattr(data, f"make_{name}")
-        train, test = (
-            Rows(*make(n_rows, random_state=random_state, frame="pandas"))
-            for n_rows, random_state in (
-                (settings.n_train, seed),
-                (settings.n_test, _TEST_SEED + seed),
-            )
+    stands_in_for = _STANDS_IN_FOR.get(name, "")
+    if name in _MAKERS:
+        make: Any = _MAKERS[name]
+        drawn = (
+            make(settings.n_train, random_state=seed),
+            make(settings.n_test, random_state=_TEST_SEED + seed),
         )
-        return Split(make.__name__, _GENERATED[name], train, test)
-    dataset = getattr(data, f"load_{name}")(frame="pandas")
+        return Split(make.__name__, stands_in_for, *(Rows(X.to_pandas(), y) for X, y in drawn))
+    dataset = getattr(datasets, f"load_{name}")()
     parts = []
     for part, n_rows in ((dataset.train, settings.n_train), (dataset.test, settings.n_test)):
         exposed = part.exposure is not None
         X = part.X.assign(**{EXPOSURE: part.exposure}) if exposed else part.X
         parts.append(Rows(X, part.y, exposed).first(n_rows))
-    return Split(dataset.name, "InsurTech" if name in ("bemtpl97", "fremtpl2") else "", *parts)
+    return Split(dataset.name, stands_in_for, *parts)
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,10 @@ def test_example_runs(name, tmp_path):
     data = Path(os.environ.get("FCORR_DATA", "no such folder"))
     if folder and not (data / folder).is_dir():
         pytest.skip(f"FCORR_DATA does not name a folder with {folder}")
-    command = [sys.executable, str(ROOT / "examples" / name), "--rows", "3000"]
+    command = [sys.executable, "-m", f"examples.{Path(name).stem}", "--rows", "3000"]
     run = subprocess.run(
         [*command, "--output", str(tmp_path / "new")],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,

@@ -14,7 +14,7 @@ from benchmarks.speed.plan import Setting
 from fcorr.data import EncodedTable, Schema, encode, infer_schema, read_table
 from fcorr.nn.layers import choose_knots
 from fcorr.training.objective import Loss, Rows, binary_log_loss, squared_error
-from paper.data import make_bank_fraud, make_claims
+from paper.generators import make_bank_fraud, make_claims
 
 SENSITIVE = {"bank_fraud": "customer_age", "claims": "credit_score"}
 LOSSES: dict[str, Loss] = {"binary_log_loss": binary_log_loss, "squared_error": squared_error}
@@ -55,7 +55,8 @@ class Data:
 def make_frame(setting: str, n_rows: int, seed: int = 0) -> tuple[Any, NDArray[Any]]:
     """Draw the setting's table as a pandas frame, and its target."""
     make = {"bank_fraud": make_bank_fraud, "claims": make_claims}[setting]
-    return make(n_rows, random_state=seed, frame="pandas")
+    X, y = make(n_rows, random_state=seed)
+    return X.to_pandas(), y
 
 
 def encode_frame(X: Any, setting: str) -> tuple[Schema, EncodedTable]:

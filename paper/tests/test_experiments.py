@@ -19,10 +19,10 @@ import pyarrow.csv as pa_csv
 import pytest
 
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
-from fcorr.data import make_bank_fraud
 from fcorr.estimators.options import check_arguments
 from paper.baselines.estimators import ARCHITECTURES, BaselineClassifier, BaselineRegressor
 from paper.experiments import EXPERIMENTS, DataSettings, list_runs, read_config
+from paper.generators import make_bank_fraud
 from paper.models import EXPOSURE, expected_constants, fit, load_split, make_network
 
 ROOT = Path(__file__).parents[2]

@@ -83,7 +83,8 @@ def test_fcorr_is_told_the_sensitive_column_the_objective_and_the_exposure(objec
 
 
 def test_a_fifth_of_the_rows_is_for_testing_and_three_fifths_grow_trees():
-    X, y = make_many_levels(1_000, random_state=0, frame="pandas")
+    X, y = make_many_levels(1_000, random_state=0)
+    X = X.to_pandas()
     first, again, other = (tables.split(X, y, "sex", seed) for seed in (0, 0, 1))
     assert len(first.X) == 800
     assert set(first.X.index) | set(first.X_test.index) == set(range(1_000))

@@ -234,7 +234,7 @@ def test_ratings_lie_between_those_of_the_extreme_means(rows, link):
     assert all(0 <= credibility < 1 for credibility in column.credibilities)
     # On the side of the mean that the level's own mean is on
     assert (np.array(column.ratings) * (means - mean) >= -1e-9).all()
-    assert Schema.from_json(schema.to_json()) == schema
+    assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
 
 
 # Which columns
@@ -337,7 +337,7 @@ def test_levels_that_do_not_differ(name):
     assert set(schema["c"].ratings) == set(schema["c"].credibilities) == {0.0}
     assert not held_out["c"].any()
     assert not encode(table, schema).numbers[:, 0].any()
-    assert Schema.from_json(schema.to_json()) == schema
+    assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
 
 
 # Other tables
@@ -431,7 +431,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("field", DAMAGE)
 def test_data_that_no_table_could_have_given(rated, field):
-    plain = json.loads(rated.to_json())
+    plain = json.loads(json.dumps(rated.to_dict()))
     for value in DAMAGE[field](plain["columns"][0][field]):
         damaged = {**plain, "columns": [{**plain["columns"][0], field: value}]}
         with pytest.raises(InvalidInputError, match="contradicts itself"):
@@ -439,7 +439,7 @@ def test_data_that_no_table_could_have_given(rated, field):
 
 
 def test_too_few_ratings_each_with_its_credibility(rated):
-    plain = json.loads(rated.to_json())
+    plain = json.loads(json.dumps(rated.to_dict()))
     column = plain["columns"][0]
     for field in ("ratings", "credibilities"):
         del column[field][2]  # neither the lowest nor the highest

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fcorr import FCorrClassifier
-from fcorr.data import load_adult
 from fcorr.metrics import accuracy_score, flip_changes, flip_scores, roc_auc_score
+from paper.datasets import load_adult
 
 pytestmark = pytest.mark.skipif(
     "FCORR_DATA" not in os.environ, reason="FCORR_DATA does not name the folder with Adult"
@@ -29,7 +29,7 @@ def test_adult_with_defaults():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_rows_held_out_of_the_training_file(seed):
     """The test file is left alone; defaults were chosen on another split of the same rows."""
-    train = load_adult(frame="pandas").train
+    train = load_adult().train
     order = np.random.default_rng(1).permutation(len(train.y))
     held_out, kept = np.split(order, [6_512])
     model = FCorrClassifier(n_members=1, random_state=seed).fit(train.X.iloc[kept], train.y[kept])

@@ -317,8 +317,10 @@ def effect_of_proxy(model, X):
 
 def test_only_the_marginal_form_leaves_the_proxy_its_true_effect():
     """The truth is 0; a model that never sees S gives Z what is due to S."""
-    X, y = make_proxy_bias(8_000, random_state=0, frame="pandas")
-    held_out, _ = make_proxy_bias(4_000, random_state=1, frame="pandas")
+    X, y = make_proxy_bias(8_000, random_state=0)
+    X = X.to_pandas()
+    held_out, _ = make_proxy_bias(4_000, random_state=1)
+    held_out = held_out.to_pandas()
     settings = {"epochs": 6, "head": (32,), "random_state": 0}
     # Main effects share a step between S and its proxy for as long as they are trained here.
     settings["advanced"] = {"main_effects": False}

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
-from fcorr.data import infer_schema, make_bank_fraud, make_indirect_bias, read_table
+from fcorr.data import infer_schema, make_indirect_bias, read_table
 from fcorr.data.encode import EncodedTable
 from fcorr.estimators.invariance import Portfolio, feature_values, label_value, number_grid
 from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
 from fcorr.nn.fcorr import FCorrTransformer, Pack
-from paper.data import make_claims
+from paper.generators import make_bank_fraud, make_claims
 
 SMALL = {"epochs": 12, "learning_rate": 0.01, "head": (16, 16), "random_state": 0}
 CAR_ALONE = SMALL | {"invariance": None}
@@ -272,7 +272,8 @@ def test_multi_class(direct_bias):
 
 @pytest.mark.filterwarnings("ignore:Columns that take one value")
 def test_several_sensitive_columns():
-    X, y = make_bank_fraud(4_000, fraud_rate=0.2, random_state=0, frame="pandas")
+    X, y = make_bank_fraud(4_000, fraud_rate=0.2, random_state=0)
+    X = X.to_pandas()
     sensitive = ["customer_age", "employment_status"]
     fair = FCorrClassifier(
         n_members=1,
@@ -298,7 +299,8 @@ def test_weight_by_the_papers_rule_is_a_power_of_ten(direct_bias):
 
 
 def test_attention_is_the_mean_of_the_rows_matrices():
-    X, y = make_indirect_bias(300, random_state=0, frame="pandas")
+    X, y = make_indirect_bias(300, random_state=0)
+    X = X.to_pandas()
     X = X[["X3", "X1", "X2"]]
     model = FCorrClassifier(n_members=1, sensitive="X1", epochs=1, random_state=0).fit(X, y)
     matrix = model.attention(X)

@@ -28,7 +28,8 @@ def on_frame(model):
 
 @pytest.fixture(scope="module")
 def people():
-    return [make_proxy_bias(4_000, random_state=seed, frame="pandas") for seed in (0, 1)]
+    drawn = [make_proxy_bias(4_000, random_state=seed) for seed in (0, 1)]
+    return [(X.to_pandas(), y) for X, y in drawn]
 
 
 def distance(scores, groups):

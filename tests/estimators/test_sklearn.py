@@ -54,7 +54,8 @@ def test_few_features_are_enough(n_features):
 
 @pytest.fixture(scope="module")
 def table():
-    return make_indirect_bias(400, random_state=0, frame="pandas")
+    X, y = make_indirect_bias(400, random_state=0)
+    return X.to_pandas(), y
 
 
 def test_clone_keeps_every_argument():

@@ -33,9 +33,8 @@ def best(scores, codes=None, categories=None):
 @pytest.mark.parametrize(("effect", "shift"), [(2.0, 3.0), (-1.0, 1.5), (0.5, 0.0)])
 @pytest.mark.parametrize("seed", range(3))
 def test_planted_proxy_has_the_share_that_its_population_says(effect, shift, seed):
-    X, _ = make_proxy_bias(
-        20_000, direct_effect=effect, proxy_shift=shift, random_state=seed, frame="pandas"
-    )
+    X, _ = make_proxy_bias(20_000, direct_effect=effect, proxy_shift=shift, random_state=seed)
+    X = X.to_pandas()
     s, x3 = (X["S"] == "yes").to_numpy(float), (X["X3"] == "yes").to_numpy(float)
     risk = X["X1"] - 0.5 * X["X2"] + TRUE_EFFECTS["X3"] * (x3 - 0.5)
     estimates = best(np.column_stack([risk - effect / 2, risk + effect / 2]), s.astype(int))

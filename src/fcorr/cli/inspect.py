@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fcorr.data.schema import Column
     from fcorr.estimators.model_file import Estimator
 
-_SHOWN_CATEGORIES = 6
-
 
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model file.", exists=True, dir_okay=False)],
@@ -135,15 +133,9 @@ def _rule(threshold: Any) -> str:
 
 
 def _describe(column: "Column", feature: str) -> str:
-    from fcorr.data.schema import CodedColumn, OrdinalColumn
+    """Say what training learnt of a feature: its column's words or, of a date, the part's."""
+    from fcorr.data.schema import DatetimeColumn, describe_column
 
-    labels: Sequence[str]
-    if isinstance(column, CodedColumn):
-        labels, separator = column.labels, ", "
-    elif isinstance(column, OrdinalColumn):
-        labels, separator = [str(category) for category in column.categories], " < "
-    else:
-        numbers = next(found for found in column.features if found.name == feature)
-        return f"{numbers.low:g} to {numbers.high:g}, mean {numbers.mean:.4g}"
-    shown, more = separator.join(labels[:_SHOWN_CATEGORIES]), len(labels) - _SHOWN_CATEGORIES
-    return f"{shown} and {more} more" if more > 0 else shown
+    if isinstance(column, DatetimeColumn):
+        (column,) = (part for part in column.features if part.name == feature)
+    return describe_column(column)

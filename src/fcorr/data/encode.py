@@ -295,20 +295,13 @@ class Difference:
         return self.problem in ("missing column", "other values")
 
 
-@dataclass(frozen=True)
-class SchemaDiff:
-    """What differs between a table and the training table: false where nothing does."""
+class SchemaDiff(tuple[Difference, ...]):
+    """What differs between a table and the training table: empty, so false, where nothing does."""
 
-    differences: tuple[Difference, ...]
-
-    def __len__(self) -> int:
-        return len(self.differences)
-
-    def __iter__(self) -> Iterator[Difference]:
-        return iter(self.differences)
+    __slots__ = ()
 
     def __str__(self) -> str:
-        if not self.differences:
+        if not self:
             return "No difference from the training table."
         plural = "s" if len(self) > 1 else ""
         lines = [f"{len(self)} difference{plural} from the training table:"]
@@ -351,7 +344,7 @@ def find_differences(schema: Schema, X: Any, *, read_sensitive: bool = True) -> 
     for name in strangers:
         text = f"Column {name!r} is not in the training table: ignored"
         found.append(Difference(name, "extra column", text))
-    return SchemaDiff(tuple(found))
+    return SchemaDiff(found)
 
 
 def _missing_column(name: str, schema: Schema, table: Table, strangers: list[str]) -> Difference:

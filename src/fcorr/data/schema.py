@@ -1,7 +1,6 @@
 """Schema: what the training table looked like, column by column. Plain data, JSON in and out."""
 
 import datetime
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -386,20 +385,18 @@ def _column_from_dict(data: dict[str, Any]) -> Column:
     return _COLUMNS[data["kind"]](**fields)
 
 
-def _learnt(column: Column) -> str:
+def describe_column(column: Column) -> str:
     """Say in a few words what training learnt of a column."""
     if isinstance(column, CodedColumn):
-        text = _first_few(column.labels, ", ")
-    elif isinstance(column, OrdinalColumn):
-        text = _first_few([str(category) for category in column.categories], " < ")
-    elif isinstance(column, RatedColumn):
+        return _first_few(column.labels, ", ")
+    if isinstance(column, OrdinalColumn):
+        return _first_few([str(category) for category in column.categories], " < ")
+    if isinstance(column, RatedColumn):
         low, high = column.number.low, column.number.high
-        text = f"{len(column.categories):,} categories, rated {low:.4g} to {high:.4g}"
-    elif isinstance(column, DatetimeColumn):
-        text = f"{column.first} to {column.last}, as {', '.join(column.parts)}"
-    else:
-        text = f"{column.low:.10g} to {column.high:.10g}, mean {column.mean:.4g}"
-    return f"{text}; {column.n_missing:,} missing" if column.n_missing else text
+        return f"{len(column.categories):,} categories, rated {low:.4g} to {high:.4g}"
+    if isinstance(column, DatetimeColumn):
+        return f"{column.first} to {column.last}, as {', '.join(column.parts)}"
+    return f"{column.low:.10g} to {column.high:.10g}, mean {column.mean:.4g}"
 
 
 def _first_few(labels: Sequence[str], separator: str, limit: int = 8) -> str:
@@ -538,10 +535,11 @@ class Schema:
 
     def _repr_html_(self) -> str:
         """Show a row for each column: its role, its kind, and what training learnt of it."""
-        rows: list[tuple[str, str, str, str]] = [
-            (c.name, "sensitive" if c.name in self.sensitive else "feature", c.kind, _learnt(c))
-            for c in self.columns
-        ]
+        rows: list[tuple[str, str, str, str]] = []
+        for column in self.columns:
+            role = "sensitive" if column.name in self.sensitive else "feature"
+            missing = f"; {column.n_missing:,} missing" if column.n_missing else ""
+            rows.append((column.name, role, column.kind, describe_column(column) + missing))
         roles = {"target": self.target, "weight": self.weight, "exposure": self.exposure}
         rows += [(name, role, "", "") for role, name in roles.items() if name is not None]
         caption = f"Schema of a training table of {self.n_rows:,} rows"
@@ -556,36 +554,23 @@ class Schema:
     def from_dict(cls, data: dict[str, Any]) -> "Schema":
         """Make a schema from what :meth:`to_dict` returned, also after a trip through JSON.
 
-        Data that no table could have given, as in a damaged file, raises an error.
-        """
-        columns = tuple(_column_from_dict(column) for column in data["columns"])
-        schema = cls(**{**data, "columns": columns, "sensitive": tuple(data["sensitive"])})
-        if not schema._is_possible():
-            raise InvalidInputError("A schema must describe a table, this one contradicts itself.")
-        return schema
-
-    def to_json(self, indent: int | None = 2) -> str:
-        """Return the schema as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> "Schema":
-        """Make a schema from what :meth:`to_json` returned.
-
         Raises
         ------
         InvalidInputError
-            The text is not JSON, or not a schema.
+            It is not such data, or no table could have given it, as in a damaged file.
         """
         try:
-            return cls.from_dict(json.loads(text))
-        except InvalidInputError:
-            raise
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            columns = tuple(_column_from_dict(column) for column in data["columns"])
+            schema = cls(**{**data, "columns": columns, "sensitive": tuple(data["sensitive"])})
+            is_possible = schema._is_possible()
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise InvalidInputError(
-                f"A schema must be JSON as to_json writes it ({type(error).__name__}: {error}). "
-                "Write it again with schema.to_json()."
+                f"A schema must be data as to_dict returns it ({type(error).__name__}: {error}). "
+                "Write it again with schema.to_dict()."
             ) from error
+        if not is_possible:
+            raise InvalidInputError("A schema must describe a table, this one contradicts itself.")
+        return schema
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:

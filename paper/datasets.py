@@ -1,4 +1,4 @@
-"""Published tables: Adult, and motor liability in France and in Belgium.
+"""Published tables: Adult, motor liability in France and in Belgium, Bank Account Fraud.
 
 ``load_*`` reads them from a folder, ``fetch_*`` fills it. The folder is `data_home`, else the one
 that the environment variable ``FCORR_DATA`` names, else ``fcorr`` in the user's cache directory.
@@ -20,16 +20,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pooch
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pyarrow.types as pat
+import pyreadr
 from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError, enumerate_some, require, user_cache, write_atomically
+from fcorr._core import InvalidInputError, enumerate_some, user_cache, write_atomically
 from fcorr.data.files import read_file
-from fcorr.data.generators import FrameName, check_frame, convert_table
+from paper.generators import make_bank_fraud
 
 DataHome = str | os.PathLike[str] | None
 
@@ -40,7 +43,7 @@ class Part:
 
     Attributes
     ----------
-    X : pyarrow.Table, pandas.DataFrame or polars.DataFrame
+    X : pandas.DataFrame
         The features.
     y : ndarray of int64, shape (n,)
         The target: a class (0 or 1) or a claim count.
@@ -48,7 +51,7 @@ class Part:
         For a claim count, the years over which it was observed; None for a class.
     """
 
-    X: Any
+    X: pd.DataFrame
     y: NDArray[np.int64]
     exposure: NDArray[np.float64] | None = None
 
@@ -143,7 +146,6 @@ def fetch_file(
     """Download a file and keep what it is converted into, whole, or say what to do by hand."""
     if path.exists() and not force:
         return
-    pooch = require("pooch", extra="fetch", purpose=f"The download of {path.name}")
     if verbose:
         print(f"downloading {url}", file=sys.stderr, flush=True)
     problem = "could not be downloaded"
@@ -172,7 +174,6 @@ def build_dataset(
     is_test: NDArray[np.bool_],
     y: NDArray[Any],
     exposure: NDArray[np.float64] | None = None,
-    frame: FrameName,
     **about: Any,
 ) -> Dataset:
     """Divide a table into the rows to learn from and the rows to test on; say what it is.
@@ -185,7 +186,7 @@ def build_dataset(
             table = table.set_column(position, field.name, table[field.name].cast(pa.int64()))
 
     def part(rows: NDArray[np.bool_]) -> Part:
-        X = convert_table(table.filter(pa.array(rows)), frame)
+        X = table.filter(pa.array(rows)).to_pandas()
         return Part(X, y[rows].astype(np.int64), None if exposure is None else exposure[rows])
 
     return Dataset(train=part(~is_test), test=part(is_test), **about)
@@ -219,13 +220,11 @@ _ADULT_FEATURES = (
 )
 
 
-def load_adult(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -> Dataset:
+def load_adult(*, data_home: DataHome = None) -> Dataset:
     """Load Adult (Census Income, 1994) with its original split: 32,561 and 16,281 people.
 
     Parameters
     ----------
-    frame : {"pyarrow", "pandas", "polars"}, default="pyarrow"
-        The kind of table to return. The values do not depend on it.
     data_home : path-like, optional
         The data folder, with ``adult/adult.data.gz`` and ``adult/adult.test.gz`` in it. When left
         out, the one that the environment variable FCORR_DATA names, else the user's cache.
@@ -242,14 +241,12 @@ def load_adult(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -> D
     FileNotFoundError
         A file is not there; the message says where to get it and where to put it.
     """
-    check_frame(frame, caller="load_adult")
     table = pa.concat_tables([_read_adult(name, data_home) for name in _ADULT_N_ROWS])
     return build_dataset(
         table,
         _ADULT_FEATURES,
         is_test=np.arange(table.num_rows) >= _ADULT_N_ROWS["adult.data"],
         y=pc.starts_with(table["income"], ">50K").to_numpy(),
-        frame=frame,
         name="Adult",
         target="income above 50,000 dollars a year",
         sensitive=("race", "sex", "age"),
@@ -328,7 +325,7 @@ _N_POLICIES = 678_007
 _SEED = 500
 
 
-def load_fremtpl2(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -> Dataset:
+def load_fremtpl2(*, data_home: DataHome = None) -> Dataset:
     """Load the claim frequencies of freMTPL2, cleaned and split as in most publications.
 
     The 610,206 policies to learn from and the 67,801 to test on are those of Wüthrich and Merz,
@@ -353,7 +350,6 @@ def load_fremtpl2(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -
     ``100 * mean_poisson_deviance(y, exposure * frequency)`` is 25.213 there and 25.445 on the part
     to test on, which are the published figures.
     """
-    check_frame(frame, caller="load_fremtpl2")
     policies, claims = (
         _read_motor("freMTPL2", name, data_home, _FRE_COLUMNS[name], _FRE_N_ROWS[name])
         for name in _FRE_COLUMNS
@@ -376,7 +372,6 @@ def load_fremtpl2(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -
         is_test=is_test,
         y=y,
         exposure=np.minimum(policies["Exposure"].to_numpy(), 1.0),
-        frame=frame,
         name="freMTPL2",
         target="number of claims",
         sensitive=("DrivAge", "Region"),
@@ -479,7 +474,7 @@ _BE_FEATURES = (
 _BE_COLUMNS = ("id", "expo", "nclaims", *_BE_FEATURES)
 
 
-def load_bemtpl97(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -> Dataset:
+def load_bemtpl97(*, data_home: DataHome = None) -> Dataset:
     """Load the claim frequencies of beMTPL97: 130,732 policies to learn from, 32,480 to test on.
 
     Parameters and errors as in :func:`load_adult`; the file is ``beMTPL97/beMTPL97.parquet`` (or
@@ -499,7 +494,6 @@ def load_bemtpl97(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -
     ``id``, written in decimal digits, is divisible by five: the same in every language, and
     whatever the order of the rows.
     """
-    check_frame(frame, caller="load_bemtpl97")
     table = _read_motor("beMTPL97", "beMTPL97", data_home, _BE_COLUMNS, _BE_N_ROWS, _BE_TEXTS)
     return build_dataset(
         table,
@@ -507,7 +501,6 @@ def load_bemtpl97(*, frame: FrameName = "pyarrow", data_home: DataHome = None) -
         is_test=_is_test(table["id"].to_numpy()),
         y=table["nclaims"].to_numpy(),
         exposure=table["expo"].to_numpy().astype(np.float64),
-        frame=frame,
         name="beMTPL97",
         target="number of claims",
         sensitive=("sex", "ageph"),
@@ -535,7 +528,6 @@ def fetch_bemtpl97(
 
 
 def _from_r(content: bytes) -> bytes:
-    pyreadr = require("pyreadr", extra="fetch", purpose="Reading R's beMTPL97.rda")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "beMTPL97.rda"
         path.write_bytes(content)
@@ -559,3 +551,73 @@ def _is_test(ids: NDArray[np.int64]) -> NDArray[np.bool_]:
     [6, 12]
     """
     return np.array([zlib.crc32(str(policy).encode()) % 5 == 0 for policy in ids.tolist()])
+
+
+# ------------------------------------------------------------------------------ Bank Account Fraud
+
+_BAF_PAGE = "https://www.kaggle.com/datasets/sgpjesus/bank-account-fraud-dataset-neurips-2022"
+_BAF_FILES = ("Base.csv", "Base.csv.gz", "Base.parquet")
+_BAF_TARGET = "fraud_bool"
+_FIRST_TEST_MONTH = 6
+
+
+def load_baf(*, data_home: DataHome = None) -> Dataset:
+    """Load Bank Account Fraud: applications of six months to learn from, of two to test on.
+
+    Parameters and errors as in :func:`load_adult`; the file is ``baf/Base.csv``.
+
+    Returns
+    -------
+    Dataset
+        `y` is 1 for fraud. The 31 features have the names, the order and the kinds of
+        :func:`make_bank_fraud`. As in the file, -1 in ``prev_address_months_count`` and
+        ``bank_months_count`` and a negative ``intended_balcon_amount`` mean "not known".
+
+    See Also
+    --------
+    fetch_baf : Say where to get the file.
+    make_bank_fraud : A stand-in that is free to use.
+
+    Notes
+    -----
+    Months 0 to 5 are to learn from and 6 and 7 to test on. ``month`` is one of the paper's 31
+    features and stays in `X`, although the test months are new to a model: leave it out to score
+    without warnings about unseen categories.
+    """
+    schema = make_bank_fraud(1, random_state=0)[0].schema
+    categorical = [field.name for field in schema if pat.is_dictionary(field.type)]
+    path = find_file("baf", _BAF_FILES, data_home, way_out=_get_baf_by_hand("the folder baf"))
+    table = read_file(path, text=categorical)
+    check_table(table, path, columns=(_BAF_TARGET, *schema.names))
+    return build_dataset(
+        table,
+        schema.names,
+        is_test=table["month"].cast(pa.int64()).to_numpy() >= _FIRST_TEST_MONTH,
+        y=table[_BAF_TARGET].to_numpy(),
+        name="Bank Account Fraud (base)",
+        target="fraud",
+        sensitive=("customer_age", "income", "employment_status"),
+        description="Applications for bank accounts, generated after real ones, one per row.",
+        source=f"Jesus et al., Turning the Tables, NeurIPS 2022; {_BAF_PAGE}",
+        licence="non-commercial, no redistribution: see the source",
+    )
+
+
+def fetch_baf(*, data_home: DataHome = None) -> Path:
+    """Say where Bank Account Fraud is to be had: its licence wants a download by hand.
+
+    Returns the folder with the file if it is there, else raises a ``FileNotFoundError`` that says
+    where to get it and where to put it; `data_home` as in :func:`load_adult`.
+    """
+    folder = data_folder(data_home) / "baf"
+    if not any((folder / name).is_file() for name in _BAF_FILES):
+        by_hand = _get_baf_by_hand(repr(str(folder)))
+        raise FileNotFoundError(f"fetch_baf cannot download Bank Account Fraud. {by_hand}")
+    return folder
+
+
+def _get_baf_by_hand(folder: str) -> str:
+    return (
+        "Its licence is for non-commercial use and a download by hand: "
+        f"get Base.csv from {_BAF_PAGE} and put it into {folder}."
+    )

@@ -9,14 +9,10 @@ import http.server
 import io
 import os
 import socket
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
@@ -25,21 +21,25 @@ import pytest
 
 from fcorr import _core
 from fcorr._core import InvalidInputError
-from fcorr.data import (
+from fcorr.metrics import mean_poisson_deviance
+from paper import datasets
+from paper.datasets import (
     Dataset,
-    datasets,
+    DownloadError,
+    data_folder,
     fetch_adult,
+    fetch_baf,
     fetch_bemtpl97,
+    fetch_file,
     fetch_fremtpl2,
     load_adult,
+    load_baf,
     load_bemtpl97,
     load_fremtpl2,
 )
-from fcorr.data.datasets import DownloadError, data_folder, fetch_file
-from fcorr.metrics import mean_poisson_deviance
+from paper.generators import make_bank_fraud
 
 LOADERS = [load_adult, load_fremtpl2, load_bemtpl97]
-FRAMES = {"pyarrow": pa.Table, "pandas": pd.DataFrame, "polars": pl.DataFrame}
 FIRST_FILES = {
     load_adult: ("adult/adult.data.gz", "Call fetch_adult() to download it."),
     load_fremtpl2: ("freMTPL2/freMTPL2freq.parquet", "Call fetch_fremtpl2() to download it."),
@@ -138,20 +138,6 @@ def test_a_missing_file_is_named_with_the_way_out(load, tmp_path):
         f"{load.__name__} needs {file}, which is not in {str(tmp_path)!r}. {way_out} "
         "Set FCORR_DATA, or pass data_home, for another folder."
     )
-    # An unknown frame is refused before anything is looked for.
-    with pytest.raises(InvalidInputError, match=r"got 'panda'\. Did you mean 'pandas'\?"):
-        load(frame="panda", data_home=tmp_path)
-
-
-def test_no_network_at_import():
-    code = (
-        "import socket\n"
-        "def refuse(*args): raise SystemExit('the network was used')\n"
-        "socket.socket.connect = socket.getaddrinfo = refuse\n"
-        "import fcorr.data"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 # What they give
@@ -167,41 +153,18 @@ def french(real_data):
     return load_fremtpl2()
 
 
-def as_lists(X):
-    if isinstance(X, pa.Table):
-        return X.to_pydict()
-    if isinstance(X, pd.DataFrame):  # NaN is how pandas writes a missing category
-        return {name: X[name].astype(object).where(X[name].notna(), None).tolist() for name in X}
-    return {name: X[name].to_list() for name in X.columns}
-
-
-def test_frames_hold_the_same(loaded):
-    load, data = loaded
-    for frame, kind in FRAMES.items():
-        again = load(frame=frame)
-        for part, reference in ((again.train, data.train), (again.test, data.test)):
-            assert isinstance(part.X, kind)
-            assert np.array_equal(part.y, reference.y)
-            # A sample of rows: turning all of them into Python objects takes half a minute.
-            assert as_lists(part.X[:3_000]) == reference.X[:3_000].to_pydict()
-
-
 def test_a_data_set_says_what_it_is_and_its_parts_agree(loaded):
     load, data = loaded
     assert isinstance(data, Dataset)
     for text in (data.name, data.target, data.description, data.source, data.licence):
         assert len(text) > 3
     assert len(repr(data)) < 1_000  # no table in it
-    assert len(data.train) == len(data.train.y) == data.train.X.num_rows
-    assert data.train.X.schema == data.test.X.schema
-    assert set(data.sensitive) <= set(data.train.X.column_names)
-    n_missing = {}
-    for name in data.train.X.column_names:
-        train, test = (part.X[name].combine_chunks() for part in (data.train, data.test))
-        n_missing[name] = train.null_count + test.null_count
-        if pa.types.is_dictionary(train.type):
-            assert train.dictionary == test.dictionary
-            assert train.dictionary.to_pylist() == sorted(train.dictionary.to_pylist())
+    assert len(data.train) == len(data.train.y) == len(data.train.X)
+    assert data.train.X.dtypes.equals(data.test.X.dtypes)  # categories and their order, too
+    assert set(data.sensitive) <= set(data.train.X.columns)
+    n_missing = (data.train.X.isna().sum() + data.test.X.isna().sum()).to_dict()
+    for name, column in data.train.X.select_dtypes("category").items():
+        assert list(column.cat.categories) == sorted(column.cat.categories), name
     known = {"workclass": 2_799, "occupation": 2_809, "native_country": 857}
     found = {name: count for name, count in n_missing.items() if count}
     assert found == (known if load is load_adult else {})
@@ -213,7 +176,7 @@ def test_adult_without_a_network(real_data, no_network):
     assert (len(adult.test), adult.test.y.sum()) == (16_281, 3_846)
     assert adult.train.exposure is None
     assert repr(adult.train) == "Part(32,561 rows, 14 features)"
-    assert adult.train.X["race"].combine_chunks().dictionary.to_pylist() == [
+    assert list(adult.train.X["race"].cat.categories) == [
         *("Amer-Indian-Eskimo", "Asian-Pac-Islander", "Black", "Other", "White")
     ]
 
@@ -234,8 +197,8 @@ def test_fremtpl2_split_is_the_published_one(real_data, french):
     published = pa_parquet.read_table(folder / "published_test_idpol.parquet")["IDpol"].to_numpy()
     policies = pa_parquet.read_table(folder / "freMTPL2freq.parquet").to_pandas()
     of_test = policies[policies["IDpol"].isin(published)].sort_values("IDpol")
-    for name in french.test.X.column_names:
-        assert french.test.X[name].to_pylist() == of_test[name].tolist()
+    for name in french.test.X.columns:
+        assert french.test.X[name].tolist() == of_test[name].tolist()
     assert np.array_equal(french.test.exposure, of_test["Exposure"].clip(upper=1))
 
 
@@ -244,7 +207,7 @@ def test_bemtpl97(real_data, tmp_path):
     y = np.concatenate([belgian.train.y, belgian.test.y])
     assert (len(belgian.train), len(belgian.test)) == (130_732, 32_480)
     assert np.mean(y > 0) == pytest.approx(0.112, abs=5e-4)
-    assert set(belgian.train.X["sex"].to_pylist()) == {"female", "male"}
+    assert set(belgian.train.X["sex"]) == {"female", "male"}
     assert repr(belgian.test) == "Part(32,480 rows, 11 features, exposure 28,986)"
     # The parts are alike: their frequencies differ by less than two standard errors.
     claims, years = (
@@ -333,15 +296,6 @@ def test_what_goes_wrong_is_said_with_the_way_out(server, tmp_path):
         assert str(caught.value).endswith("). By hand.")
         assert isinstance(caught.value, OSError)
         assert list(tmp_path.iterdir()) == []
-
-
-def test_without_pooch(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError) as caught:
-        fetch_adult(data_home=tmp_path)
-    assert str(caught.value) == (
-        "The download of adult.data.gz needs pooch: pip install 'fcorr[fetch]'"
-    )
 
 
 def as_parquet(table):
@@ -445,3 +399,62 @@ def test_another_file_is_refused(server, tmp_path, monkeypatch, fetch, content, 
     assert str(caught.value).endswith(way_out.format(folder=tmp_path))
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+# Bank Account Fraud
+
+KAGGLE = (
+    "Its licence is for non-commercial use and a download by hand: get Base.csv from "
+    "https://www.kaggle.com/datasets/sgpjesus/bank-account-fraud-dataset-neurips-2022 and put "
+    "it into"
+)
+
+
+def test_bank_account_fraud_is_not_downloaded(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        fetch_baf(data_home=tmp_path)
+    assert str(caught.value) == (
+        f"fetch_baf cannot download Bank Account Fraud. {KAGGLE} {str(tmp_path / 'baf')!r}."
+    )
+    (tmp_path / "baf").mkdir()
+    (tmp_path / "baf" / "Base.csv").touch()
+    assert fetch_baf(data_home=tmp_path) == tmp_path / "baf"
+
+
+@pytest.fixture
+def fraud_file(tmp_path):
+    X, y = make_bank_fraud(3_000, fraud_rate=0.1, random_state=0)
+    (tmp_path / "baf").mkdir()
+    path = tmp_path / "baf" / "Base.csv"
+    pa_csv.write_csv(X.add_column(0, "fraud_bool", pa.array(y)), path)
+    return path, X, y
+
+
+def test_baf_reads_a_file_of_the_published_form(fraud_file):
+    path, X, y = fraud_file
+    fraud = load_baf(data_home=path.parent.parent)
+    month = np.array(X["month"].to_pylist()).astype(int)
+    assert np.array_equal(fraud.train.y, y[month <= 5])
+    assert np.array_equal(fraud.test.y, y[month >= 6])
+    assert list(fraud.test.X.columns) == X.column_names
+    for field in X.schema:
+        expected = X[field.name].filter(pa.array(month >= 6)).to_pylist()
+        is_category = pa.types.is_dictionary(field.type)
+        found = fraud.test.X[field.name]
+        assert found.tolist() == (expected if is_category else pytest.approx(expected))
+        assert (found.dtype == "category") == is_category
+
+
+def test_a_missing_file_or_column_is_named(fraud_file, tmp_path):
+    with pytest.raises(FileNotFoundError) as missing:
+        load_baf(data_home=tmp_path / "elsewhere")
+    assert f"{KAGGLE} the folder baf. Set FCORR_DATA" in str(missing.value)
+    path, X, _ = fraud_file
+    pa_csv.write_csv(X, path)  # the target is missing
+    with pytest.raises(InvalidInputError) as caught:
+        load_baf(data_home=path.parent.parent)
+    assert str(caught.value) == (
+        "Base.csv must have the published columns, 'fraud_bool' not found among 'income', "
+        "'name_email_similarity', 'prev_address_months_count', 'current_address_months_count', "
+        f"'customer_age' and 26 more. Replace {str(path)!r} by the original."
+    )
