@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 EXTRAS = (
-    *("matplotlib", "pandas", "polars", "pooch", "pyreadr", "lightgbm", "fairlearn", "onnxruntime"),
-    "pytest",
+    *("matplotlib", "pandas", "polars", "pooch", "pyreadr", "lightgbm", "fairlearn"),
+    *("onnx", "onnxruntime", "pytest"),
 )
 
 
@@ -65,6 +65,7 @@ def check_models(folder: Path) -> tuple[Any, Any]:
 def check_extras_are_named(model: Any, table: Any, folder: Path) -> None:
     from fcorr.audit.displays import AttentionDisplay
     from fcorr.data import fetch_adult, load_adult, make_indirect_bias
+    from fcorr.estimators import to_onnx
 
     attention = model.attention(table)
     attempts: dict[str, list[Callable[[], Any]]] = {
@@ -76,6 +77,7 @@ def check_extras_are_named(model: Any, table: Any, folder: Path) -> None:
         ],
         "polars": [lambda: load_adult(frame="polars")],
         "fetch": [lambda: fetch_adult(data_home=folder)],
+        "onnx": [lambda: to_onnx(model, folder / "model.onnx")],
     }
     for extra, calls in attempts.items():
         for call in calls:
