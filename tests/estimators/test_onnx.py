@@ -255,6 +255,16 @@ def test_columns_that_onnx_cannot_have(tmp_path, values, message):
     assert not list(tmp_path.iterdir())
 
 
+def test_an_edge_belongs_to_the_group_above(tmp_path):
+    rows = pa.table({"a": [0.0, 0.1, 0.5, 0.7, 0.9, None] * 20, "b": np.arange(120.0)})
+    options = {"sensitive": "a", "bins": {"a": [0.1, 0.7]}, "invariance": None}
+    model = FCorrRegressor(**VIEWS, **options, epochs=20, random_state=0)
+    model.fit(rows, [0.0, 1.0, 1.0, 5.0, 5.0, 3.0] * 20)
+    to_onnx(model, tmp_path / "model.onnx")
+    found, _ = run(tmp_path / "model.onnx", rows)
+    np.testing.assert_allclose(found["prediction"][:, 0], model.predict(rows), atol=1e-5)
+
+
 def test_an_empty_text_that_is_a_category(tmp_path):
     rows = pa.table({"c": ["", "b", "c"] * 20, "a": np.arange(60.0)})
     model = FCorrRegressor(**VIEWS, epochs=5, random_state=0).fit(rows, np.arange(60) % 3 == 0)
