@@ -14,7 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-EXTRAS = (*("matplotlib", "pandas", "polars", "lightgbm", "fairlearn", "onnxruntime", "pytest"),)
+EXTRAS = (
+    *("matplotlib", "pandas", "polars", "lightgbm", "fairlearn"),
+    *("onnx", "onnxruntime", "pytest"),
+)
 
 
 def main(folder: Path) -> None:
@@ -22,7 +25,7 @@ def main(folder: Path) -> None:
     assert not there, f"not a bare environment: {there}"
     check_imports()
     model, table = check_models(folder)
-    check_extras_are_named(model, table)
+    check_extras_are_named(model, table, folder)
     check_command_line(folder)
     print(f"fcorr {importlib.import_module('fcorr').__version__}: all is well without extras")
 
@@ -59,12 +62,14 @@ def check_models(folder: Path) -> tuple[Any, Any]:
     return model, table
 
 
-def check_extras_are_named(model: Any, table: Any) -> None:
+def check_extras_are_named(model: Any, table: Any, folder: Path) -> None:
     from fcorr.audit.displays import AttentionDisplay
+    from fcorr.estimators import to_onnx
 
     attempts: dict[str, Callable[[], Any]] = {
         "plot": lambda: AttentionDisplay.from_estimator(model, table),
         "pandas": model.attention(table).to_pandas,
+        "onnx": lambda: to_onnx(model, folder / "model.onnx"),
     }
     for extra, call in attempts.items():
         said = "nothing"

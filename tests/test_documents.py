@@ -31,14 +31,27 @@ def test_code_runs(tmp_path, name):
     blocks = python_blocks(ROOT / name)
     assert blocks
     for block in blocks:
-        run = subprocess.run(
-            [sys.executable, "-W", "error", "-c", block],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert run.returncode == 0, run.stderr
+        run_block(block, tmp_path, "-W", "error")
+
+
+def run_block(block, folder, *options):
+    command = [sys.executable, *options, "-c", block]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_an_exported_model_is_run_as_the_document_says(tmp_path):
+    for package in ("onnx", "onnxruntime"):
+        pytest.importorskip(package, reason=f"needs {package}, as in fcorr[onnx]")
+    run_block(python_blocks(ROOT / "docs" / "serving.md")[0], tmp_path, "-W", "error")
+
+
+def test_mlflow_takes_a_model_as_the_document_says(tmp_path):
+    if importlib.util.find_spec("mlflow") is None:
+        pytest.skip("needs mlflow, which no extra has")
+    _, script, use = python_blocks(ROOT / "docs" / "serving.md")
+    (tmp_path / "fcorr_pyfunc.py").write_text(script)
+    run_block(use, tmp_path)  # MLflow has warnings of its own
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -84,6 +84,11 @@ MODELS = {
         {"n_members": 1, "advanced": {"main_effects": False}},
         lambda y: y > 0.5,
     ),
+    "no stack": (
+        FCorrClassifier,
+        {"n_members": 1, "head": (), "advanced": {"n_layers": 2}},
+        lambda y: y > 0.5,
+    ),
 }
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from fcorr import metrics
@@ -26,7 +27,13 @@ from fcorr._core import (
     take_rows,
 )
 from fcorr.data.encode import read_exposure, read_sample_weight, read_target
-from fcorr.data.tables import read_table, resolve_columns, to_numbers
+from fcorr.data.tables import (
+    name_values,
+    read_table,
+    resolve_columns,
+    to_numbers,
+    to_timestamps,
+)
 from fcorr.metrics import FlippedScores, flip_scores
 from fcorr.metrics._checks import Labels, check_same_length
 from fcorr.metrics.flips import check_values, group_rows
@@ -364,21 +371,33 @@ def _ask_onnx(session: Any, X: Any) -> Any:
     """Ask an ONNX model, which takes one matrix of all columns, or each column by its name."""
     table, inputs = read_table(X), session.get_inputs()
     columns = table.columns
-    if len(inputs) == 1 and len(inputs[0].shape) == 2 and len(columns) > 1:
+    is_matrix = len(inputs) == 1 and len(inputs[0].shape) == 2 and inputs[0].shape[1] != 1
+    if is_matrix and len(columns) > 1:
         numbers = [to_numbers(name, column) for name, column in columns.items()]
         feeds = {inputs[0].name: np.column_stack(numbers).astype(np.float32)}
     else:
         feeds = {}
         for each in inputs:
             (name,) = resolve_columns(table, [each.name], "The model's inputs")
-            kind = {"tensor(string)": object, "tensor(int64)": np.int64}.get(each.type, np.float32)
-            feeds[name] = (
-                columns[name].to_numpy().astype(kind).reshape(-1, len(each.shape[1:]) or 1)
-            )
+            values = _read_onnx_input(name, columns[name], each.type)
+            feeds[name] = values.reshape(-1, len(each.shape[1:]) or 1)
     *_, scores = session.run(None, feeds)
     if isinstance(scores, list):  # a map of classes to probabilities for each row
         scores = [[*each.values()] for each in scores]
     return scores
+
+
+def _read_onnx_input(name: str, column: pa.ChunkedArray, kind: str) -> NDArray[Any]:
+    """Return a column as our own exports take it: "" and NaN are missing, dates are seconds."""
+    if kind == "tensor(string)":
+        return column.cast(pa.string()).fill_null("").to_numpy().astype(object)
+    if kind == "tensor(int64)":
+        return column.to_numpy().astype(np.int64)
+    if name_values(column.type) == "dates":
+        numbers = to_timestamps(name, column).cast(pa.int64()).cast(pa.float64()).to_numpy() / 1e6
+    else:
+        numbers = to_numbers(name, column)
+    return numbers.astype(np.float64 if kind == "tensor(double)" else np.float32)
 
 
 def _open_ours(model: Any, threshold: float | None, view: View) -> Subject:

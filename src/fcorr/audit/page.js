@@ -101,7 +101,7 @@
       const w = part(weight), b = part(bias);
       x = x.map((v, i) => (depth ? gelu(v) : v) * w[i] + b[i]);
     });
-    return layer.stack.length ? attended.map((v, i) => v + x[i]) : attended;
+    return attended.map((v, i) => v + x[i]);
   }
   // Where a feature lies in a table of slots: two of them, and the share of the way.
   function locate(member, row, j) {

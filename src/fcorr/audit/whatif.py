@@ -92,14 +92,8 @@ def _draw_orders(estimator: Estimator) -> Any:
 
 def _pack_member(network: FCorrTransformer, place: Any) -> dict[str, Any]:
     """Put a network's weights down: a table of slots, encoder layers, the head."""
-    views, main = network.views, torch.zeros(0)
+    main = torch.zeros(0) if network.views is None else network.main_values()
     knots: Any = network.knots
-    if views is not None:
-        values, main = views.values(), views.main_values()
-    else:
-        missing = network.missing
-        parts = [network.categorical.table(), knots.values()]
-        values = torch.cat(parts if missing is None else [*parts, missing])
     layers: Any = network.layers
     head = [*network.head.hidden, network.head.output]
 
@@ -109,7 +103,7 @@ def _pack_member(network: FCorrTransformer, place: Any) -> dict[str, Any]:
     return {
         "views": network.n_views,
         "outputs": network.n_outputs,
-        "values": place(values),
+        "values": place(network.slot_values()),
         "main": place(main),
         "knots": place(knots.knots[knots.used]),
         "starts": knots.starts.tolist(),

@@ -13,6 +13,7 @@ from fcorr._version import __version__
 from fcorr.cli import _shared
 from fcorr.cli.audit import audit, compare
 from fcorr.cli.demo import demo
+from fcorr.cli.export import export
 from fcorr.cli.inspect import inspect
 from fcorr.cli.predict import predict
 from fcorr.cli.sweep import sweep
@@ -47,7 +48,7 @@ def _options(
     _shared.set_debug(debug)
 
 
-for _command in (demo, train, sweep, predict, inspect, audit, compare):
+for _command in (demo, train, sweep, predict, inspect, audit, compare, export):
     app.command()(_shared.one_line_errors(_command))
 
 

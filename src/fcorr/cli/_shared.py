@@ -173,7 +173,7 @@ _OPTIONS = {
 _BY_NAME = (
     *("sensitive", "car", "invariance", "bins", "epochs", "monotone", "min_category_rows"),
     *("objective", "exposure", "class_weight", "threshold", "thresholds", "budget"),
-    *("seeds", "incumbent"),
+    *("seeds", "incumbent", "opset"),
 )
 
 

@@ -84,6 +84,8 @@ def audit(
     schemas = [each.schema_ for each in models if hasattr(each, "schema_")]
     text = {column for schema in schemas for column in schema.text}
     numbers = {column for schema in schemas for column in (*schema.names, schema.exposure or "")}
+    for session in (each for each in models if hasattr(each, "get_inputs")):  # of onnxruntime
+        text |= {each.name for each in session.get_inputs() if each.type == "tensor(string)"}
     dialect = shared.make_dialect(delimiter, decimal, dates)
     table, dialect = shared.read_data(data, dialect, text, numbers - text)
     named = {"--target": [target], "--weight": [weight], "--exposure": [exposure]}

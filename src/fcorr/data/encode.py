@@ -59,9 +59,10 @@ from fcorr.data.tables import (
 # The arrays are made first and filled column by column, block by block: beside them and the table
 # itself there is never more than one column's dictionary and a few blocks in memory.
 
-_UNSEEN = -1
+UNSEEN = -1
+"""Place of a value that is no category of its column."""
 _HARDLY = 0.001  # a chance too small to be one
-_FARTHEST = 1e12  # deviations from the mean, beyond any training row; float32 can still square it
+FARTHEST = 1e12  # deviations from the mean, beyond any training row; float32 can still square it
 
 
 @dataclass(frozen=True)
@@ -129,16 +130,7 @@ def _encode_blocks(
     """Give a column's features in blocks, with their first rows; count the rows that are unseen."""
     if isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
         distinct, places = _match_categories(values, column)
-        feature_of: NDArray[Any]
-        if isinstance(column, CategoricalColumn):
-            feature_of, is_unseen = _codes_of_values(places, column)
-        elif isinstance(column, RatedColumn):
-            codes, is_unseen = _codes_of_values(places, column)
-            feature_of = _standardise(np.append(column.ratings, 0.0)[codes], column.number)
-        else:
-            is_unseen = np.append(places == _UNSEEN, False)
-            place_of = np.where(is_unseen, np.nan, np.append(places, np.nan))
-            feature_of = _standardise(place_of, column.position)
+        feature_of, is_unseen = encode_places(places, column)
         if is_unseen.any():
             unseen[column.name] += int(distinct.count()[is_unseen].sum())
         for first, positions in distinct.positions():
@@ -160,28 +152,45 @@ def _encode_blocks(
             yield first, [_standardise(date_part(p, dates, column.origin), f) for p, f in parts]
 
 
+def encode_places(
+    places: NDArray[np.int32], column: CategoricalColumn | OrdinalColumn | RatedColumn
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the feature of categories by their places and, last, of a missing one; which are news.
+
+    Features are codes, or standardised numbers.
+    """
+    if isinstance(column, OrdinalColumn):
+        is_unseen = np.append(places == UNSEEN, False)
+        place_of = np.where(is_unseen, np.nan, np.append(places, np.nan))
+        return _standardise(place_of, column.position), is_unseen
+    codes, is_unseen = _codes_of_values(places, column)
+    if isinstance(column, CategoricalColumn):
+        return codes, is_unseen
+    return _standardise(np.append(column.ratings, 0.0)[codes], column.number), is_unseen
+
+
 def _codes_of_values(
     places: NDArray[np.int32], column: CategoricalColumn | RatedColumn
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Return the code of each distinct value and, last, of a missing one; and which are news."""
-    missing = column.categories.index(None) if None in column.categories else _UNSEEN
+    missing = column.categories.index(None) if None in column.categories else UNSEEN
     code_of = np.append(places, np.int32(missing))
-    is_unseen = code_of == _UNSEEN
-    if missing == _UNSEEN:
+    is_unseen = code_of == UNSEEN
+    if missing == UNSEEN:
         code_of[-1] = column.mode
         # Training that imputed the mode does so again; training that saw no missing value has no
         # category for one, so it counts as unseen.
         is_unseen[-1] = column.n_missing == 0
     if column.pool is not None:
         is_unseen[:-1] = False
-    code_of[code_of == _UNSEEN] = column.mode if column.pool is None else column.pool
+    code_of[code_of == UNSEEN] = column.mode if column.pool is None else column.pool
     return code_of, is_unseen
 
 
 def _standardise(values: NDArray[np.float64], feature: NumericColumn) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
         standardised = (values - feature.mean) / feature.scale
-    np.clip(standardised, -_FARTHEST, _FARTHEST, out=standardised)
+    np.clip(standardised, -FARTHEST, FARTHEST, out=standardised)
     if not feature.keep_missing:
         standardised[np.isnan(standardised)] = 0.0
     return standardised
@@ -235,7 +244,7 @@ def _warn_of_empty(columns: Sequence[Column], table: Table, n_trained: int) -> N
 def _match_categories(
     values: pa.ChunkedArray, column: CategoricalColumn | OrdinalColumn | RatedColumn
 ) -> tuple[Distinct, NDArray[np.int32]]:
-    """Split a column, and find each distinct value's place in its categories, or ``_UNSEEN``.
+    """Split a column, and find each distinct value's place in its categories, or ``UNSEEN``.
 
     Values that could not equal any category, whatever they are, raise a :class:`ColumnError`.
     """
@@ -254,8 +263,8 @@ def _match_categories(
     if column.kind == "boolean":
         found = [as_boolean(value) for value in found]
     place = {category: i for i, category in enumerate(column.categories)}
-    place[None] = _UNSEEN  # what is no boolean; missing values are not among the distinct ones
-    return distinct, np.array([place.get(v, _UNSEEN) for v in found], dtype=np.int32)
+    place[None] = UNSEEN  # what is no boolean; missing values are not among the distinct ones
+    return distinct, np.array([place.get(v, UNSEEN) for v in found], dtype=np.int32)
 
 
 def _name_columns(table: Table, schema: Schema, unread: Sequence[str] = ()) -> Table:
@@ -363,7 +372,7 @@ def _compare_column(column: Column, values: pa.ChunkedArray) -> Iterator[Differe
     if isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
         distinct, places = _match_categories(values, column)
         *counts, n_missing = distinct.count().tolist()
-        rows = zip(distinct.values, counts, places == _UNSEEN, strict=True)
+        rows = zip(distinct.values, counts, places == UNSEEN, strict=True)
         unseen = Counter({value: n for value, n, is_unseen in rows if n and is_unseen})
         if unseen:
             shown = ", ".join(f"{value!r} ({n})" for value, n in unseen.most_common(5))

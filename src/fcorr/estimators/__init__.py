@@ -1,6 +1,7 @@
 """The scikit-learn surface: a classifier, a regressor, model files, and a repair of any scores."""
 
 from fcorr.estimators.classifier import FCorrClassifier
+from fcorr.estimators.export import to_onnx
 from fcorr.estimators.model_file import load, read_header
 from fcorr.estimators.options import Advanced
 from fcorr.estimators.regressor import FCorrRegressor
@@ -25,4 +26,5 @@ __all__ = [
     "QuantileRepair",
     "load",
     "read_header",
+    "to_onnx",
 ]

@@ -417,6 +417,18 @@ class FCorrTransformer(nn.Module):
                 run_kernel("add_main_effects", e_BHF, outputs)
             return outputs
 
+    def slot_values(self) -> Tensor:
+        """Embed every slot, in every view: ``(S, H)``.
+
+        Slots are categories, knots and missing numbers; the paper's embedding has categories alone.
+        """
+        if self.views is not None:
+            return self.views.values()
+        parts = [self.categorical.table()]
+        if isinstance(self.numeric, SplineEmbedding):
+            parts += [self.numeric.values(), *([] if self.missing is None else [self.missing])]
+        return torch.cat(parts)[:, None]
+
     def main_values(self) -> Tensor:
         """Return the main effects of every category and knot: ``(S, n_outputs)``."""
         if self.views is None:

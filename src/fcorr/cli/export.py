@@ -1,0 +1,28 @@
+"""`fcorr export`: a model file in, a file that other software runs out."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fcorr.cli._shared import bad_usage, check_output, echo
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="Model file.", exists=True, dir_okay=False)],
+    onnx: Annotated[Path, typer.Option(help="ONNX file to write.", dir_okay=False)],
+    opset: Annotated[int, typer.Option(help="Version of ONNX's operators, 17 to 23.")] = 17,
+) -> None:
+    """Write a trained model as ONNX: one graph from raw columns to scores.
+
+    An exactly invariant model's graph has no input for the sensitive columns. Schema and
+    certificate are in the file's metadata. See docs/serving.md.
+    """
+    from fcorr.estimators import load
+    from fcorr.estimators.export import to_onnx
+
+    check_output(onnx, model, option="--onnx")
+    if onnx.suffix.lower() != ".onnx":
+        bad_usage("--onnx", f"must end in .onnx, got {onnx.name!r}.")
+    to_onnx(load(model), onnx, opset=opset)
+    echo(f"wrote {onnx}: opset {opset}")
