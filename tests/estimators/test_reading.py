@@ -8,15 +8,19 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss, mean_poisson_deviance
 
 import fcorr
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
+from fcorr.certify import Link
 from fcorr.data.encode import EncodedTable
 from fcorr.estimators.reading import (
+    divergence,
+    explained_shares,
     jackknife_error,
+    mean_output,
     rank_correlation,
     shapley_values,
-    variance_shares,
 )
 from fcorr.metrics.sharing import draw_orders
 from fcorr.nn.fcorr import FCorrTransformer
@@ -249,21 +253,27 @@ def test_rated_levels_are_listed_by_frequency():
 # ------------------------------------------------------------------------------ importance
 
 
-def test_variance_shares_by_nested_loops():
+def test_shares_by_nested_loops():
     rng = np.random.default_rng(0)
     codes, numbers = rng.integers(0, 3, (40, 1)).astype(np.int32), rng.normal(size=(40, 2))
     encoded = EncodedTable(codes, numbers)
 
-    def predict(codes, numbers):  # by two models, of two outputs each
+    def score(codes, numbers):  # by two models, of two outputs each
         c, a, b = codes[:, 0], numbers[:, 0], numbers[:, 1]
         one = np.stack([c * a, np.sin(b)], axis=1)
         return np.stack([one, np.stack([a + b, 0 * a], axis=1)], axis=1)
 
-    main, total = variance_shares(
-        lambda rows: predict(rows.codes, rows.numbers), encoded, seed=3, n_exchanges=39
+    effects = rng.normal(size=(40, 2, 3))
+    main, total = explained_shares(
+        lambda rows: score(rows.codes, rows.numbers),
+        encoded,
+        "identity",
+        effects=effects,
+        seed=3,
+        n_exchanges=39,
     )
-    f = predict(codes, numbers)
-    products, squares = np.zeros((2, 2, 3))
+    f = score(codes, numbers)
+    mains, squares = np.zeros(3), np.zeros((2, 3))
     for i in range(40):
         for k in set(range(40)) - {i}:  # all other rows: as many exchanges as there are
             for j in range(3):
@@ -272,14 +282,44 @@ def test_variance_shares_by_nested_loops():
                     c[0, 0] = codes[k, 0]
                 else:
                     x[0, j - 1] = numbers[k, j - 1]
-                moved = predict(c, x)[0] - f[i]
-                products[:, j] += ((f[k] - f.mean(0)) * moved).sum(1) / (40 * 39)
-                squares[:, j] += np.square(moved).sum(1) / 2 / (40 * 39)
-    variance = f.var(0, ddof=1).sum(1)[:, None]
-    np.testing.assert_allclose(main, products / variance, rtol=1e-9)
-    np.testing.assert_allclose(total, squares / variance, rtol=1e-12)
-    # A sum of functions of one feature each: every total is the feature's own variance.
-    np.testing.assert_allclose(total[1, 1:], numbers.var(0, ddof=1) / variance[1], rtol=1e-12)
+                squares[:, j] += np.square(score(c, x)[0] - f[i]).sum(1) / 2 / (40 * 39)
+                moved = effects[k, :, j] - effects[i, :, j]
+                mains[j] += np.square(moved).sum() / 2 / (40 * 39)
+    variance = f.var(0).sum(1)
+    np.testing.assert_allclose(total, squares / variance[:, None], rtol=1e-6)
+    np.testing.assert_allclose(main, mains / variance[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("link", ["sigmoid", "softmax", "exp", "identity"])
+def test_divergence_is_half_the_deviance(link):
+    """Against scikit-learn's losses of the two predictions, averaged over what may come about."""
+    rng = np.random.default_rng(0)
+    one, other = torch.from_numpy(rng.normal(size=(2, 5, 3 if link == "softmax" else 1)))
+    found = divergence(link, one, other).numpy()
+    f, g = (Link(link)(each).numpy() for each in (one, other))
+    if link == "identity":
+        expected = np.square(f - g)[:, 0] / 2
+    elif link == "exp":
+        expected = [mean_poisson_deviance(a, b) / 2 for a, b in zip(f, g, strict=True)]
+    else:
+        if link == "sigmoid":
+            f, g = np.hstack([1 - f, f]), np.hstack([1 - g, g])
+        classes = list(range(f.shape[1]))
+        expected = [
+            sum(
+                p[k] * (log_loss([k], [q], labels=classes) - log_loss([k], [p], labels=classes))
+                for k in classes
+            )
+            for p, q in zip(f, g, strict=True)
+        ]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("link", ["sigmoid", "softmax", "exp", "identity"])
+def test_mean_output_gives_the_mean_prediction(link):
+    outputs = torch.from_numpy(np.random.default_rng(0).normal(size=(50, 2, 3)))
+    mean = Link(link)(mean_output(link, outputs))
+    torch.testing.assert_close(mean, Link(link)(outputs).mean(0, keepdim=True))
 
 
 def test_main_and_total_of_a_known_function():
@@ -287,19 +327,24 @@ def test_main_and_total_of_a_known_function():
     numbers = np.random.default_rng(0).normal(size=(20_000, 3))
     encoded = EncodedTable(np.zeros((20_000, 0), np.int32), numbers)
 
-    def predict(rows):
+    def score(rows):
         a, b, c = rows.numbers.T
         return (2 * a + b * c)[:, None, None]
 
-    main, total = variance_shares(predict, encoded, seed=0, n_exchanges=4)
-    np.testing.assert_allclose(main[0], [0.8, 0, 0], atol=0.03)
+    effects = numbers[:, None] * [2.0, 0.0, 0.0]
+    main, total = explained_shares(
+        score, encoded, "identity", effects=effects, seed=0, n_exchanges=4
+    )
+    np.testing.assert_allclose(main, [0.8, 0, 0], atol=0.03)
     np.testing.assert_allclose(total[0], [0.8, 0.2, 0.2], atol=0.03)
 
 
 def test_a_constant_model_has_no_importance():
     encoded = EncodedTable(np.zeros((5, 1), np.int32), np.zeros((5, 0)))
-    found = variance_shares(lambda rows: np.ones((len(rows), 1, 1)), encoded, seed=0)
-    assert [each.tolist() for each in found] == [[[0.0]], [[0.0]]]
+    main, total = explained_shares(
+        lambda rows: np.ones((len(rows), 1, 1)), encoded, "sigmoid", seed=0
+    )
+    assert (main.tolist(), total.tolist()) == ([0.0], [[0.0]])
 
 
 def test_importance_of_a_pack(classifier, table):
@@ -319,17 +364,20 @@ def test_importance_of_a_pack(classifier, table):
     assert classifier.importance(X, n_rows=50).n_rows == 50
 
 
-@pytest.mark.parametrize("name", ["classifier", "regressor"])
-def test_importance_is_of_predictions(request, table, name):
-    """Against public predictions on exchanged rows: all others, which a few draws come close to."""
-    model, X = request.getfixturevalue(name), table[0][:60]
-    predict = model.predict if name == "regressor" else lambda X: model.predict_proba(X)[:, 1]
-    found, before = model.importance(X)["age"]["total"], predict(X)
-    squares = [
-        np.square(predict(X.assign(age=np.roll(X["age"], k))) - before).mean() / 2
-        for k in range(1, 60)
-    ]
-    assert found == pytest.approx(np.mean(squares) / before.var(ddof=1), rel=0.3)
+def test_importance_is_what_permutation_finds_if_the_model_is_right(classifier, table):
+    """Against log losses of public predictions on exchanged rows, all others in place of a few."""
+    X = table[0][:60]
+
+    def predict(X):
+        return classifier.predict_proba(X)[:, 1]
+
+    def loss(truth, p):
+        return -np.mean(truth * np.log(p) + (1 - truth) * np.log(1 - p))
+
+    p = predict(X)
+    permuted = [loss(p, predict(X.assign(age=np.roll(X["age"], k)))) for k in range(1, 60)]
+    grown, known = np.mean(permuted) - loss(p, p), loss(p, p.mean()) - loss(p, p)
+    assert classifier.importance(X)["age"]["total"] == pytest.approx(grown / known / 2, rel=0.3)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

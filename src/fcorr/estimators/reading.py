@@ -19,9 +19,10 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
 from fcorr._core import InvalidInputError, RandomState, draw_seed
+from fcorr.certify import Link
 from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import (
     CategoricalColumn,
@@ -46,6 +47,7 @@ from fcorr.metrics.sharing import draw_orders, share_out
 from fcorr.nn.attention import mean_attention_scores
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network
+from fcorr.training.objective import LinkName
 from fcorr.training.threads import start_workers
 
 UNITS = {
@@ -59,6 +61,7 @@ UNITS = {
 _MOST_LEVELS = 50  # of a rated column that are listed
 _N_ERRORS = 2  # standard errors from an estimate to the ends of its interval
 _N_EXCHANGES = 4  # other rows that each row takes values from
+_NOTHING_TOLD = 1e-15  # mean divergence from one prediction for all, in rounding
 _AVERAGED_ROWS = (16, 128)  # fewest and most rows that main effects are averages over
 _MOST_AVERAGED = 400_000  # outputs for that
 _N_IMPORTANCE_ROWS = 2_000  # most of the training table that feature_importances_ is computed on
@@ -147,14 +150,20 @@ class ReadableFCorr(BaseFCorr):
                 "rows, or use explain(X) for a single one."
             )
         encoded = sample_rows(encoded, n_rows, seed)
-        main, total = variance_shares(
-            self._predict_bags, encoded, seed=seed, n_exchanges=_N_EXCHANGES
+        effects = torch.cat([*self._map(encoded, self._mean_effects)]).numpy()
+        main, total = explained_shares(
+            self._score_bags,
+            encoded,
+            self._link().name,
+            effects=effects,
+            seed=seed,
+            n_exchanges=_N_EXCHANGES,
         )
         error = _N_ERRORS * jackknife_error(total[1:])
         order = np.argsort(-total[0], kind="stable")
         return Importance(
             tuple(self.schema_.feature_names[i] for i in order),
-            main[0, order],
+            main[order],
             total[0, order],
             np.maximum(total[0] - error, 0)[order],
             (total[0] + error)[order],
@@ -308,13 +317,12 @@ class ReadableFCorr(BaseFCorr):
         """Return the total importance of each feature, on some of the rows."""
         n_features = max(1, len(self.schema_.feature_names))
         n_rows = min(_N_IMPORTANCE_ROWS, max(200, _N_IMPORTANCE_SCORES // n_features))
-        link = self._balanced_link()
-
-        def predict(rows: EncodedTable) -> Vector:
-            return link(torch.from_numpy(self._raw_outputs(rows)[:, None])).numpy()
-
-        some = sample_rows(encoded, n_rows, self.seed_)
-        _, total = variance_shares(predict, some, seed=self.seed_)
+        _, total = explained_shares(
+            lambda rows: self._raw_outputs(rows)[:, None] + self.balance_,
+            sample_rows(encoded, n_rows, self.seed_),
+            self._link().name,
+            seed=self.seed_,
+        )
         return total[0]
 
     def _significance(self, encoded: EncodedTable) -> NDArray[np.float64]:
@@ -401,8 +409,8 @@ class ReadableFCorr(BaseFCorr):
             return network.score_embedded(e_BHF.contiguous()).double()
         return self.portfolio_.average(network, self._link().name, e_BHF.clone())
 
-    def _predict_bags(self, encoded: EncodedTable) -> Vector:
-        """Predict by the model, and by the members of each bag: ``(n_rows, 1 + K, O)``."""
+    def _score_bags(self, encoded: EncodedTable) -> Vector:
+        """Compute outputs of the model, and by the members of each bag: ``(n_rows, 1 + K, O)``."""
         sizes = [member.n_views for member in self.model_.members]
 
         def score(x_cat: Tensor, x_num: Tensor) -> Tensor:
@@ -415,7 +423,7 @@ class ReadableFCorr(BaseFCorr):
             bags = members.unflatten(0, (-1, self._n_bags)).mean(0)
             return torch.cat([whole[None], bags]).transpose(0, 1)
 
-        return self._balanced_link()(torch.cat([*self._map(encoded, score)])).numpy()
+        return torch.cat([*self._map(encoded, score)]).numpy() + self.balance_
 
 
 def scaled_effects(network: FCorrTransformer, x_cat: Tensor, x_num: Tensor) -> Tensor:
@@ -554,40 +562,53 @@ def sample_rows(encoded: EncodedTable, n_rows: int, seed: int) -> EncodedTable:
     return replace(encoded, codes=encoded.codes[rows], numbers=encoded.numbers[rows])
 
 
-def variance_shares(
-    predict: Callable[[EncodedTable], Vector],
+def explained_shares(
+    score: Callable[[EncodedTable], Vector],
     encoded: EncodedTable,
+    link: LinkName,
     *,
+    effects: Vector | None = None,
     seed: int,
     n_exchanges: int = 1,
 ) -> tuple[Vector, Vector]:
-    """Estimate what share of the variance of predictions is each feature's, model by model.
+    """Measure what share of what a model tells the rows apart by is each feature's.
 
-    Rows are put in a random circle, and each gets the feature's value of the row ``1`` to
-    ``n_exchanges`` places further: of another row always, and each value as often as it was there.
-    With f' the prediction of such a row and g that of the row its value is from, the main index is
-    ``E[(g − ḡ)(f' − f)] / Var f`` and the total ``½·E[(f' − f)²] / Var f`` (Sobol's indices by the
-    formulas of Saltelli et al., 2010, and Jansen, 1999).
+    What lies between two predictions is measured as the loss does it: half the squared difference
+    of numbers, for classes the Kullback-Leibler divergence, for a logarithmic link the Poisson
+    deviance: see :func:`divergence`. Rows are put in a random circle, and each takes the feature's
+    value of the row ``1`` to ``n_exchanges`` places further: of another row always, and each value
+    as often as it was there. The share is half the mean divergence from the row as it is to that
+    row, over the mean divergence to the model that predicts the mean for all. With numbers that is
+    Sobol's total index by the formula of Jansen (1999); the numerator is half of what permutation
+    importance finds, if the model is right.
 
     Parameters
     ----------
-    predict : callable
-        Predictions of M models for encoded rows: ``(B, M, n_outputs)``, whose variances are summed.
+    score : callable
+        Outputs of M models for encoded rows: ``(B, M, n_outputs)``.
     encoded : EncodedTable
         The rows.
+    link : str
+        What makes predictions of outputs.
+    effects : ndarray of shape (B, n_outputs, n_features), optional
+        The first model's main effects.
     seed, n_exchanges : int
         Order of the rows, and how many others each is exchanged with.
 
     Returns
     -------
-    main, total : ndarrays of shape (M, n_features)
-        Both are 0 for a model that predicts one value for all.
+    main, total : ndarrays of shape (n_features,) and (M, n_features)
+        The share if only the main effect were that of the other row, 0 without ``effects``; and if
+        the value is. Both are 0 for a model that predicts one value for all.
     """
     n_rows, (n_codes, n_numbers) = len(encoded), (encoded.codes.shape[1], encoded.numbers.shape[1])
     circle = np.random.default_rng(seed).permutation(n_rows)
-    before = predict(encoded)
-    centred = before - before.mean(0)
-    sums = np.zeros((2, before.shape[1], n_codes + n_numbers))
+    before = torch.from_numpy(score(encoded))
+    first = before[:, 0].contiguous()  # laid out as what it is compared with: the same rounding
+    main, total = (
+        torch.zeros(n_codes + n_numbers),
+        torch.zeros(before.shape[1], n_codes + n_numbers),
+    )
     # With one row more are the same row.
     shifts = range(1, min(n_exchanges, n_rows - 1) + 1)
     for shift in shifts:
@@ -595,12 +616,51 @@ def variance_shares(
         other[circle] = np.roll(circle, shift)
         for j in range(n_codes + n_numbers):
             column = encoded.codes[:, j] if j < n_codes else encoded.numbers[:, j - n_codes]
-            moved = predict(set_feature(encoded, j, column[other])) - before
-            sums[0, :, j] += (centred[other] * moved).sum(2).mean(0)
-            sums[1, :, j] += np.square(moved).sum(2).mean(0) / 2
-    variance = before.var(0, ddof=min(1, n_rows - 1)).sum(1)[:, None] * max(1, len(shifts))
-    main, total = np.divide(sums, variance, where=variance > 0, out=0 * sums)
-    return main, total
+            after = torch.from_numpy(score(set_feature(encoded, j, column[other])))
+            total[:, j] += divergence(link, before, after).mean(0)
+            if effects is not None:
+                moved = torch.from_numpy(effects[other, :, j] - effects[:, :, j])
+                main[j] += divergence(link, first, first + moved).mean()
+    known = 2 * max(1, len(shifts)) * divergence(link, before, mean_output(link, before)).mean(0)
+    is_told = known > _NOTHING_TOLD
+    total = torch.where(is_told[:, None], total / known[:, None], 0.0)
+    return torch.where(is_told[0], main / known[0], 0.0).numpy(), total.numpy()
+
+
+def divergence(link: LinkName, outputs: Tensor, others: Tensor) -> Tensor:
+    """Measure how much worse other outputs are, if these are right: ``(*, n_outputs)`` → ``(*)``.
+
+    ``A(η') − A(η) − A'(η)·(η' − η)``, where the slope of A makes predictions of outputs η: it is
+    half the deviance of the family that the link belongs to.
+
+    Examples
+    --------
+    >>> one, other = torch.tensor([[0.0]]), torch.tensor([[2.0]])
+    >>> divergence("identity", one, other)
+    tensor([2.])
+    """
+    predictions = Link(link)(outputs)
+    linear = (predictions * (others - outputs)).sum(-1)
+    return _potential(link, others) - _potential(link, outputs) - linear
+
+
+def _potential(link: LinkName, outputs: Tensor) -> Tensor:
+    if link == "softmax":
+        return outputs.logsumexp(-1)
+    functions: dict[LinkName, Callable[[Tensor], Tensor]] = {
+        "sigmoid": nn.functional.softplus,
+        "exp": torch.exp,
+        "identity": lambda x: x.square() / 2,
+    }
+    return functions[link](outputs).sum(-1)
+
+
+def mean_output(link: LinkName, outputs: Tensor) -> Tensor:
+    """Return the outputs of the mean prediction over the rows: ``(B, *)`` → ``(1, *)``."""
+    mean = Link(link)(outputs).mean(0, keepdim=True)
+    if link == "identity":
+        return mean
+    return torch.logit(mean) if link == "sigmoid" else mean.log()
 
 
 def rank_correlation(a: Vector, b: Vector) -> float:

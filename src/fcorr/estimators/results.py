@@ -193,12 +193,12 @@ class Importance:
     ----------
     names : tuple of str
         The features.
-    main : ndarray
-        Share of the variance of predictions over the rows that is the feature's by itself; an
-        estimate from exchanges of values between rows, which for small effects may fall below 0.
-    total : ndarray
-        Share that goes with the feature, alone and together with others: Sobol's total index. It
-        orders features as permutation importance does.
+    main, total : ndarray
+        Share of what the model tells rows apart by that is the feature's own main effect, and that
+        goes with it, alone and together with others: half of how much worse predictions are, by the
+        model's own, if the feature's value is that of another row. For numbers these are shares of
+        their variance, the total is Sobol's; for classes and rates it is measured as their loss is.
+        It orders features as permutation importance does.
     lower, upper : ndarray
         The total ± 2 standard errors, not below 0; see :class:`MainEffect`.
     agreement : float
