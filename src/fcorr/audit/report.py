@@ -564,12 +564,12 @@ class _Audit:
                 self._show_lift("double lift", table, "Double lift: two models", *names)
 
     def show_frontier(self, sweep: Any) -> None:
-        choice, table, summaries = _or_why(sweep.choose), sweep.table(), sweep.summaries()
+        choice = _or_why(sweep.choose)
         name = None if isinstance(choice, str) else choice.name
-        points = [each.point for each in summaries]
+        points = [each.point for each in sweep.summaries]
         reason = {"points": points, "chosen": name, "reason": str(choice)}
-        self.found["frontier"] = {**table._asdict(), **reason}
-        self.displays["frontier"] = FrontierDisplay(summaries, name)
+        self.found["frontier"] = {**sweep.table()._asdict(), **reason}
+        self.displays["frontier"] = FrontierDisplay(sweep.summaries, name)
 
 
 def _pairs(flips: FlippedScores, weight: Floats | None) -> list[dict[str, Any]]:

@@ -104,8 +104,6 @@ def sweep(
     dialect = shared.make_dialect(delimiter, decimal, dates)
     table, counted = shared.read_training_file(data, roles, arguments, dialect)
     estimator = shared.make_estimator(task, table, target, arguments)
-    if estimator._n_members() is None and not quiet:
-        shared.echo("runs fit packs of networks (--members 1 fits single ones, faster)", err=True)
     chosen, others = counted, None
     if validation is None:
         places = _split(table.num_rows, fraction)
@@ -194,7 +192,7 @@ def _report(found: "Sweep", output: Path, model: Path | None) -> None:
     try:
         reason = f"chosen: {found.choose()}"
     except InvalidInputError as error:
-        problem = str(error).replace("allow_inexact=True", "--allow-inexact")
+        problem = str(error).replace("budget=math.inf", "--allow-inexact")
         if model is None and found.budget is None:  # nobody asked for a choice
             problem, reason = "", f"chosen: none. {problem}"
     table = found.table()
@@ -206,7 +204,10 @@ def _report(found: "Sweep", output: Path, model: Path | None) -> None:
     write_atomically(output / "table.md", markdown.encode())
     files = [output / "sweep.jsonl", output / "table.md"]
     try:
-        files += found.write_figures(output)
+        from fcorr.audit.displays import FrontierDisplay, save_figure
+
+        save_figure(FrontierDisplay.from_sweep(found).figure_, output / "frontier.svg")
+        files.append(output / "frontier.svg")
     except ImportError as error:  # all else is worth having without figures
         shared.echo(f"warning: no figures: {error}", err=True)
     if model is not None and not problem:

@@ -6,7 +6,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -213,20 +213,6 @@ class Experiment:
         content = json.dumps([_canonical({**self.base, **point}), seed, self.data])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
-    def refuse_others(self, records: Iterable[Record], varied: Collection[str], path: Any) -> None:
-        """Refuse a file with runs that cannot stand beside those to come."""
-        fixed = {n: v for n, v in list_arguments(self.base).items() if n not in varied}
-        expected = {"estimator": type(self.estimator).__name__, "data": self.data, **fixed}
-        for record in records:
-            found = {**record["arguments"], **record}
-            for name, value in expected.items():
-                if name not in found or found[name] != value:
-                    raise InvalidInputError(
-                        f"{str(path)!r} must hold runs of this experiment only, got one with "
-                        f"{name} = {found.get(name)!r} where this one has {value!r}. Choose "
-                        "another path, or move the file away."
-                    )
-
     def fit(self, point: Point, seed: int) -> Estimator:
         """Fit the model of a run."""
         model: Estimator = clone(self.estimator)
@@ -236,15 +222,12 @@ class Experiment:
 
     def carry_out(self, runs: Sequence[tuple[Point, int]], n_jobs: int) -> Iterator[Result]:
         """Fit and measure runs, one after the other or side by side, in the order they end."""
-        if n_jobs == 1 or len(runs) < 2:
-            yield from (self._carry_out_run(*run) for run in runs)
-        else:
-            jobs = [joblib.delayed(self._carry_out_run)(*run, n_threads=1) for run in runs]
-            yield from joblib.Parallel(n_jobs, return_as="generator_unordered")(jobs)
+        jobs = [joblib.delayed(self._carry_out_run)(*run, n_jobs != 1) for run in runs]
+        yield from joblib.Parallel(n_jobs, return_as="generator_unordered")(jobs)
 
-    def _carry_out_run(self, point: Point, seed: int, n_threads: int | None = None) -> Result:
-        if n_threads is not None:  # of a process of its own: the other cores have other runs
-            torch.set_num_threads(n_threads)
+    def _carry_out_run(self, point: Point, seed: int, is_one_of_many: bool) -> Result:
+        if is_one_of_many:  # in a process of its own: the other cores have other runs
+            torch.set_num_threads(1)
         with collect_warnings() as (notes, other_warnings):
             start = time.perf_counter()
             model = self.fit(point, seed)
