@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,37 +34,24 @@ def inspect(
         return
     estimator = load(model)
     schema, history = estimator.schema_, estimator.history_
-    last = history.epochs[-1]
-    facts: dict[str, Any] = {
-        "kind": header["estimator"],
+    threshold = getattr(estimator, "threshold_", None)
+    told: dict[str, str | None] = {
+        "model": estimator.summary(),
         "made by": f"fcorr {header['fcorr_version']}, file format {header['format']}",
         "sha256": header["sha256"],
-        "parameters": f"{estimator.model_.n_parameters:,}",
-        **({"target": schema.target} if schema.target else {}),
         "trained on": (
             f"{schema.n_rows:,} rows, {len(history.epochs)} epochs, seed {estimator.seed_}"
         ),
-        "last loss": f"{last.loss:.4f}",
+        "target": schema.target,
+        "weight": schema.weight,
+        "exposure": schema.exposure,
+        "classes": ", ".join(map(str, getattr(estimator, "classes_", ()))),
+        "threshold": None if threshold is None else f"{threshold:.4g}",
+        "objective": getattr(estimator, "objective_", None),
         "sensitive": ", ".join(schema.sensitive) or "none",
-        "CAR": (
-            "none"
-            if last.car is None
-            else f"{last.car:.2e} at the end, weight {history.car_weight:g}, "
-            f"form {estimator._options['car_form']!r}"
-        ),
+        "invariance": _describe_invariance(estimator) if schema.sensitive else None,
     }
-    if schema.sensitive:
-        if not estimator.exact_:  # which load has checked
-            invariance = "not exact: model.certificate(X) tells what a flip can change"
-        elif estimator.portfolio_ is None:
-            invariance = "exact: every sensitive value is embedded as the same number"
-        else:
-            n = len(estimator.portfolio_.shares)
-            invariance = (
-                f"exact: predictions are averages over {n} combinations of sensitive values"
-            )
-        facts["invariance"] = invariance
-    facts |= _target_facts(estimator)
+    facts = {name: fact for name, fact in told.items() if fact}
     width = max(map(len, facts))
     for name, fact in facts.items():
         echo(f"{name:<{width}}  {fact}")
@@ -99,39 +86,13 @@ def inspect(
         echo(f"Rank correlation of change and significance: {agreement:.2f}.")
 
 
-def _target_facts(estimator: "Estimator") -> dict[str, str]:
-    """Tell what is particular to classes, or to a number."""
-    from fcorr.estimators import FCorrClassifier
-
-    schema = estimator.schema_
-    roles = {"weight": schema.weight, "exposure": schema.exposure}
-    facts = {role: name for role, name in roles.items() if name}
-    if isinstance(estimator, FCorrClassifier):
-        facts["classes"] = ", ".join(str(label) for label in estimator.classes_)
-        if estimator.class_weight is not None:
-            weights = ", ".join(f"{weight:.4g}" for weight in estimator.class_weight_)
-            facts["class weights"] = weights
-        if estimator.threshold_ is not None:
-            is_rule = not isinstance(estimator.threshold, int | float)
-            rule = f", chosen by {_rule(estimator.threshold)}" if is_rule else ""
-            facts["threshold"] = f"{estimator.threshold_:.4g}{rule}"
-        unit = "on the logit" + ("s" if len(estimator.balance_) > 1 else "")
-    else:
-        power = f", power {estimator.tweedie_power:g}"
-        facts["objective"] = estimator.objective_ + power * (estimator.objective_ == "tweedie")
-        is_log = estimator.objective_ != "mse"
-        unit = "on the log scale" if is_log else f"times {estimator.target_scale_:.4g}"
-    facts["balance"] = ", ".join(f"{shift:+.4g}" for shift in estimator.balance_) + f" {unit}"
-    return facts
-
-
-def _rule(threshold: Any) -> str:
-    """Write a threshold's rule as the option of `fcorr train`."""
-    if isinstance(threshold, str):
-        return threshold
-    ((name, setting),) = threshold.items()
-    numbers = setting if isinstance(setting, Sequence) else [setting]
-    return f"{name}={','.join(f'{number:g}' for number in numbers)}"
+def _describe_invariance(estimator: "Estimator") -> str:
+    if not estimator.exact_:  # which load has checked
+        return "not exact: model.certificate(X) tells what a flip can change"
+    if estimator.portfolio_ is None:
+        return "exact: every sensitive value is embedded as the same number"
+    n = len(estimator.portfolio_.shares)
+    return f"exact: predictions are averages over {n} combinations of sensitive values"
 
 
 def _describe(column: "Column", feature: str) -> str:
