@@ -196,24 +196,21 @@ def _digest(path: Path) -> str | None:
 
 
 def _print_comparison(found: "AuditResult") -> None:
+    from fcorr.audit.words import show_number
+
     summary = found.summary
     other, name = summary["incumbent"], summary["subject"]["name"]
-
-    def show(value: Any) -> str:
-        if isinstance(value, float):
-            return f"{value:.3g}"
-        return "not estimable" if value is None else str(value)
 
     ours = {key: each["estimate"] for key, each in summary["performance"].items()}
     ours |= summary["flips"].get("metrics", {})
     theirs = other["performance"] | other.get("flips", {})
-    rows = [[key, show(value), show(theirs[key])] for key, value in ours.items()]
+    rows = [[key, show_number(value), show_number(theirs[key])] for key, value in ours.items()]
     shared.print_table("on these rows", ["", name, other["name"]], rows)
     who = other["who_changes"]
     header = [key.replace("_", " ") for key in who[0]]
-    shared.print_table("who changes", header, [[*map(show, row.values())] for row in who])
+    shared.print_table("who changes", header, [[*map(show_number, row.values())] for row in who])
     if "mcnemar" in other:
-        test = {key: show(value) for key, value in other["mcnemar"].items()}
+        test = {key: show_number(value) for key, value in other["mcnemar"].items()}
         shared.echo(
             f"McNemar: {test['only_model_right']} rows that only {name} decides rightly, "
             f"{test['only_incumbent_right']} that only {other['name']} does, p = {test['p_value']}"
