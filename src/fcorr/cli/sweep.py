@@ -13,7 +13,6 @@ from fcorr.cli import _shared as shared
 if TYPE_CHECKING:
     from fcorr.search.sweep import Sweep
 
-_FRACTION = 0.2
 _FILES = ("sweep.jsonl", "table.md", "frontier.svg")
 
 
@@ -57,11 +56,11 @@ def sweep(
     ] = False,
     validation: Annotated[
         Path | None,
-        typer.Option(help="File to measure and choose on.", exists=True, dir_okay=False),
-    ] = None,
-    validation_fraction: Annotated[
-        float | None,
-        typer.Option(help=f"Share of the rows to set aside for that; by default {_FRACTION}."),
+        typer.Option(
+            help="File to measure and choose on; by default a fifth of the rows are set aside.",
+            exists=True,
+            dir_okay=False,
+        ),
     ] = None,
     model: Annotated[
         Path | None, typer.Option(help="Model file to write, of the chosen point.", dir_okay=False)
@@ -90,23 +89,15 @@ def sweep(
     if model is not None:
         inside = model.parent == output
         shared.check_output(model, data, validation, *files, option="--model", parents=inside)
-    if validation is not None and validation_fraction is not None:
-        shared.bad_usage("--validation-fraction", "is for when there is no --validation file.")
-    fraction = _FRACTION if validation_fraction is None else validation_fraction
-    if not 0 < fraction < 1:
-        shared.bad_usage("--validation-fraction", f"must lie between 0 and 1, got {fraction}.")
     roles = shared.Roles(target, sensitive, weight, options["exposure"], drop or ())
-    arguments = shared.collect_arguments(
-        **options,
-        sensitive=sensitive,
-    )
+    arguments = shared.collect_arguments(**options, sensitive=sensitive)
     points = _parse_grid(car, exact, grid or [], arguments)
     dialect = shared.make_dialect(delimiter, decimal, dates)
     table, counted = shared.read_training_file(data, roles, arguments, dialect)
     estimator = shared.make_estimator(task, table, target, arguments)
     chosen, others = counted, None
     if validation is None:
-        places = _split(table.num_rows, fraction)
+        places = _split(table.num_rows)
         in_file = counted or range(table.num_rows)
         chosen, others = ([in_file[place] for place in part] for part in places)
         table, held_out = (table.take(part) for part in places)
@@ -166,7 +157,7 @@ def _parse_grid(
         varied["advanced"] = [
             {**fixed, **dict(zip(advanced, values, strict=True))} for values in combinations
         ]
-    weights = [shared.parse_car(weight.strip()) for weight in car.split(",") if weight.strip()]
+    weights = [shared.parse_value("car", each.strip()) for each in car.split(",") if each.strip()]
     grids: list[dict[str, list[Any]]] = []
     if weights:
         grids.append({"car": weights, "invariance": [None], **varied})
@@ -177,11 +168,11 @@ def _parse_grid(
     return grids
 
 
-def _split(n_rows: int, fraction: float) -> tuple[list[int], list[int]]:
+def _split(n_rows: int) -> tuple[list[int], list[int]]:
     """Choose rows to train on and to set aside, the same ones for every command on a file."""
     import numpy as np
 
-    n_held_out = min(n_rows - 1, max(1, round(fraction * n_rows)))
+    n_held_out = min(n_rows - 1, max(1, round(n_rows / 5)))
     order = np.random.default_rng(0).permutation(n_rows)
     return sorted(order[n_held_out:].tolist()), sorted(order[:n_held_out].tolist())
 
