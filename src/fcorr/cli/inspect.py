@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +10,7 @@ import typer
 from fcorr.cli._shared import echo, print_table
 
 if TYPE_CHECKING:
-    from fcorr.data.schema import Column
     from fcorr.estimators.model_file import Estimator
-
-_SHOWN_CATEGORIES = 6
 
 
 def inspect(
@@ -24,6 +20,7 @@ def inspect(
     ] = False,
 ) -> None:
     """Show what is in a model file: kind, training, features, importance, significance."""
+    from fcorr.data.schema import _learnt
     from fcorr.estimators import load, read_header
     from fcorr.estimators.reading import rank_correlation
 
@@ -55,14 +52,12 @@ def inspect(
     width = max(map(len, facts))
     for name, fact in facts.items():
         echo(f"{name:<{width}}  {fact}")
-    columns: dict[str, Column] = {
-        feature.name: column for column in schema.columns for feature in column.features
-    }
+    columns = {feature.name: column for column in schema.columns for feature in column.features}
     numbers = estimator.importance_, estimator.change_, estimator.significance_
     read = zip(schema.feature_names, *numbers, strict=True)
     print_table(
         "features, the most important first",
-        ["feature", "kind", "importance", "change", "significance", "missing", "values"],
+        ["feature", "kind", "importance", "change", "significance", "in training"],
         [
             [
                 name + (" (sensitive)" if name in schema.sensitive else ""),
@@ -70,8 +65,7 @@ def inspect(
                 f"{importance:.3f}",
                 f"{change:.3g}",
                 f"{significance:.3f}",
-                str(columns[name].n_missing),
-                _describe(columns[name], name),
+                _learnt(columns[name]),
             ]
             for name, importance, change, significance in sorted(read, key=lambda row: -row[1])
         ],
@@ -93,18 +87,3 @@ def _describe_invariance(estimator: "Estimator") -> str:
         return "exact: every sensitive value is embedded as the same number"
     n = len(estimator.portfolio_.shares)
     return f"exact: predictions are averages over {n} combinations of sensitive values"
-
-
-def _describe(column: "Column", feature: str) -> str:
-    from fcorr.data.schema import CodedColumn, OrdinalColumn
-
-    labels: Sequence[str]
-    if isinstance(column, CodedColumn):
-        labels, separator = column.labels, ", "
-    elif isinstance(column, OrdinalColumn):
-        labels, separator = [str(category) for category in column.categories], " < "
-    else:
-        numbers = next(found for found in column.features if found.name == feature)
-        return f"{numbers.low:g} to {numbers.high:g}, mean {numbers.mean:.4g}"
-    shown, more = separator.join(labels[:_SHOWN_CATEGORIES]), len(labels) - _SHOWN_CATEGORIES
-    return f"{shown} and {more} more" if more > 0 else shown
