@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Metrics = dict[str, float]
 Task = Literal["two classes", "several classes", "regression"]
-View = Callable[[Any], Any]
-"""What a model sees of a table."""
 
 MAIN_METRIC: dict[Task, str] = {
     "two classes": "AUROC",
@@ -86,11 +84,6 @@ class AuditRows:
             groups={n: Labels(g.categories, g.codes[chosen]) for n, g in self.groups.items()},
             counted=chosen if self.counted is None else self.counted[chosen],
         )
-
-
-def see_all(X: Any) -> Any:
-    """View a table unchanged."""
-    return X
 
 
 def check_estimator(estimator: Any, caller: str, for_others: str) -> None:
@@ -223,10 +216,7 @@ class Subject:
 
     def score(self, X: Any) -> Floats:
         """Score a table: ``(n_rows, n_outputs)``, checked."""
-        return self.read(_ask(self.ask, X), len(X))
-
-    def read(self, answer: Any, n_rows: int) -> Floats:
-        """Check what the model answered, and take the scores out of it."""
+        answer, n_rows = _ask(self.ask, X), len(X)
         scores = np.asarray(answer, dtype=np.float64)
         scores = scores.reshape(-1, 1) if scores.ndim == 1 else scores
         widths = {"regression": (1,), "two classes": (1, 2)}.get(self.task, (len(self.classes),))
@@ -286,11 +276,10 @@ def open_model(
     task: Literal["auto", "classification", "regression"] = "auto",
     threshold: float | None = None,
     power: float | None = None,
-    view: View = see_all,
 ) -> Subject:
     """Find out what a model predicts; a task that its answers leave open is told by y."""
     if is_ours(model):
-        return _open_ours(model, threshold, view)
+        return _open_ours(model, threshold)
     name = getattr(model, "__name__", type(model).__name__)
     labels = getattr(model, "classes_", None)
     if hasattr(model, "get_inputs"):  # a session of onnxruntime
@@ -380,19 +369,18 @@ def _ask_onnx(session: Any, X: Any) -> Any:
     return scores
 
 
-def _open_ours(model: Any, threshold: float | None, view: View) -> Subject:
+def _open_ours(model: Any, threshold: float | None) -> Subject:
     name = type(model).__name__
     if not hasattr(model, "classes_"):
         objective = getattr(model, "objective_", "mse")
         powers = {"mse": 0.0, "poisson": 1.0, "gamma": 2.0}
         power = powers.get(objective, float(model.tweedie_power))
-        ask = model.predict_rate
-        return Subject(name, "regression", lambda X: ask(view(X)), power=power, estimator=model)
+        return Subject(name, "regression", model.predict_rate, power=power, estimator=model)
     classes = tuple(model.classes_.tolist())
     return Subject(
         name,
         "two classes" if len(classes) == 2 else "several classes",
-        lambda X: model.predict_proba(view(X)),
+        model.predict_proba,
         classes,
         model.threshold_ if threshold is None or len(classes) > 2 else threshold,
         estimator=model,
@@ -480,29 +468,10 @@ class Measured:
         }
 
 
-def measure(
-    estimator: "Estimator",
-    rows: AuditRows,
-    *,
-    view: View = see_all,
-    threshold: float | None = None,
-) -> Measured:
-    """Measure a fitted model, and certify it on the rows.
-
-    Parameters
-    ----------
-    estimator : FCorrClassifier or FCorrRegressor
-        The model.
-    rows : AuditRows
-        The rows, from :func:`read_rows`.
-    view : callable, optional
-        What the model sees of a table; by default all of it.
-    threshold : float, optional
-        Of two classes, the probability from which on the second is decided; by default the
-        model's own.
-    """
+def measure(subject: Subject, rows: AuditRows) -> Measured:
+    """Measure a fitted model of ours, from :func:`open_model`, and certify it on the rows."""
+    estimator: Any = subject.estimator
     with numbered_by(rows.counted):
-        subject = open_model(estimator, rows, threshold=threshold, view=view)
         subject.truths(rows)  # before the work: y may not fit
         flips = score_flips(subject, rows)
         scores = np.column_stack([each.factual for each in flips])
