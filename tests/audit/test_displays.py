@@ -350,16 +350,12 @@ def test_from_estimator_shows_the_most_significant_features():
     values = np.diag([1.0, 3.0, 2.0])
     model = SimpleNamespace(
         attention=lambda X, layer: matrix(3, "abc", values),
-        feature_significance=lambda: {"b": 3.0, "c": 2.0, "a": 1.0},
         schema_=SimpleNamespace(sensitive_features=("c",)),
     )
     display = AttentionDisplay.from_estimator(model, None, k=2)
     assert tick_texts(display.ax_, "y") == ["b", "c (sensitive)"]
     assert display.ax_.images[0].get_array().tolist() == [[3, 0], [0, 2]]
     assert len(AttentionDisplay.from_estimator(model, None).matrices.names) == 3
-    display = SignificanceDisplay.from_estimator(model, k=2)
-    assert display.title == "Feature significance, the 2 largest of 3"
-    assert tick_texts(display.ax_, "y") == ["b", "c (sensitive)"]
 
 
 def test_main_effects_are_curves_and_points():

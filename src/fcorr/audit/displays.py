@@ -383,18 +383,6 @@ class SignificanceDisplay(Display):
     title: str = "Feature significance"
     x_label: str = "diagonal of the pre-softmax attention matrix"
 
-    @classmethod
-    def from_estimator(cls, model: Any, *, k: int | None = 10, ax: Any = None) -> Self:
-        """Draw the ``k`` largest significances of a fitted model, on its training table.
-
-        All are shown where ``k`` is None.
-        """
-        everything = model.feature_significance()
-        shown = dict(list(everything.items())[:k])
-        is_part = len(shown) < len(everything)
-        title = cls.title + f", the {len(shown)} largest of {len(everything)}" * is_part
-        return cls(shown, model.schema_.sensitive_features, title).plot(ax)
-
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, one for each panel, or in a figure of its own."""
         is_one = not any(isinstance(value, Mapping) for value in self.significance.values())
