@@ -69,9 +69,7 @@ def test_the_same_command_goes_on_where_it_stopped(sweep, monkeypatch):
 
     monkeypatch.setattr(BaseFCorr, "fit", interrupted)
     result = sweep(code=1)
-    assert result.stderr == (
-        "error: interrupted; 2 run(s) are in out/sweep.jsonl: the same command goes on from there\n"
-    )
+    assert result.stderr == "error: interrupted; files are written whole or not at all\n"
     before = records()
     sweep()
     assert len(fits) == 5

@@ -296,8 +296,8 @@ def test_a_pack_is_that_of_python(run, train, columns):
             ["--set", "learning_rate=0"],
             "--set learning_rate: must be a number above 0, or 'auto', got 0",
         ),
-        (["--sensitive", "bought"], "'bought' is the target or the weight, not a feature."),
-        (["--drop", "bought"], "'bought' is dropped and used at once."),
+        (["--sensitive", "bought"], "--sensitive: 'bought' is named by --target as well."),
+        (["--drop", "bought"], "--drop: 'bought' is named by --target as well."),
         (
             ["--exposure", "amount"],
             "--exposure: needs a log link to be an offset, got 'amount' with",
@@ -324,7 +324,7 @@ def test_a_pack_is_that_of_python(run, train, columns):
         ),
         (
             ["--objective", "poisson", "--exposure", "bought"],
-            "--exposure: 'bought' is the target, the weight or a sensitive column as well.",
+            "--exposure: 'bought' is named by --target as well.",
         ),
         (["--output", "data.csv"], "'data.csv' is an input, or another output, and"),
         (["--bins", "age"], "--bins: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),

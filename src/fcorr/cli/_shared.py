@@ -266,25 +266,18 @@ class Roles:
 
     def check(self, columns: Sequence[str]) -> None:
         """Refuse a column that the file does not have, or that is asked to be two things."""
+        options: dict[str, str] = {}
         for option, names in {
             "--target": [self.target],
-            "--sensitive": self.sensitive,
             "--weight": self.outcomes[1:],
             "--exposure": [self.exposure] if self.exposure else [],
+            "--sensitive": self.sensitive,
             "--drop": self.drop,
         }.items():
             check_columns(names, columns, option)
-        if self.exposure in (*self.outcomes, *self.sensitive):
-            bad_usage(
-                "--exposure",
-                f"{self.exposure!r} is the target, the weight or a sensitive column as well.",
-            )
-        for name in self.drop:
-            if name in (*self.outcomes, self.exposure, *self.sensitive):
-                bad_usage("--drop", f"{name!r} is dropped and used at once.")
-        for name in self.sensitive:
-            if name in self.outcomes:
-                bad_usage("--sensitive", f"{name!r} is the target or the weight, not a feature.")
+            for name in names:
+                if options.setdefault(name, option) != option:
+                    bad_usage(option, f"{name!r} is named by {options[name]} as well.")
 
     def split(self, table: "pa.Table") -> tuple[Any, Any, Any]:
         """Return X, y and the weight, which may be None, with the columns' names."""

@@ -104,37 +104,25 @@ def sweep(
     else:
         held_out = shared.read_validation_file(validation, roles, table, dialect)
     X, y, sample_weight = roles.split(table)
-    records = output / "sweep.jsonl"
-    existed = output.exists()
-    output.mkdir(parents=True, exist_ok=True)
     from fcorr.search.sweep import sweep as run_sweep
 
-    try:
-        with (
-            shared.lines_of(data, dialect, chosen),
-            shared.lines_of(validation or data, dialect, others, eval_set=True),
-        ):
-            found = run_sweep(
-                estimator,
-                X,
-                y,
-                grid=points,
-                eval_set=roles.split(held_out),
-                seeds=seeds,
-                sample_weight=sample_weight,
-                n_jobs=jobs,
-                path=records,
-                budget=math.inf if allow_inexact and budget is None else budget,
-                progress=not quiet,
-            )
-    except KeyboardInterrupt:
-        n_done = len(records.read_bytes().splitlines()) if records.exists() else 0
-        shared.fail(
-            f"interrupted; {n_done} run(s) are in {records}: the same command goes on from there"
+    with (
+        shared.lines_of(data, dialect, chosen),
+        shared.lines_of(validation or data, dialect, others, eval_set=True),
+    ):
+        found = run_sweep(
+            estimator,
+            X,
+            y,
+            grid=points,
+            eval_set=roles.split(held_out),
+            seeds=seeds,
+            sample_weight=sample_weight,
+            n_jobs=jobs,
+            path=output / "sweep.jsonl",
+            budget=math.inf if allow_inexact and budget is None else budget,
+            progress=not quiet,
         )
-    finally:
-        if not existed and not any(output.iterdir()):
-            output.rmdir()
     _report(found, output, model)
 
 
