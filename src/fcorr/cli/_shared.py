@@ -253,29 +253,30 @@ def _parse_columns(argument: str, options: list[str]) -> dict[str, Any]:
 class Roles:
     """What the columns of a file are for."""
 
-    target: str
-    sensitive: Sequence[str] = ()
-    weight: str | None = None
-    exposure: str | None = None
-    drop: Sequence[str] = ()
+    target: str | None
+    sensitive: Sequence[str]
+    weight: str | None
+    exposure: str | None
+    drop: Sequence[str]
 
     @property
     def outcomes(self) -> list[str]:
-        """The target and, where there is one, the weight."""
-        return [self.target, *([self.weight] if self.weight else [])]
+        """The target and the weight, as far as there are such."""
+        return [name for name in (self.target, self.weight) if name is not None]
 
     def check(self, columns: Sequence[str]) -> None:
         """Refuse a column that the file does not have, or that is asked to be two things."""
         options: dict[str, str] = {}
         for option, names in {
             "--target": [self.target],
-            "--weight": self.outcomes[1:],
-            "--exposure": [self.exposure] if self.exposure else [],
+            "--weight": [self.weight],
+            "--exposure": [self.exposure],
             "--sensitive": self.sensitive,
             "--drop": self.drop,
         }.items():
-            check_columns(names, columns, option)
-            for name in names:
+            given = [name for name in names if name is not None]
+            check_columns(given, columns, option)
+            for name in given:
                 if options.setdefault(name, option) != option:
                     bad_usage(option, f"{name!r} is named by {options[name]} as well.")
 
@@ -286,8 +287,11 @@ class Roles:
         left_out = {*self.outcomes, *self.drop}
         X = table.select([name for name in table.column_names if name not in left_out])
         # With its name, which messages and the schema then know.
-        series = [nw.from_native(table[n], series_only=True).alias(n) for n in self.outcomes]
-        return X, series[0], series[1] if self.weight else None
+        y, weight = (
+            None if n is None else nw.from_native(table[n], series_only=True).alias(n)
+            for n in (self.target, self.weight)
+        )
+        return X, y, weight
 
 
 def make_dialect(delimiter: str | None, decimal: str | None, dates: str | None) -> "Dialect":

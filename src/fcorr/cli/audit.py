@@ -86,12 +86,9 @@ def audit(
     numbers = {column for schema in schemas for column in (*schema.names, schema.exposure or "")}
     dialect = shared.make_dialect(delimiter, decimal, dates)
     table, dialect = shared.read_data(data, dialect, text, numbers - text)
-    named = {"--target": [target], "--weight": [weight], "--exposure": [exposure]}
-    for option, columns in (named | {"--sensitive": sensitive, "--drop": drop}).items():
-        given = [column for column in columns or () if column is not None]
-        shared.check_columns(given, table.column_names, option)
-    left_out = {target, weight, *(drop or ())}
-    X = table.select([column for column in table.column_names if column not in left_out])
+    roles = shared.Roles(target, sensitive or (), weight, exposure, drop or ())
+    roles.check(table.column_names)
+    X, y, sample_weight = roles.split(table)
     if find_spec("pandas") and len(schemas) < len(models):
         X = X.to_pandas()  # which all kinds of models know
     from fcorr.audit.report import audit_model
@@ -100,9 +97,9 @@ def audit(
         found = audit_model(
             models[0],
             X,
-            table[target] if target else None,
+            y,
             sensitive=sensitive,
-            sample_weight=table[weight] if weight else None,
+            sample_weight=sample_weight,
             exposure=exposure,
             threshold=threshold,
             task=task,

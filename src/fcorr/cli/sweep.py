@@ -169,7 +169,7 @@ def _report(found: "Sweep", output: Path, model: Path | None) -> None:
     """Print and write the results; why nothing can be chosen is told last."""
     problem, reason = "", ""
     try:
-        reason = f"chosen: {found.choose()}"
+        reason = f"chosen: {found.choose().reason}"
     except InvalidInputError as error:
         problem = str(error).replace("budget=math.inf", "--allow-inexact")
         if model is None and found.budget is None:  # nobody asked for a choice
