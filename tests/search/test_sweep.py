@@ -93,9 +93,8 @@ def test_regression_with_weights_and_exposure(policies, regressor):
     (record,) = found.records
     assert set(record["measured"]["groups"]) == {"sex", "race", "sex × race"}
     deviance = record["measured"]["performance"]["deviance"]
-    assert f"lowest deviance on the validation rows among exact models ({deviance:.4g}" in str(
-        found.choose()
-    )
+    words = f"lowest deviance on the validation rows among exact models ({deviance:.4g}"
+    assert words in found.choose().reason
     model.fit(X, y, weight)  # of the same seed
     np.testing.assert_array_equal(found.best_estimator().predict(eval_X), model.predict(eval_X))
 
@@ -327,7 +326,7 @@ def test_processes_change_nothing(run, tmp_path):
         ({"seeds": True}, "got True"),
         ({"n_jobs": 0}, "n_jobs must be an integer that is not 0, got 0"),
         ({"eval_set": None}, "eval_set must be (X, y) or (X, y, sample_weight), got NoneType"),
-        ({"arguments": {"sensitive": None}}, "The estimator must name sensitive columns"),
+        ({"arguments": {"sensitive": None}}, "sensitive must name columns of X, got None"),
     ],
 )
 def test_bad_input_before_anything_is_fitted(run, fits, tmp_path, options, message):

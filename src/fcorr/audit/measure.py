@@ -164,12 +164,13 @@ def unpack(rows: Sequence[Any], argument: str) -> tuple[Any, ArrayLike, ArrayLik
 
 
 def name_columns(sensitive: Any) -> tuple[str | int, ...]:
-    """Return the sensitive columns of an estimator, or say that it has none."""
+    """Return the sensitive columns, or say that there are none."""
     columns = tuple(sensitive) if isinstance(sensitive, list | tuple) else (sensitive,)
     if sensitive is None or not columns:
         raise InvalidInputError(
-            f"The estimator must name sensitive columns, got sensitive={sensitive!r}. Make it with "
-            "sensitive='race', say: without such a column there is nothing to flip."
+            f"sensitive must name columns of X, got {sensitive!r}. Write sensitive='sex', say: "
+            "without such a column there is nothing to flip, and there are no groups.",
+            argument="sensitive",
         )
     return columns
 
@@ -525,10 +526,7 @@ def flip_metrics(subject: Subject, rows: AuditRows, flips: Sequence[FlippedScore
     found = {"AvgIF": max(metrics.average_individual_fairness(f, **weight) for f in flips)}
     gaps: dict[str, Any] = {}
     if subject.task == "two classes":
-
-        def f1_gap(*given: Any, **options: Any) -> float:
-            return metrics.f1_gap(*given, threshold=subject.threshold or 0.0, **options)
-
+        f1_gap = partial(metrics.f1_gap, threshold=subject.threshold or 0.0)
         gaps = {"F1 gap": f1_gap, "AUROC gap": metrics.auroc_gap, "AUPRC gap": metrics.auprc_gap}
     elif subject.task == "regression":
         gaps = {"RMSE gap": metrics.rmse_gap, "MAE gap": metrics.mae_gap}

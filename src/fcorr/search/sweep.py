@@ -5,7 +5,7 @@ import numbers
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -222,11 +222,14 @@ class Summary:
         The arguments that the grid varies.
     runs : tuple of dict
         Records of its runs, one for each seed; see :class:`Sweep`.
+    reason : str
+        Of a chosen point, why it is that one.
     """
 
     name: str
     point: Point
     runs: tuple[Record, ...]
+    reason: str = ""
 
     @property
     def measured(self) -> list[Measured]:
@@ -269,16 +272,6 @@ class Summary:
     def largest(self, metric: str) -> float:
         """Return the largest value of a metric; nan where one is missing."""
         return float(np.max(self.values(metric)))
-
-
-@dataclass(frozen=True)
-class Choice(Summary):
-    """The point that was chosen. ``print`` it for the reason."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 def name_point(point: Point, points: Sequence[Point], base: Mapping[str, Any]) -> str:
@@ -354,7 +347,7 @@ class Sweep:
         """One record for each run: by point, then by seed."""
         return [run for each in self.summaries for run in each.runs]
 
-    def choose(self, budget: float | None = None, *, metric: str | None = None) -> Choice:
+    def choose(self, budget: float | None = None, *, metric: str | None = None) -> Summary:
         """Choose the most accurate exact point, by the mean over its seeds.
 
         With a budget, points that are not exact can be chosen too. Of points that are equally
@@ -376,8 +369,8 @@ class Sweep:
 
         Returns
         -------
-        Choice
-            The point and the reason.
+        Summary
+            The point, and the ``reason``.
 
         Raises
         ------
@@ -428,7 +421,7 @@ class Sweep:
             f"{chosen.name}: {best_is} {metric} on the validation rows{among} "
             f"({chosen.mean(metric):.4g}, mean of {len(chosen.runs)} seed(s); {chosen.flips})"
         )
-        return Choice(chosen.name, chosen.point, chosen.runs, reason)
+        return replace(chosen, reason=reason)
 
     def best_estimator(
         self, budget: float | None = None, *, metric: str | None = None
