@@ -13,6 +13,7 @@ from pathlib import Path
 from sklearn.model_selection import train_test_split
 
 from fcorr import FCorrClassifier, sweep
+from fcorr.audit.displays import FrontierDisplay, save_figure
 from paper.datasets import load_adult
 
 HERE = Path(__file__).parent
@@ -38,7 +39,8 @@ def main() -> None:
     )
     print(found)
     (DOCS / "tables" / "sweep.md").write_text(found.table().markdown())
-    found.write_figures(DOCS / "sweep")
+    figure = FrontierDisplay.from_sweep(found).figure_
+    save_figure(figure, DOCS / "sweep" / "frontier.svg")
 
 
 if __name__ == "__main__":

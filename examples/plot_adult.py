@@ -10,6 +10,7 @@ from fcorr import FCorrClassifier
 from fcorr.audit.insurance_displays import ActualExpectedDisplay
 from fcorr.metrics import (
     accuracy_score,
+    actual_over_expected,
     average_individual_fairness,
     demographic_parity_difference,
     equalized_odds_difference,
@@ -51,13 +52,9 @@ head = ["", "AUROC", "accuracy", "AvgIF", "largest change", "parity gap", "equal
 show("adult", arguments.output, head, rows)
 
 # The last model's probabilities, group by group: actual over expected, 1 is calibrated.
-display = ActualExpectedDisplay.from_predictions(
-    y_test,
-    scores,
-    sensitive_features=race,
-    interval="bootstrap",
-    random_state=0,
-    weight_label="people",
-    title="Incomes above 50,000: actual over expected, by race",
+by_race = actual_over_expected(
+    y_test, scores, sensitive_features=race, interval="bootstrap", random_state=0
 )
+title = "Incomes above 50,000: actual over expected, by race"
+display = ActualExpectedDisplay(by_race, weight_label="people", title=title).plot()
 save(display, arguments.output / "adult_actual_expected.svg")

@@ -48,5 +48,6 @@ show("bank_fraud", arguments.output, head, rows)
 model = models[EXACT]
 display = AttentionDisplay.from_estimator(model, X_test, k=12)
 save(display, arguments.output / "bank_fraud_attention.svg")
-display = SignificanceDisplay.from_estimator(model, k=12)
+largest = dict([*model.feature_significance().items()][:12])
+display = SignificanceDisplay(largest, model.schema_.sensitive_features).plot()
 save(display, arguments.output / "bank_fraud_significance.svg")

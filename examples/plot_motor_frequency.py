@@ -9,8 +9,11 @@ from examples._common import parse_arguments, save, show
 from fcorr import FCorrRegressor
 from fcorr.audit.insurance_displays import ActualExpectedDisplay, LiftDisplay, LorenzDisplay
 from fcorr.metrics import (
+    actual_over_expected,
     flip_changes,
     flip_scores,
+    lift_table,
+    lorenz_curve,
     mean_poisson_deviance,
     normalized_gini_score,
 )
@@ -79,18 +82,14 @@ show("motor_frequency", arguments.output, head, rows)
 observed, policies = y_test / years_test, {"sample_weight": years_test}
 some = {name: rate for name, rate in rates.items() if "left out" not in name}
 title = "Lorenz curves of claims, test data"
-display = LorenzDisplay.from_predictions(observed, some, **policies, title=title)
+curves = {name: lorenz_curve(observed, rate, **policies) for name, rate in some.items()}
+display = LorenzDisplay(curves, title=title).plot()
 save(display, arguments.output / "motor_lorenz.svg")
 labels = {"title": f"{EXACT}: lift on test data", "y_label": "claims per year"}
 labels["weight_label"] = "policy years"
-display = LiftDisplay.from_predictions(observed, rates[EXACT], **policies, **labels)
+display = LiftDisplay(lift_table(observed, rates[EXACT], **policies), **labels).plot()
 save(display, arguments.output / "motor_lift.svg")
-display = ActualExpectedDisplay.from_predictions(
-    observed,
-    rates[EXACT],
-    sensitive_features=X_test["sex"],
-    **policies,
-    weight_label="policy years",
-    title=f"{EXACT}: actual over expected by sex",
-)
+by_sex = actual_over_expected(observed, rates[EXACT], sensitive_features=X_test["sex"], **policies)
+labels = {"title": f"{EXACT}: actual over expected by sex", "weight_label": "policy years"}
+display = ActualExpectedDisplay(by_sex, **labels).plot()
 save(display, arguments.output / "motor_actual_expected.svg")

@@ -3,8 +3,8 @@
 import re
 import time
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -16,16 +16,15 @@ from fcorr._core import InvalidInputError, errors_about, html_table, near_match,
 from fcorr._version import __version__
 from fcorr.audit.measure import (
     Measured,
-    View,
     check_estimator,
     collect_warnings,
     measure,
     name_columns,
+    open_model,
     read_test_rows,
-    see_all,
     unpack,
 )
-from fcorr.audit.tables import TextTable, tabulate_metrics
+from fcorr.audit.tables import TextTable, show_metric
 from fcorr.estimators.model_file import Estimator
 
 PLAIN = "FCorr"
@@ -40,6 +39,8 @@ SCOPE = (
 )
 
 Form = Literal["plain", "car", "adapt", "marginal"]
+View = Callable[[Any], Any]
+"""What a model sees of a table."""
 
 _NAMES: dict[Form, str] = {"plain": PLAIN, "car": WITH_CAR, "adapt": EXACT, "marginal": AVERAGED}
 
@@ -210,7 +211,9 @@ def compare(
             model.fit(view(X), y, weight)
             seconds = time.perf_counter() - start
         with errors_about("test"):
-            measured = measure(model, rows, view=view, threshold=threshold)
+            subject = open_model(model, rows, threshold=threshold)
+            ask = subject.ask
+            measured = measure(replace(subject, ask=lambda X: ask(view(X))), rows)
         models[name] = ComparedModel(name, model, view, measured, seconds)
 
     with collect_warnings() as (notes, other_warnings):
@@ -228,6 +231,18 @@ def compare(
         warnings.warn(text, category, stacklevel=2)
     in_order = tuple(models[name] for name in (*_NAMES.values(), REMOVED) if name in models)
     return Comparison(in_order, name_given, rows.sensitive, tuple(notes))
+
+
+def see_all(X: Any) -> Any:
+    """View a table unchanged."""
+    return X
+
+
+def tabulate_metrics(models: Mapping[str, Mapping[str, float | Sequence[float]]]) -> TextTable:
+    """Put models side by side: a line per metric, a column per model, of one or several fits."""
+    names = next(iter(models.values()))
+    rows = [[n, *(show_metric(n, metrics[n]) for metrics in models.values())] for n in names]
+    return TextTable(["", *models], rows)
 
 
 def _form(estimator: Estimator) -> Form:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from fcorr._core import write_atomically
 from fcorr._version import __version__
 from fcorr.audit.displays import AttentionDisplay, SignificanceDisplay, save_figure
-from fcorr.audit.tables import TextTable, tabulate_metrics
+from fcorr.audit.tables import TextTable
 from fcorr.data import make_indirect_bias
 from fcorr.estimators import FCorrClassifier, FeatureMatrix
-from paper.comparison import PLAIN, WITH_CAR, compare
+from paper.comparison import PLAIN, WITH_CAR, compare, tabulate_metrics
 
 SENSITIVE = "X1"
 SIDES = ("yes", "no")

@@ -243,7 +243,7 @@ def test_what_cannot_be_estimated_is_noted_not_warned_of(people, classifier):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ({"sensitive": None}, {}, "The estimator must name sensitive columns"),
+        ({"sensitive": None}, {}, "sensitive must name columns of X, got None"),
         ({}, {"also": ["margnal"]}, "got 'margnal'. Did you mean 'marginal'?"),
         ({"car": None}, {"also": ["car"]}, "also='car' needs a λ to train with"),
         ({}, {"test": None}, "test must be (X, y) or (X, y, sample_weight), got NoneType"),

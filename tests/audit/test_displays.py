@@ -77,6 +77,7 @@ def summary(name, car, form, auroc, change, found=None, groups=GROUPS, **others)
             "performance": {"AUROC": auroc + 0.002 * i},
             "flip": {"largest change": change, "AvgIF": change / 2},
             "groups": {group: {"DPD": 0.1} for group in groups},
+            "exact": form is not None,
             "search": found,
         }
         for i in (-1, 1)
@@ -201,7 +202,7 @@ def test_matplotlib_is_imported_when_something_is_drawn_and_pyplot_never():
     code = (
         "import sys, fcorr, fcorr.audit.displays, fcorr.audit.insurance_displays as d\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "d.LorenzDisplay.from_predictions([0, 1], [1, 2])._repr_svg_()\n"
+        "d.LorenzDisplay(fcorr.metrics.lorenz_curve([0, 1], [1, 2])).plot()._repr_svg_()\n"
         "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -348,16 +349,12 @@ def test_from_estimator_shows_the_most_significant_features():
     values = np.diag([1.0, 3.0, 2.0])
     model = SimpleNamespace(
         attention=lambda X, layer: matrix(3, "abc", values),
-        feature_significance=lambda: {"b": 3.0, "c": 2.0, "a": 1.0},
         schema_=SimpleNamespace(sensitive_features=("c",)),
     )
     display = AttentionDisplay.from_estimator(model, None, k=2)
     assert tick_texts(display.ax_, "y") == ["b", "c (sensitive)"]
     assert display.ax_.images[0].get_array().tolist() == [[3, 0], [0, 2]]
     assert len(AttentionDisplay.from_estimator(model, None).matrices.names) == 3
-    display = SignificanceDisplay.from_estimator(model, k=2)
-    assert display.title == "Feature significance, the 2 largest of 3"
-    assert tick_texts(display.ax_, "y") == ["b", "c (sensitive)"]
 
 
 def test_main_effects_are_curves_and_points():
@@ -440,7 +437,7 @@ def nothing():
 
 @pytest.mark.parametrize("choose", [nothing, lambda: SimpleNamespace(name="λ = 100")])
 def test_the_chosen_point_of_a_sweep_is_marked(choose):
-    sweep = SimpleNamespace(summaries=lambda: SUMMARIES, choose=choose)
+    sweep = SimpleNamespace(summaries=SUMMARIES, choose=choose)
     display = FrontierDisplay.from_sweep(sweep)
     assert ("chosen" in lines(display.ax_)) == (choose is not nothing)
     title = "Performance against flips (validation rows, 2 seeds)"
@@ -492,8 +489,8 @@ def test_names_do_not_cover_each_other():
 
 
 def test_lift_lines_follow_the_table():
-    display = LiftDisplay.from_predictions(Y, RATE, n_bins=3, sample_weight=EXPOSURE, model="m")
-    rows = lift_table(Y, RATE, n_bins=3, sample_weight=EXPOSURE).rows
+    table = lift_table(Y, RATE, n_bins=3, sample_weight=EXPOSURE)
+    display, rows = LiftDisplay(table, model="m").plot(), table.rows
     drawn = lines(display.ax_)
     assert drawn["actual"].get_ydata().tolist() == [row.actual for row in rows]
     assert drawn["m"].get_ydata().tolist() == [row.predicted for row in rows]
@@ -503,13 +500,13 @@ def test_lift_lines_follow_the_table():
 
 @pytest.mark.parametrize(("values", "shown"), [([1, 4], True), ([101, 102], False), ([0, 0], True)])
 def test_zero_is_shown_where_it_costs_little(values, shown):
-    low, high = LiftDisplay.from_predictions(values, values, n_bins=2).ax_.get_ylim()
+    low, high = LiftDisplay(lift_table(values, values, n_bins=2)).plot().ax_.get_ylim()
     assert bool(low <= 0 < high) == shown
 
 
 def test_double_lift_labels_the_edges_of_its_bins():
-    labels = {"model": "new", "incumbent": "old"}
-    display = LiftDisplay.from_predictions([1, 1, 3, 3], [1, 1, 3, 3], [2] * 4, n_bins=2, **labels)
+    table = lift_table([1, 1, 3, 3], [1, 1, 3, 3], [2] * 4, n_bins=2)
+    display = LiftDisplay(table, "new", "old").plot()
     assert tick_texts(display.weight_ax_, "x") == ["0.50", "1.50", "1.50"]
     assert display.weight_ax_.get_xlabel() == "bins by new ÷ old, lowest first"
     assert lines(display.ax_)["old"].get_ydata().tolist() == [2, 2]

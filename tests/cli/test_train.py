@@ -81,7 +81,7 @@ def test_forced_task(train, options, kind):
 def test_options_reach_the_estimator(train):
     train(
         *("--sensitive", "sex", "--sensitive", "job", "--kind", "amount=numeric"),
-        *("--car", "paper", "--seed", 7, "--min-category-rows", 1, "--proxy", 0.5),
+        *("--car", "paper", "--seed", 7, "--set", "min_category_rows=1", "--proxy", 0.5),
         *(
             "--set",
             "car_form=paper",
@@ -146,7 +146,7 @@ def test_kinds(train, columns):
 def test_objective_exposure_and_weight(train, policies):
     train(
         *("--objective", "tweedie", "--exposure", "years", "--set", "tweedie_power=1.3"),
-        *("--weight", "w", "--validation", "policies.parquet"),
+        *("--weight", "w"),
         data="policies.parquet",
         target="claims",
     )
@@ -175,36 +175,18 @@ def with_uncounted_rows(columns):
 def test_rows_of_weight_0_are_not_there(train, columns):
     models, classes = [], columns["bought"] + np.arange(200) % 19
     for table in with_uncounted_rows({**columns, "bought": classes}):
-        for name in ("data.csv", "validation.csv"):
-            write_file(table, name)
-        result = train("--weight", "w", "--validation", "validation.csv", "--sensitive", "sex")
+        write_file(table, "data.csv")
+        result = train("--weight", "w", "--sensitive", "sex")
         assert "task: classification (guessed" in result.stdout  # of 20 classes, not 21
         models.append(Path("model.fcorr").read_bytes())
     assert models[0] == models[1]
 
 
-@pytest.mark.parametrize("file", ["data.csv", "validation.csv"])
-def test_errors_count_the_lines_of_weight_0(train, columns, file):
+def test_errors_count_the_lines_of_weight_0(train, columns):
     table, _ = with_uncounted_rows(columns)
-    for name in ("data.csv", "validation.csv"):
-        amounts = table["amount"].to_pylist()
-        amounts[-1] = math.inf if name == file else 1.0
-        write_file(table.set_column(5, "amount", pa.array(amounts)), name)
-    result = train("--weight", "w", "--validation", "validation.csv", code=1)
-    (line,) = result.stderr.splitlines()
-    assert "got inf in line 401" in line
-    assert ("--validation: " in line) == (file == "validation.csv")
-
-
-def test_weights_count_in_the_validation_file(train, policies):
-    losses = set()
-    for power in (0, 1):
-        weight = pa.array(policies["w"].to_numpy() ** power)
-        held_out = policies.set_column(policies.column_names.index("w"), "w", weight)
-        write_file(held_out, "held_out.parquet")
-        train("--weight", "w", "--validation", "held_out.parquet", data="policies.parquet")
-        losses.add(fcorr.load("model.fcorr").history_.epochs[-1].validation_loss)
-    assert len(losses) == 2
+    amounts = [*table["amount"].to_pylist()[:-1], math.inf]
+    write_file(table.set_column(5, "amount", pa.array(amounts)), "data.csv")
+    assert "got inf in line 401" in one_line(train("--weight", "w", code=1))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +199,7 @@ def test_weights_count_in_the_validation_file(train, policies):
     ],
 )
 def test_class_weight_and_threshold(train, option, threshold):
-    result = train("--class-weight", "balanced", "--threshold", option)
+    result = train("--set", "class_weight=balanced", "--threshold", option)
     assert "guessed" not in result.stdout  # such options are for classes
     model = fcorr.load("model.fcorr")
     assert (model.class_weight, model.threshold) == ("balanced", threshold)
@@ -227,10 +209,9 @@ def test_class_weight_and_threshold(train, option, threshold):
 def test_progress_in_lines(run):
     result = run(
         *("train", "data.csv", "--target", "bought", "-o", "model.fcorr", "--drop", "key"),
-        *("--members", 1, "--epochs", 2, "--set", "head=4", "--validation", "data.parquet"),
+        *("--members", 1, "--epochs", 2, "--set", "head=4"),
     )
     assert [line[:10] for line in result.stderr.splitlines()] == ["epoch 1/2 ", "epoch 2/2 "]
-    assert "validation loss" in result.stderr
 
 
 def test_progress_of_a_pack(run):
@@ -265,22 +246,6 @@ def test_a_pack_is_that_of_python(run, train, columns):
     assert (loaded.predict_proba(older) >= loaded.predict_proba(X))[:, 1].all()
 
 
-def test_a_validation_file_is_not_for_a_pack(train, files):
-    result = train("--members", 2, "--validation", "data.parquet", code=2)
-    words = " ".join(result.stderr.split())
-    assert "--validation: is for a single network (--members 1), to measure after every" in words
-    assert files() == set()
-    train("--members", 1, "--validation", "data.parquet")
-    assert fcorr.load("model.fcorr").history_.epochs[-1].validation_loss is not None
-
-
-def test_validation_file_is_read_as_the_training_file_is(train):
-    # All of this file's codes look like numbers, but training knows them as text.
-    Path("t.csv").write_text("key,code,a,b,y\n" + "1,7,1,2,0\n2,x,2,1,1\n3,8,3,5,1\n" * 5)
-    Path("v.csv").write_text("key,code,a,b,y\n" + "1,7,1,2,0\n2,8,2,1,1\n" * 5)
-    assert train("--validation", "v.csv", data="t.csv", target="y").stderr == ""
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -293,7 +258,7 @@ def test_validation_file_is_read_as_the_training_file_is(train):
         (["--weight", "wait"], "--weight: the file has no column 'wait'."),
         (["--drop", "keys"], "--drop: the file has no column 'keys'. Did you mean 'key'?"),
         (["--kind", "jop=categorical"], "--kind: the file has no column 'jop'."),
-        (["--kind", "job"], "--kind: must be COLUMN=KIND or COLUMN=CATEGORY,CATEGORY,… and once"),
+        (["--kind", "job"], "--kind: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),
         (
             ["--kind", "job=numeric", "--kind", "job=ordinal"],
             "once for a column, got 'job=ordinal'",
@@ -307,18 +272,17 @@ def test_validation_file_is_read_as_the_training_file_is(train):
         (["--members", "0"], "--members: must be an integer of at least 1, got 0."),
         (["--members", "few"], "'--members'"),
         (["--set", "n_members=2"], "--set: no estimator has an argument 'n_members'."),
-        (["--monotone", "age"], "--monotone: must be COLUMN=increasing or COLUMN=decreasing, once"),
-        (["--monotone", "age=up"], "--monotone: must be COLUMN=increasing or COLUMN=decreasing"),
+        (["--monotone", "age=up"], "--monotone: must be a dict of columns and 'increasing' or"),
         (["--monotone", "agee=increasing"], "--monotone: the file has no column 'agee'. Did you"),
         (
             ["--monotone", "job=increasing"],
             "--monotone: must name numbers or ordered categories, got 'job', which is categorical.",
         ),
         (
-            ["--min-category-rows", "0"],
-            "--min-category-rows: must be an integer of at least 1, got 0.",
+            ["--set", "min_category_rows=0"],
+            "--set min_category_rows: must be an integer of at least 1, or 'auto', got",
         ),
-        (["--car", "much"], "--car: must be a number, 'paper' or 'none', got 'much'."),
+        (["--car", "much"], "--car: must be a number of at least 0, 'paper' or None, got"),
         (["--set", "car_form=x"], "--set car_form: must be 'sensitive' or 'paper', got 'x'"),
         (["--set", "dropout=8xx"], "--set dropout: must be a number in [0, 1), or 'auto', got"),
         (
@@ -331,58 +295,58 @@ def test_validation_file_is_read_as_the_training_file_is(train):
         (["--task", "ranking"], "'--task'"),
         (["--output", "nowhere/model.fcorr"], "--output: the folder 'nowhere' does not exist."),
         (["--output", "."], "'.' is a directory"),
-        (["--validation", "nowhere.csv"], "'nowhere.csv' does not exist"),
-        (["--validation", "untargeted.csv"], "--validation: the file has no column 'bought'."),
         (["--car", "-1"], "--car: must be a number of at least 0"),
         (["--set", "device=nope"], "--set device: must be one that torch can use here"),
         (
             ["--set", "learning_rate=0"],
             "--set learning_rate: must be a number above 0, or 'auto', got 0",
         ),
-        (["--sensitive", "bought"], "'bought' is the target or the weight, not a feature."),
-        (["--drop", "bought"], "'bought' is dropped and used at once."),
+        (["--sensitive", "bought"], "--sensitive: 'bought' is named by --target as well."),
+        (["--drop", "bought"], "--drop: 'bought' is named by --target as well."),
         (
             ["--exposure", "amount"],
             "--exposure: needs a log link to be an offset, got 'amount' with",
         ),
         (["--set", "tweedie_power=2"], "--set tweedie_power: must be a number in (1, 2), got 2."),
-        (["--threshold", "f2"], "--threshold: must be a number, f1, fpr=0.05 or cost=1,20, got"),
-        (["--threshold", "fpr=low"], "must be a number, f1, fpr=0.05 or cost=1,20, got 'fpr=low'"),
+        (["--threshold", "f2"], "--threshold: must be a number in [0, 1], 'f1', {'fpr': a rate"),
+        (["--threshold", "fpr=low"], "of a false negative)}, got {'fpr': 'low'}."),
         (
             ["--threshold", "cost=1"],
             "--threshold: must be a number in [0, 1], 'f1', {'fpr': a rate",
         ),
-        (["--class-weight", "even"], "'--class-weight'"),
         (["--task", "regression", "--threshold", "f1"], "--threshold: is for classification, not"),
         (
             ["--task", "classification", "--objective", "mse"],
             "--objective: is for regression, not for classification.",
         ),
-        (["--objective", "mse", "--class-weight", "balanced"], "--class-weight: is for classific"),
+        (
+            ["--objective", "mse", "--set", "class_weight=balanced"],
+            "--set class_weight: is for classification",
+        ),
         (
             ["--objective", "poisson", "--exposure", "amounts"],
             "--exposure: the file has no column 'amounts'. Did you mean 'amount'?",
         ),
         (
             ["--objective", "poisson", "--exposure", "bought"],
-            "--exposure: 'bought' is the target, the weight or a sensitive column as well.",
+            "--exposure: 'bought' is named by --target as well.",
         ),
         (["--output", "data.csv"], "'data.csv' is an input, or another output, and"),
-        (["--bins", "age"], "--bins: must be COLUMN=GROUPS or COLUMN=EDGE,EDGE,… and once for"),
-        (["--bins", "age=few"], "--bins: must be COLUMN=GROUPS or COLUMN=EDGE"),
-        (["--bins", "=3"], "--bins: must be COLUMN=GROUPS or COLUMN=EDGE"),
-        (["--bins", "age=1.5"], "--bins: must be COLUMN=GROUPS or COLUMN=EDGE"),
-        (["--bins", "age="], "--bins: must be COLUMN=GROUPS or COLUMN=EDGE"),
+        (["--bins", "age"], "--bins: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),
+        (["--bins", "=3"], "--bins: must be COLUMN=VALUE or COLUMN=VALUE"),
+        (["--bins", "age="], "--bins: must be COLUMN=VALUE or COLUMN=VALUE"),
+        (["--bins", "age=,"], "--bins: must be a number of groups of at least 2, or the edges"),
+        (["--bins", "age=few"], "--bins: must be a number of groups of at least 2, or the edges"),
+        (["--bins", "age=1.5"], "increasing order, got 1.5 for 'age'."),
         (["--set", "epochs=2"], "--set: must be ARGUMENT=VALUE, once for an argument, got epochs"),
     ],
 )
 def test_bad_usage(train, files, arguments, message):
-    Path("untargeted.csv").write_text("sex,age\nf,1\n")
     before = Path("data.csv").read_bytes()
     result = train(*arguments, code=2)
     assert message in " ".join(result.stderr.split())
     assert "Traceback" not in result.output
-    assert files() == {"untargeted.csv"}
+    assert files() == set()
     assert Path("data.csv").read_bytes() == before
 
 
@@ -500,12 +464,10 @@ def test_files_from_elsewhere_make_the_same_model(train, european):
     assert Path("european.csv").read_text().splitlines()[1] == "K0;1.000,000;01.12.2000;S;0"
     assert train(data="plain.csv", target="y").stderr == ""
     model = Path("model.fcorr").read_bytes()
-    result = train("--validation", "european.csv", data="european.csv", target="y")
-    assert result.stderr.splitlines() == 2 * [
+    assert one_line(train(data="european.csv", target="y")) == (
         "'european.csv' is read with ';' between fields, decimal commas, day/month/year in 'day' "
         "(--delimiter, --decimal and --dates set it)"
-    ]
-    train(data="european.csv", target="y")
+    )
     assert Path("model.fcorr").read_bytes() == model
     options = ("--delimiter", ";", "--decimal", ",", "--dates", "dmy")
     assert train(*options, data="european.csv", target="y").stderr == ""

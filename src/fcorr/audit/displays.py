@@ -1,8 +1,8 @@
 """Displays: charts of models, and of what was measured of them, by matplotlib (extra ``plot``).
 
-They follow scikit-learn's convention. A constructor takes plain data, ``from_...`` computes them
-and draws; ``plot(ax=None)`` draws and returns the display, which then has ``figure_``, ``axes_``
-and, as ``ax_``, the first of these.
+They follow scikit-learn's convention. A constructor takes plain data, such as a table of
+`fcorr.metrics`, ``from_...`` reads them off a model or a sweep and draws; ``plot(ax=None)`` draws
+and returns the display, which then has ``figure_``, ``axes_`` and, as ``ax_``, the first of these.
 
 Without ``ax`` a figure is made that pyplot does not know of: no window opens, no global state
 changes, and nothing stays in memory when the display is gone. A notebook shows such a display by
@@ -383,18 +383,6 @@ class SignificanceDisplay(Display):
     title: str = "Feature significance"
     x_label: str = "diagonal of the pre-softmax attention matrix"
 
-    @classmethod
-    def from_estimator(cls, model: Any, *, k: int | None = 10, ax: Any = None) -> Self:
-        """Draw the ``k`` largest significances of a fitted model, on its training table.
-
-        All are shown where ``k`` is None.
-        """
-        everything = model.feature_significance()
-        shown = dict(list(everything.items())[:k])
-        is_part = len(shown) < len(everything)
-        title = cls.title + f", the {len(shown)} largest of {len(everything)}" * is_part
-        return cls(shown, model.schema_.sensitive_features, title).plot(ax)
-
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, one for each panel, or in a figure of its own."""
         is_one = not any(isinstance(value, Mapping) for value in self.significance.values())
@@ -617,7 +605,7 @@ class FrontierDisplay(Display):
     Parameters
     ----------
     summaries : sequence of Summary
-        What was measured, from :meth:`fcorr.search.sweep.Sweep.summaries`.
+        What was measured: ``summaries`` of a :class:`fcorr.search.sweep.Sweep`.
     chosen : str, optional
         The name of the point to mark.
     title : str
@@ -630,12 +618,11 @@ class FrontierDisplay(Display):
     Examples
     --------
     >>> from fcorr.search.sweep import Summary
-    >>> def summary(name, form, auroc, change):
+    >>> def summary(name, auroc, change):
     ...     numbers = {"performance": {"AUROC": auroc}, "flip": {"largest change": change}}
-    ...     measured = {"task": "two classes", "groups": {}, **numbers}
-    ...     point = {"car": 0.0, "invariance": form}
-    ...     return Summary(name, point, ({"arguments": point, "measured": measured},))
-    >>> points = [summary("λ = 0", None, 0.75, 0.3), summary("adapt", "adapt", 0.74, 0.0)]
+    ...     measured = {"task": "two classes", "groups": {}, "exact": change == 0, **numbers}
+    ...     return Summary(name, {}, ({"measured": measured},))
+    >>> points = [summary("λ = 0", 0.75, 0.3), summary("adapt", 0.74, 0.0)]
     >>> display = FrontierDisplay(points, chosen="adapt").plot()
     >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
     ['CAR alone', 'exact', 'no other point is better in both', 'chosen']
@@ -652,7 +639,7 @@ class FrontierDisplay(Display):
             chosen: str | None = sweep.choose().name
         except InvalidInputError:
             chosen = None  # no point is within the budget
-        return cls(sweep.summaries(), chosen).plot(ax)
+        return cls(sweep.summaries, chosen).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, or in a figure of its own."""
@@ -671,11 +658,12 @@ class FrontierDisplay(Display):
         ax.ticklabel_format(axis="y", useOffset=False)
         positions = {s.name: (s.mean("largest change"), s.mean(metric)) for s in points}
         for is_exact, kind in enumerate(("CAR alone", "exact")):
-            of_kind = [s for s in points if (s.invariance is not None) == is_exact]
+            of_kind = [s for s in points if s.exact == is_exact]
             x, y = [positions[s.name][0] for s in of_kind], [positions[s.name][1] for s in of_kind]
             look = SERIES[is_exact] | {"linestyle": "none"}
             ax.plot(x, y, label=kind if of_kind else None, zorder=3, **look)
-            ends = np.reshape([s.spread(metric) for s in of_kind], (-1, 2)).T
+            of_seeds = [s.values(metric) for s in of_kind]
+            ends = [min(values) for values in of_seeds], [max(values) for values in of_seeds]
             ax.plot([x, x], ends, color=look["color"], linewidth=0.8)
         front = _find_front([*positions.values()], lower_is_better=is_loss)
         if len(front) > 1:

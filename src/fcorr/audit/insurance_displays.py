@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from fcorr.audit.displays import (
     GREY,
@@ -22,15 +21,7 @@ from fcorr.audit.displays import (
     one_line,
     short_number,
 )
-from fcorr.metrics import (
-    ActualExpectedTable,
-    DoubleLiftBin,
-    LiftTable,
-    LorenzCurve,
-    actual_over_expected,
-    lift_table,
-    lorenz_curve,
-)
+from fcorr.metrics import ActualExpectedTable, DoubleLiftBin, LiftTable, LorenzCurve
 
 _MAX_BINS = 30
 
@@ -45,7 +36,7 @@ class LiftDisplay(Display):
     Parameters
     ----------
     table : LiftTable
-        Of at most 30 bins.
+        From :func:`fcorr.metrics.lift_table`, of at most 30 bins.
     model, incumbent : str
         What the model and, in a double lift, the other one are called.
     y_label, weight_label, title : str
@@ -60,7 +51,9 @@ class LiftDisplay(Display):
 
     Examples
     --------
-    >>> display = LiftDisplay.from_predictions([0, 1, 1, 3], [0.5, 0.6, 1.0, 2.0], n_bins=4)
+    >>> from fcorr.metrics import lift_table
+    >>> table = lift_table([0, 1, 1, 3], [0.5, 0.6, 1.0, 2.0], n_bins=4)
+    >>> display = LiftDisplay(table).plot()
     >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
     ['actual', 'predicted']
     """
@@ -71,25 +64,6 @@ class LiftDisplay(Display):
     y_label: str = "mean per unit of exposure"
     weight_label: str = "exposure"
     title: str = "Lift: predicted and actual"
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: npt.ArrayLike,
-        y_pred: npt.ArrayLike,
-        y_incumbent: npt.ArrayLike | None = None,
-        *,
-        n_bins: int = 10,
-        sample_weight: npt.ArrayLike | None = None,
-        ax: Any = None,
-        **labels: str,
-    ) -> Self:
-        """Draw a lift chart or, with the predictions of an incumbent, a double lift chart.
-
-        See :func:`fcorr.metrics.lift_table`; labels are those of the constructor.
-        """
-        options: dict[str, Any] = {"n_bins": n_bins, "sample_weight": sample_weight}
-        return cls(lift_table(y_true, y_pred, y_incumbent, **options), **labels).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, or in a figure of its own."""
@@ -147,7 +121,9 @@ class LorenzDisplay(Display):
 
     Examples
     --------
-    >>> display = LorenzDisplay.from_predictions([0, 0, 1, 2], {"FCorr": [0.1, 0.2, 0.3, 0.4]})
+    >>> from fcorr.metrics import lorenz_curve
+    >>> curve = lorenz_curve([0, 0, 1, 2], [0.1, 0.2, 0.3, 0.4])
+    >>> display = LorenzDisplay({"FCorr": curve}).plot()
     >>> display.ax_.get_legend().get_texts()[0].get_text()
     'FCorr, Gini 0.583'
     """
@@ -156,27 +132,6 @@ class LorenzDisplay(Display):
     x_label: str = "share of exposure, lowest predicted risk first"
     y_label: str = "share of claims"
     title: str = "Lorenz curves: claims in the order of predicted risk"
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: npt.ArrayLike,
-        y_pred: npt.ArrayLike | Mapping[str, npt.ArrayLike],
-        *,
-        sample_weight: npt.ArrayLike | None = None,
-        ax: Any = None,
-        **labels: str,
-    ) -> Self:
-        """Draw the curve of some predictions, or of those of several models by their names.
-
-        See :func:`fcorr.metrics.lorenz_curve`; labels are those of the constructor.
-        """
-        of_models = y_pred if isinstance(y_pred, Mapping) else {"model": y_pred}
-        curves = {
-            name: lorenz_curve(y_true, scores, sample_weight=sample_weight)
-            for name, scores in of_models.items()
-        }
-        return cls(curves, **labels).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, or in a figure of its own."""
@@ -210,7 +165,7 @@ class ActualExpectedDisplay(Display):
     Parameters
     ----------
     table : ActualExpectedTable
-        Of at most 60 groups.
+        From :func:`fcorr.metrics.actual_over_expected`, of at most 60 groups.
     x_label, weight_label, title : str
         What the ratio is, what the weights are, and what is seen.
 
@@ -220,8 +175,9 @@ class ActualExpectedDisplay(Display):
 
     Examples
     --------
-    >>> groups = {"sensitive_features": ["female", "male"]}
-    >>> display = ActualExpectedDisplay.from_predictions([3, 5], [4, 4], **groups)
+    >>> from fcorr.metrics import actual_over_expected
+    >>> table = actual_over_expected([3, 5], [4, 4], sensitive_features=["female", "male"])
+    >>> display = ActualExpectedDisplay(table).plot()
     >>> display.ax_.tables[0][1, 0].get_text().get_text()
     '0.75 (0.15 to 2.19)'
     """
@@ -230,26 +186,6 @@ class ActualExpectedDisplay(Display):
     x_label: str = "actual ÷ expected"
     weight_label: str = "exposure"
     title: str = "Actual over expected by group"
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: npt.ArrayLike,
-        y_pred: npt.ArrayLike,
-        *,
-        sensitive_features: Any,
-        title: str = title,
-        weight_label: str = weight_label,
-        ax: Any = None,
-        **options: Any,
-    ) -> Self:
-        """Draw the ratios of some predictions.
-
-        Options are those of :func:`fcorr.metrics.actual_over_expected`.
-        """
-        groups = {"sensitive_features": sensitive_features}
-        table = actual_over_expected(y_true, y_pred, **groups, **options)
-        return cls(table, title=title, weight_label=weight_label).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, or in a figure of its own."""

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Metrics = dict[str, float]
 Task = Literal["two classes", "several classes", "regression"]
-View = Callable[[Any], Any]
-"""What a model sees of a table."""
 
 MAIN_METRIC: dict[Task, str] = {
     "two classes": "AUROC",
@@ -94,11 +92,6 @@ class AuditRows:
             groups={n: Labels(g.categories, g.codes[chosen]) for n, g in self.groups.items()},
             counted=chosen if self.counted is None else self.counted[chosen],
         )
-
-
-def see_all(X: Any) -> Any:
-    """View a table unchanged."""
-    return X
 
 
 def check_estimator(estimator: Any, caller: str, for_others: str) -> None:
@@ -179,12 +172,13 @@ def unpack(rows: Sequence[Any], argument: str) -> tuple[Any, ArrayLike, ArrayLik
 
 
 def name_columns(sensitive: Any) -> tuple[str | int, ...]:
-    """Return the sensitive columns of an estimator, or say that it has none."""
+    """Return the sensitive columns, or say that there are none."""
     columns = tuple(sensitive) if isinstance(sensitive, list | tuple) else (sensitive,)
     if sensitive is None or not columns:
         raise InvalidInputError(
-            f"The estimator must name sensitive columns, got sensitive={sensitive!r}. Make it with "
-            "sensitive='race', say: without such a column there is nothing to flip."
+            f"sensitive must name columns of X, got {sensitive!r}. Write sensitive='sex', say: "
+            "without such a column there is nothing to flip, and there are no groups.",
+            argument="sensitive",
         )
     return columns
 
@@ -231,10 +225,7 @@ class Subject:
 
     def score(self, X: Any) -> Floats:
         """Score a table: ``(n_rows, n_outputs)``, checked."""
-        return self.read(_ask(self.ask, X), len(X))
-
-    def read(self, answer: Any, n_rows: int) -> Floats:
-        """Check what the model answered, and take the scores out of it."""
+        answer, n_rows = _ask(self.ask, X), len(X)
         scores = np.asarray(answer, dtype=np.float64)
         scores = scores.reshape(-1, 1) if scores.ndim == 1 else scores
         widths = {"regression": (1,), "two classes": (1, 2)}.get(self.task, (len(self.classes),))
@@ -294,11 +285,10 @@ def open_model(
     task: Literal["auto", "classification", "regression"] = "auto",
     threshold: float | None = None,
     power: float | None = None,
-    view: View = see_all,
 ) -> Subject:
     """Find out what a model predicts; a task that its answers leave open is told by y."""
     if is_ours(model):
-        return _open_ours(model, threshold, view)
+        return _open_ours(model, threshold)
     name = getattr(model, "__name__", type(model).__name__)
     labels = getattr(model, "classes_", None)
     if hasattr(model, "get_inputs"):  # a session of onnxruntime
@@ -400,19 +390,18 @@ def _read_onnx_input(name: str, column: pa.ChunkedArray, kind: str) -> NDArray[A
     return numbers.astype(np.float64 if kind == "tensor(double)" else np.float32)
 
 
-def _open_ours(model: Any, threshold: float | None, view: View) -> Subject:
+def _open_ours(model: Any, threshold: float | None) -> Subject:
     name = type(model).__name__
     if not hasattr(model, "classes_"):
         objective = getattr(model, "objective_", "mse")
         powers = {"mse": 0.0, "poisson": 1.0, "gamma": 2.0}
         power = powers.get(objective, float(model.tweedie_power))
-        ask = model.predict_rate
-        return Subject(name, "regression", lambda X: ask(view(X)), power=power, estimator=model)
+        return Subject(name, "regression", model.predict_rate, power=power, estimator=model)
     classes = tuple(model.classes_.tolist())
     return Subject(
         name,
         "two classes" if len(classes) == 2 else "several classes",
-        lambda X: model.predict_proba(view(X)),
+        model.predict_proba,
         classes,
         model.threshold_ if threshold is None or len(classes) > 2 else threshold,
         estimator=model,
@@ -500,29 +489,10 @@ class Measured:
         }
 
 
-def measure(
-    estimator: "Estimator",
-    rows: AuditRows,
-    *,
-    view: View = see_all,
-    threshold: float | None = None,
-) -> Measured:
-    """Measure a fitted model, and certify it on the rows.
-
-    Parameters
-    ----------
-    estimator : FCorrClassifier or FCorrRegressor
-        The model.
-    rows : AuditRows
-        The rows, from :func:`read_rows`.
-    view : callable, optional
-        What the model sees of a table; by default all of it.
-    threshold : float, optional
-        Of two classes, the probability from which on the second is decided; by default the
-        model's own.
-    """
+def measure(subject: Subject, rows: AuditRows) -> Measured:
+    """Measure a fitted model of ours, from :func:`open_model`, and certify it on the rows."""
+    estimator: Any = subject.estimator
     with numbered_by(rows.counted):
-        subject = open_model(estimator, rows, threshold=threshold, view=view)
         subject.truths(rows)  # before the work: y may not fit
         flips = score_flips(subject, rows)
         scores = np.column_stack([each.factual for each in flips])
@@ -573,10 +543,7 @@ def flip_metrics(subject: Subject, rows: AuditRows, flips: Sequence[FlippedScore
     found = {"AvgIF": max(metrics.average_individual_fairness(f, **weight) for f in flips)}
     gaps: dict[str, Any] = {}
     if subject.task == "two classes":
-
-        def f1_gap(*given: Any, **options: Any) -> float:
-            return metrics.f1_gap(*given, threshold=subject.threshold or 0.0, **options)
-
+        f1_gap = partial(metrics.f1_gap, threshold=subject.threshold or 0.0)
         gaps = {"F1 gap": f1_gap, "AUROC gap": metrics.auroc_gap, "AUPRC gap": metrics.auprc_gap}
     elif subject.task == "regression":
         gaps = {"RMSE gap": metrics.rmse_gap, "MAE gap": metrics.mae_gap}

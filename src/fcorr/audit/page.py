@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import jinja2
 
 from fcorr._core import show_text, to_plain
 from fcorr.audit.displays import short_number
-from fcorr.audit.words import show_cell
+from fcorr.audit.words import show_cell, show_number
 from fcorr.metrics.grouped import MIN_ROWS
 
 if TYPE_CHECKING:
@@ -51,10 +50,12 @@ def render(result: "AuditResult", estimator: Any) -> str:
     )
     environment.filters |= {
         "text": show_text,
-        "number": _number,
+        "number": show_number,
         "words": lambda name: name.replace("_", " "),
         "cells": lambda cells: [(name, show_cell(each)) for name, each in cells.items()],
-        "dictpairs": lambda pairs: [(n.replace("_", " "), _number(v)) for n, v in pairs.items()],
+        "dictpairs": lambda pairs: [
+            (n.replace("_", " "), show_number(v)) for n, v in pairs.items()
+        ],
         "columns": _columns,
         "grouptable": _group_table,
     }
@@ -84,23 +85,8 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _number(value: Any) -> str:
-    """Write a number shortly; text stays, and what is not known is said so."""
-    if value is None:
-        return "not estimable"
-    if isinstance(value, float):
-        return short_number(value)
-    return (
-        f"{value:,}"
-        if type(value) is int
-        else value
-        if isinstance(value, str)
-        else json.dumps(value)
-    )
-
-
 def _columns(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[str]]:
-    return [[_number(row[name]) for name in names if name in row] for row in rows]
+    return [[show_number(row[name]) for name in names if name in row] for row in rows]
 
 
 def _group_table(section: Mapping[str, Any], by: str) -> tuple[list[str], list[list[str]]]:

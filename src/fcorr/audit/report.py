@@ -167,15 +167,8 @@ def audit_model(
     if is_ours(model):
         sensitive = model.sensitive if sensitive is None else sensitive
         exposure = model.exposure if exposure is None else exposure
-    if sensitive is None or sensitive == []:
-        raise InvalidInputError(
-            f"sensitive must name columns of X, got {sensitive!r}. Without such a column there is "
-            "nothing to flip, and there are no groups.",
-            argument="sensitive",
-        )
-    steps = ("scores", "flips", "groups", "proxies", "model")
     with (
-        show_progress("audit", len(steps), shown=verbose, unit="step") as progress,
+        show_progress("audit", 5, shown=verbose, unit="step") as progress,
         collect_warnings() as (notes, others),
     ):
         rows = read_rows((X, y, sample_weight), sensitive, exposure=exposure)
@@ -184,19 +177,19 @@ def audit_model(
             audit = _Audit(open_model(model, rows, **options), rows, seed, confidence)
             audit.describe(name, target or column_name(y) or "y", unit)
             audit.measure_performance()
-            progress.advance(steps[0])
+            progress.advance("scores")
             audit.measure_flips(include_rows)
-            progress.advance(steps[1])
+            progress.advance("flips")
             audit.measure_groups(n_resamples)
-            progress.advance(steps[2])
+            progress.advance("groups")
             audit.measure_proxies()
-            progress.advance(steps[3])
+            progress.advance("proxies")
             audit.read_model()
             if incumbent is not None:
                 audit.stand_beside(open_model(incumbent, rows, **options))
             if sweep is not None:
                 audit.show_frontier(sweep)
-            progress.advance(steps[4])
+            progress.advance("model")
     found = {
         "schema": SCHEMA,
         **audit.found,
@@ -512,7 +505,7 @@ class _Audit:
             return
         effects, importance = model.main_effects(), model.importance(some)
         shown = dict(zip(importance.names[:20], importance.total[:20].tolist(), strict=True))
-        label = "share of the variance of outputs that goes with it"
+        label = "share of what the model tells rows apart by"
         self.displays["importance"] = SignificanceDisplay(shown, sensitive, "Importance", label)
         if effects.classes is None:
             first = {name: effects[name] for name in importance.names[:9]}
@@ -564,12 +557,12 @@ class _Audit:
                 self._show_lift("double lift", table, "Double lift: two models", *names)
 
     def show_frontier(self, sweep: Any) -> None:
-        choice, table, summaries = _or_why(sweep.choose), sweep.table(), sweep.summaries()
-        name = None if isinstance(choice, str) else choice.name
-        points = [each.point for each in summaries]
-        reason = {"points": points, "chosen": name, "reason": str(choice)}
-        self.found["frontier"] = {**table._asdict(), **reason}
-        self.displays["frontier"] = FrontierDisplay(summaries, name)
+        choice = _or_why(sweep.choose)
+        name, reason = (None, choice) if isinstance(choice, str) else (choice.name, choice.reason)
+        points = [each.point for each in sweep.summaries]
+        chosen = {"points": points, "chosen": name, "reason": reason}
+        self.found["frontier"] = {**sweep.table()._asdict(), **chosen}
+        self.displays["frontier"] = FrontierDisplay(sweep.summaries, name)
 
 
 def _pairs(flips: FlippedScores, weight: Floats | None) -> list[dict[str, Any]]:

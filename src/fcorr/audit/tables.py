@@ -1,7 +1,7 @@
 """Tables of numbers as text, for a terminal and for Markdown."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -68,13 +68,6 @@ def show_small(value: float | None) -> str:
     if value == 0:
         return "0"
     return f"{value:.2g}" if 1e-3 <= abs(value) < 1e6 or np.isinf(value) else f"{value:.1e}"
-
-
-def tabulate_metrics(models: Mapping[str, Mapping[str, float | Sequence[float]]]) -> TextTable:
-    """Put models side by side: a line per metric, a column per model, of one or several fits."""
-    names = next(iter(models.values()))
-    rows = [[n, *(show_metric(n, metrics[n]) for metrics in models.values())] for n in names]
-    return TextTable(["", *models], rows)
 
 
 def show_metric(name: str, values: float | Sequence[float]) -> str:

@@ -7,18 +7,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fcorr.data.schema import (
-    BinnedColumn,
-    CategoricalColumn,
-    Column,
-    DatetimeColumn,
-    OrdinalColumn,
-    RatedColumn,
-)
+from fcorr.data.schema import Column, DatetimeColumn
 from fcorr.estimators.model_file import Estimator
 from fcorr.metrics.sharing import draw_orders
 from fcorr.nn.fcorr import FCorrTransformer
 
+_LEARNT = (  # of a column, whatever its kind has
+    *("categories", "labels", "mode", "pool", "edges", "missing", "low", "high", "ratings"),
+    *("parts", "first", "last"),
+)
 _MOST = 64, 200, 64  # members, features and averaged values that a browser computes with ease
 _MOST_PRODUCTS = 10**8  # for the shares of features in what they do together, about half a second
 _MOST_ORDERS = 32
@@ -130,20 +127,7 @@ def _describe(column: Column, features: tuple[str, ...]) -> dict[str, Any]:
         | {n: getattr(feature, n, None) for n in ("mean", "scale", "low", "high", "keep_missing")}
         for feature in column.features
     ]
-    if isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
-        found["categories"] = column.categories
-    if isinstance(column, CategoricalColumn | BinnedColumn):
-        found["labels"] = column.labels
-    if isinstance(column, CategoricalColumn | BinnedColumn | RatedColumn):
-        found["mode"] = column.mode
-    if isinstance(column, CategoricalColumn):
-        found["pool"] = column.pool
-    if isinstance(column, BinnedColumn):
-        found |= {"edges": column.edges, "missing": column.missing}
-        found |= {"low": column.low, "high": column.high}
-    if isinstance(column, RatedColumn):
-        found["ratings"] = column.ratings
+    found |= {name: getattr(column, name) for name in _LEARNT if hasattr(column, name)}
     if isinstance(column, DatetimeColumn):
-        found |= {"parts": column.parts, "first": column.first, "last": column.last}
         found["origin"] = column.origin.isoformat()
     return found

@@ -37,6 +37,17 @@ def show_cell(cell: Summary) -> str:
     return f"{text} ({' to '.join(ends)})" if ends else text
 
 
+def show_number(value: Any) -> str:
+    """Write a number shortly; text stays, and what is not known is said so."""
+    if value is None:
+        return "not estimable"
+    if isinstance(value, float):
+        return short_number(value)
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if type(value) is int else json.dumps(value)
+
+
 def describe(summary: Summary) -> dict[str, list[str]]:
     """Say what was tested, what was found, and what it does not say."""
     subject, rows = summary["subject"], summary["rows"]

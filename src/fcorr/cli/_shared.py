@@ -6,7 +6,6 @@ import inspect
 import io
 import os
 import re
-import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -81,10 +80,6 @@ def _estimator_options(
         str | None,
         typer.Option(help="Column of exposures, such as years at risk; needs a log link."),
     ] = None,
-    class_weight: Annotated[
-        Literal["balanced"] | None,
-        typer.Option(help="Make all classes weigh the same in the loss."),
-    ] = None,
     threshold: Annotated[
         str | None,
         typer.Option(
@@ -108,13 +103,6 @@ def _estimator_options(
             metavar="COLUMN=GROUPS|EDGE,EDGE,…",
             help="Cut a sensitive column of numbers into groups, as in age=5 or age=25,40,65; "
             "repeatable.",
-        ),
-    ] = None,
-    min_category_rows: Annotated[
-        int | None,
-        typer.Option(
-            help="Categories in fewer rows are pooled; by default the smaller of 10 and a "
-            "thousandth of the rows."
         ),
     ] = None,
     n_members: Annotated[
@@ -141,8 +129,8 @@ def _estimator_options(
         typer.Option(
             "--set",
             metavar="ARGUMENT=VALUE",
-            help="Any other argument of the estimator, as in learning_rate=0.01, head=64x64 or "
-            "n_layers=2; repeatable.",
+            help="Any other argument of the estimator, as in learning_rate=0.01, head=64x64, "
+            "class_weight=balanced or min_category_rows=5; repeatable.",
         ),
     ] = None,
 ) -> None:
@@ -171,27 +159,22 @@ _OPTIONS = {
     "dates": "--dates",
 }
 _BY_NAME = (
-    *("sensitive", "car", "invariance", "bins", "epochs", "monotone", "min_category_rows"),
-    *("objective", "exposure", "class_weight", "threshold", "thresholds", "budget"),
-    *("seeds", "incumbent", "opset"),
+    *("sensitive", "car", "invariance", "bins", "epochs", "monotone", "objective", "exposure"),
+    *("threshold", "thresholds", "budget", "seeds", "incumbent", "opset"),
 )
 
 
 def collect_arguments(*, settings: list[str] | None, **options: Any) -> dict[str, Any]:
     """Return the arguments of an estimator: options that were given, and those of ``--set``."""
-    parsers: dict[str, Callable[[Any], Any]] = {
-        "car": parse_car,
-        "invariance": lambda text: None if text == "none" else text,
-        "threshold": _parse_threshold,
-        "kinds": _parse_kinds,
-        "bins": _parse_bins,
-        "monotone": _parse_monotone,
-    }
-    arguments = {
-        name: parsers[name](value) if name in parsers else value
-        for name, value in options.items()
-        if value is not None
-    }
+    arguments = {name: value for name, value in options.items() if value is not None}
+    for name in ("car", "invariance"):
+        if name in arguments:
+            arguments[name] = parse_value(name, arguments[name])
+    if "threshold" in arguments:
+        arguments["threshold"] = _parse_threshold(arguments["threshold"])
+    for name in ("kinds", "bins", "monotone"):
+        if name in arguments:
+            arguments[name] = _parse_columns(name, arguments[name])
     rule = "ARGUMENT=VALUE, once for an argument"
     for given, text in split_pairs(settings or [], "--set", rule).items():
         name, is_advanced = find_argument(given, "--set")
@@ -243,54 +226,24 @@ def parse_value(name: str, text: str) -> Any:
         return text
 
 
-def parse_car(text: str) -> float | str | None:
-    """Read a weight of CAR."""
-    if text in ("none", "paper"):
-        return None if text == "none" else text
-    try:
-        return float(text)
-    except ValueError:
-        bad_usage("--car", f"must be a number, 'paper' or 'none', got {text!r}.")
+def _parse_threshold(text: str) -> Any:
+    rule, is_rule, setting = text.partition("=")
+    if not is_rule:
+        return parse_value("threshold", text)
+    values = tuple(parse_value("threshold", value) for value in setting.split(","))
+    return {rule: values if rule == "cost" else values[0]}
 
 
-def _parse_threshold(text: str) -> float | str | dict[str, Any]:
-    rule, _, setting = text.partition("=")
-    try:
-        if rule == "fpr":
-            return {"fpr": float(setting)}
-        if rule == "cost":
-            return {"cost": tuple(float(cost) for cost in setting.split(","))}
-        return text if text == "f1" else float(text)
-    except ValueError:
-        bad_usage("--threshold", f"must be a number, f1, fpr=0.05 or cost=1,20, got {text!r}.")
-
-
-def _parse_kinds(options: list[str]) -> dict[str, str | list[str]]:
-    rule = "COLUMN=KIND or COLUMN=CATEGORY,CATEGORY,… and once for a column"
-    pairs = split_pairs(options, "--kind", rule)
-    return {name: kind.split(",") if "," in kind else kind for name, kind in pairs.items()}
-
-
-def _parse_bins(options: list[str]) -> dict[str, int | list[float]]:
-    rule = "COLUMN=GROUPS or COLUMN=EDGE,EDGE,… and once for a column"
-    bins: dict[str, int | list[float]] = {}
-    for name, cut in split_pairs(options, "--bins", rule).items():
-        try:
-            # One whole number is a number of groups; an edge alone is written with a comma.
-            edges = [float(edge) for edge in cut.split(",") if edge.strip()]
-            bins[name] = int(cut) if "," not in cut else edges
-        except ValueError:
-            bad_usage("--bins", f"must be {rule}, got {name}={cut!r}.")
-    return bins
-
-
-def _parse_monotone(options: list[str]) -> dict[str, str]:
-    rule = "COLUMN=increasing or COLUMN=decreasing, once for a column"
-    pairs = split_pairs(options, "--monotone", rule)
-    for name, direction in pairs.items():
-        if direction not in ("increasing", "decreasing"):
-            bad_usage("--monotone", f"must be {rule}, got {name}={direction!r}.")
-    return pairs
+def _parse_columns(argument: str, options: list[str]) -> dict[str, Any]:
+    """Read what is said of columns, each a value or, with commas, several."""
+    rule = "COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for a column"
+    found: dict[str, Any] = {}
+    for name, text in split_pairs(options, _option(argument), rule).items():
+        values: list[Any] = [value for value in text.split(",") if value]
+        if argument == "bins":  # the others are words, also where these look like numbers
+            values = [parse_value(argument, value) for value in values]
+        found[name] = values if "," in text else values[0]
+    return found
 
 
 # ------------------------------------------------------------------------------ tables and roles
@@ -300,38 +253,32 @@ def _parse_monotone(options: list[str]) -> dict[str, str]:
 class Roles:
     """What the columns of a file are for."""
 
-    target: str
-    sensitive: Sequence[str] = ()
-    weight: str | None = None
-    exposure: str | None = None
-    drop: Sequence[str] = ()
+    target: str | None
+    sensitive: Sequence[str]
+    weight: str | None
+    exposure: str | None
+    drop: Sequence[str]
 
     @property
     def outcomes(self) -> list[str]:
-        """The target and, where there is one, the weight."""
-        return [self.target, *([self.weight] if self.weight else [])]
+        """The target and the weight, as far as there are such."""
+        return [name for name in (self.target, self.weight) if name is not None]
 
     def check(self, columns: Sequence[str]) -> None:
         """Refuse a column that the file does not have, or that is asked to be two things."""
+        options: dict[str, str] = {}
         for option, names in {
             "--target": [self.target],
+            "--weight": [self.weight],
+            "--exposure": [self.exposure],
             "--sensitive": self.sensitive,
-            "--weight": self.outcomes[1:],
-            "--exposure": [self.exposure] if self.exposure else [],
             "--drop": self.drop,
         }.items():
-            check_columns(names, columns, option)
-        if self.exposure in (*self.outcomes, *self.sensitive):
-            bad_usage(
-                "--exposure",
-                f"{self.exposure!r} is the target, the weight or a sensitive column as well.",
-            )
-        for name in self.drop:
-            if name in (*self.outcomes, self.exposure, *self.sensitive):
-                bad_usage("--drop", f"{name!r} is dropped and used at once.")
-        for name in self.sensitive:
-            if name in self.outcomes:
-                bad_usage("--sensitive", f"{name!r} is the target or the weight, not a feature.")
+            given = [name for name in names if name is not None]
+            check_columns(given, columns, option)
+            for name in given:
+                if options.setdefault(name, option) != option:
+                    bad_usage(option, f"{name!r} is named by {options[name]} as well.")
 
     def split(self, table: "pa.Table") -> tuple[Any, Any, Any]:
         """Return X, y and the weight, which may be None, with the columns' names."""
@@ -340,8 +287,11 @@ class Roles:
         left_out = {*self.outcomes, *self.drop}
         X = table.select([name for name in table.column_names if name not in left_out])
         # With its name, which messages and the schema then know.
-        series = [nw.from_native(table[n], series_only=True).alias(n) for n in self.outcomes]
-        return X, series[0], series[1] if self.weight else None
+        y, weight = (
+            None if n is None else nw.from_native(table[n], series_only=True).alias(n)
+            for n in (self.target, self.weight)
+        )
+        return X, y, weight
 
 
 def make_dialect(delimiter: str | None, decimal: str | None, dates: str | None) -> "Dialect":
@@ -563,7 +513,7 @@ def as_options(text: str) -> str:
     Examples
     --------
     >>> as_options("Use invariance='adapt' or min_category_rows=1, with a lower learning_rate.")
-    'Use --invariance adapt or --min-category-rows 1, with a lower --set learning_rate.'
+    'Use --invariance adapt or --set min_category_rows=1, with a lower --set learning_rate.'
     >>> as_options("Train with kinds={'age': 'categorical'} or advanced={'beta2': 0.999}.")
     'Train with --kind age=categorical or --set beta2=0.999.'
     >>> as_options("Pass delimiter=';'.")
@@ -639,18 +589,8 @@ def echo(line: str, *, err: bool = False) -> None:
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table, the first column to the left and the others to the right."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from fcorr.audit.tables import TextTable
 
-    def cell(text: str) -> Text:  # not a str, in which "km [/year]" would be markup
-        return Text(show_text(text))
-
-    table = Table(title=cell(title), title_justify="left")
-    for i, name in enumerate(header):
-        table.add_column(cell(name), justify="left" if i == 0 else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*map(cell, row))
-    # Where nobody resizes a window, a table is as wide as it needs to be.
-    with errors_of_writing("standard output"):
-        Console(width=None if sys.stdout.isatty() else 160).print(table)
+    text = TextTable([*header], [[*row] for row in rows]).text()
+    for line in (title, *text.split("\n")):
+        echo(line)

@@ -88,12 +88,9 @@ def audit(
         text |= {each.name for each in session.get_inputs() if each.type == "tensor(string)"}
     dialect = shared.make_dialect(delimiter, decimal, dates)
     table, dialect = shared.read_data(data, dialect, text, numbers - text)
-    named = {"--target": [target], "--weight": [weight], "--exposure": [exposure]}
-    for option, columns in (named | {"--sensitive": sensitive, "--drop": drop}).items():
-        given = [column for column in columns or () if column is not None]
-        shared.check_columns(given, table.column_names, option)
-    left_out = {target, weight, *(drop or ())}
-    X = table.select([column for column in table.column_names if column not in left_out])
+    roles = shared.Roles(target, sensitive or (), weight, exposure, drop or ())
+    roles.check(table.column_names)
+    X, y, sample_weight = roles.split(table)
     if find_spec("pandas") and len(schemas) < len(models):
         X = X.to_pandas()  # which all kinds of models know
     from fcorr.audit.report import audit_model
@@ -102,9 +99,9 @@ def audit(
         found = audit_model(
             models[0],
             X,
-            table[target] if target else None,
+            y,
             sensitive=sensitive,
-            sample_weight=table[weight] if weight else None,
+            sample_weight=sample_weight,
             exposure=exposure,
             threshold=threshold,
             task=task,
@@ -198,24 +195,21 @@ def _digest(path: Path) -> str | None:
 
 
 def _print_comparison(found: "AuditResult") -> None:
+    from fcorr.audit.words import show_number
+
     summary = found.summary
     other, name = summary["incumbent"], summary["subject"]["name"]
-
-    def show(value: Any) -> str:
-        if isinstance(value, float):
-            return f"{value:.3g}"
-        return "not estimable" if value is None else str(value)
 
     ours = {key: each["estimate"] for key, each in summary["performance"].items()}
     ours |= summary["flips"].get("metrics", {})
     theirs = other["performance"] | other.get("flips", {})
-    rows = [[key, show(value), show(theirs[key])] for key, value in ours.items()]
+    rows = [[key, show_number(value), show_number(theirs[key])] for key, value in ours.items()]
     shared.print_table("on these rows", ["", name, other["name"]], rows)
     who = other["who_changes"]
     header = [key.replace("_", " ") for key in who[0]]
-    shared.print_table("who changes", header, [[*map(show, row.values())] for row in who])
+    shared.print_table("who changes", header, [[*map(show_number, row.values())] for row in who])
     if "mcnemar" in other:
-        test = {key: show(value) for key, value in other["mcnemar"].items()}
+        test = {key: show_number(value) for key, value in other["mcnemar"].items()}
         shared.echo(
             f"McNemar: {test['only_model_right']} rows that only {name} decides rightly, "
             f"{test['only_incumbent_right']} that only {other['name']} does, p = {test['p_value']}"

@@ -13,7 +13,6 @@ from fcorr.cli import _shared as shared
 if TYPE_CHECKING:
     from fcorr.search.sweep import Sweep
 
-_FRACTION = 0.2
 _FILES = ("sweep.jsonl", "table.md", "frontier.svg")
 
 
@@ -57,11 +56,11 @@ def sweep(
     ] = False,
     validation: Annotated[
         Path | None,
-        typer.Option(help="File to measure and choose on.", exists=True, dir_okay=False),
-    ] = None,
-    validation_fraction: Annotated[
-        float | None,
-        typer.Option(help=f"Share of the rows to set aside for that; by default {_FRACTION}."),
+        typer.Option(
+            help="File to measure and choose on; by default a fifth of the rows are set aside.",
+            exists=True,
+            dir_okay=False,
+        ),
     ] = None,
     model: Annotated[
         Path | None, typer.Option(help="Model file to write, of the chosen point.", dir_okay=False)
@@ -90,62 +89,40 @@ def sweep(
     if model is not None:
         inside = model.parent == output
         shared.check_output(model, data, validation, *files, option="--model", parents=inside)
-    if validation is not None and validation_fraction is not None:
-        shared.bad_usage("--validation-fraction", "is for when there is no --validation file.")
-    fraction = _FRACTION if validation_fraction is None else validation_fraction
-    if not 0 < fraction < 1:
-        shared.bad_usage("--validation-fraction", f"must lie between 0 and 1, got {fraction}.")
     roles = shared.Roles(target, sensitive, weight, options["exposure"], drop or ())
-    arguments = shared.collect_arguments(
-        **options,
-        sensitive=sensitive,
-    )
+    arguments = shared.collect_arguments(**options, sensitive=sensitive)
     points = _parse_grid(car, exact, grid or [], arguments)
     dialect = shared.make_dialect(delimiter, decimal, dates)
     table, counted = shared.read_training_file(data, roles, arguments, dialect)
     estimator = shared.make_estimator(task, table, target, arguments)
-    if estimator._n_members() is None and not quiet:
-        shared.echo("runs fit packs of networks (--members 1 fits single ones, faster)", err=True)
     chosen, others = counted, None
     if validation is None:
-        places = _split(table.num_rows, fraction)
+        places = _split(table.num_rows)
         in_file = counted or range(table.num_rows)
         chosen, others = ([in_file[place] for place in part] for part in places)
         table, held_out = (table.take(part) for part in places)
     else:
         held_out = shared.read_validation_file(validation, roles, table, dialect)
     X, y, sample_weight = roles.split(table)
-    records = output / "sweep.jsonl"
-    existed = output.exists()
-    output.mkdir(parents=True, exist_ok=True)
     from fcorr.search.sweep import sweep as run_sweep
 
-    try:
-        with (
-            shared.lines_of(data, dialect, chosen),
-            shared.lines_of(validation or data, dialect, others, eval_set=True),
-        ):
-            found = run_sweep(
-                estimator,
-                X,
-                y,
-                grid=points,
-                eval_set=roles.split(held_out),
-                seeds=seeds,
-                sample_weight=sample_weight,
-                n_jobs=jobs,
-                path=records,
-                budget=math.inf if allow_inexact and budget is None else budget,
-                progress=not quiet,
-            )
-    except KeyboardInterrupt:
-        n_done = len(records.read_bytes().splitlines()) if records.exists() else 0
-        shared.fail(
-            f"interrupted; {n_done} run(s) are in {records}: the same command goes on from there"
+    with (
+        shared.lines_of(data, dialect, chosen),
+        shared.lines_of(validation or data, dialect, others, eval_set=True),
+    ):
+        found = run_sweep(
+            estimator,
+            X,
+            y,
+            grid=points,
+            eval_set=roles.split(held_out),
+            seeds=seeds,
+            sample_weight=sample_weight,
+            n_jobs=jobs,
+            path=output / "sweep.jsonl",
+            budget=math.inf if allow_inexact and budget is None else budget,
+            progress=not quiet,
         )
-    finally:
-        if not existed and not any(output.iterdir()):
-            output.rmdir()
     _report(found, output, model)
 
 
@@ -168,7 +145,7 @@ def _parse_grid(
         varied["advanced"] = [
             {**fixed, **dict(zip(advanced, values, strict=True))} for values in combinations
         ]
-    weights = [shared.parse_car(weight.strip()) for weight in car.split(",") if weight.strip()]
+    weights = [shared.parse_value("car", each.strip()) for each in car.split(",") if each.strip()]
     grids: list[dict[str, list[Any]]] = []
     if weights:
         grids.append({"car": weights, "invariance": [None], **varied})
@@ -179,11 +156,11 @@ def _parse_grid(
     return grids
 
 
-def _split(n_rows: int, fraction: float) -> tuple[list[int], list[int]]:
+def _split(n_rows: int) -> tuple[list[int], list[int]]:
     """Choose rows to train on and to set aside, the same ones for every command on a file."""
     import numpy as np
 
-    n_held_out = min(n_rows - 1, max(1, round(fraction * n_rows)))
+    n_held_out = min(n_rows - 1, max(1, round(n_rows / 5)))
     order = np.random.default_rng(0).permutation(n_rows)
     return sorted(order[n_held_out:].tolist()), sorted(order[:n_held_out].tolist())
 
@@ -192,9 +169,9 @@ def _report(found: "Sweep", output: Path, model: Path | None) -> None:
     """Print and write the results; why nothing can be chosen is told last."""
     problem, reason = "", ""
     try:
-        reason = f"chosen: {found.choose()}"
+        reason = f"chosen: {found.choose().reason}"
     except InvalidInputError as error:
-        problem = str(error).replace("allow_inexact=True", "--allow-inexact")
+        problem = str(error).replace("budget=math.inf", "--allow-inexact")
         if model is None and found.budget is None:  # nobody asked for a choice
             problem, reason = "", f"chosen: none. {problem}"
     table = found.table()
@@ -206,7 +183,10 @@ def _report(found: "Sweep", output: Path, model: Path | None) -> None:
     write_atomically(output / "table.md", markdown.encode())
     files = [output / "sweep.jsonl", output / "table.md"]
     try:
-        files += found.write_figures(output)
+        from fcorr.audit.displays import FrontierDisplay, save_figure
+
+        save_figure(FrontierDisplay.from_sweep(found).figure_, output / "frontier.svg")
+        files.append(output / "frontier.svg")
     except ImportError as error:  # all else is worth having without figures
         shared.echo(f"warning: no figures: {error}", err=True)
     if model is not None and not problem:

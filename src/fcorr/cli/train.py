@@ -52,14 +52,6 @@ def train(
             file_okay=False,
         ),
     ] = None,
-    validation: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with other rows, for --members 1: to measure after every epoch.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed; the same seed gives the same model.", min=0)
     ] = None,
@@ -67,7 +59,7 @@ def train(
     **options: Any,
 ) -> None:
     """Train a model on a CSV or Parquet file."""
-    shared.check_output(output, data, validation)
+    shared.check_output(output, data)
     roles = shared.Roles(target, sensitive or (), weight, options["exposure"], drop or ())
     arguments = shared.collect_arguments(
         **options,
@@ -81,21 +73,9 @@ def train(
     dialect = shared.make_dialect(delimiter, decimal, dates)
     table, counted = shared.read_training_file(data, roles, arguments, dialect)
     model = shared.make_estimator(task, table, target, arguments)
-    if validation is not None and model._n_members() != 1:
-        shared.bad_usage(
-            "--validation",
-            "is for a single network (--members 1), to measure after every epoch: members of a "
-            "pack are judged by the rows that they leave out.",
-        )
-    rows, eval_set = roles.split(table), None
-    if validation is not None:
-        eval_set = roles.split(shared.read_validation_file(validation, roles, table, dialect))
     start = time.perf_counter()
-    with (
-        shared.lines_of(data, dialect, counted),
-        shared.lines_of(validation or data, dialect, eval_set=True),
-    ):
-        model.fit(*rows, eval_set, budget=budget, checkpoint=checkpoint)
+    with shared.lines_of(data, dialect, counted):
+        model.fit(*roles.split(table), budget=budget, checkpoint=checkpoint)
     seconds = time.perf_counter() - start
     model.save(output)
     shared.echo(f"{model.summary()}, {seconds:.1f} s")

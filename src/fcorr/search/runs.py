@@ -6,7 +6,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from fcorr._core import (
     to_plain,
 )
 from fcorr._version import __version__
-from fcorr.audit.measure import AuditRows, Measured, collect_warnings, measure
+from fcorr.audit.measure import AuditRows, Measured, collect_warnings, measure, open_model
 from fcorr.estimators.model_file import Estimator
 from fcorr.estimators.options import check_arguments, complete_advanced
 
@@ -75,18 +75,19 @@ def expand_grid(grid: Grid | Sequence[Grid] | None, base: Mapping[str, Any]) -> 
     >>> expand_grid({"car": [0, 100], "dropout": [0.1]}, base)
     [{'car': 0, 'dropout': 0.1}, {'car': 100, 'dropout': 0.1}]
     """
-    given = DEFAULT_GRID if grid is None else [grid] if isinstance(grid, Mapping) else list(grid)
-    if not given:
+    try:
+        varied = [*ParameterGrid(DEFAULT_GRID if grid is None else grid)]
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"grid must map arguments to lists of values, got {grid!r}. Write for example "
+            f"grid={{'car': [0, 1e2, 1e4], 'invariance': [None]}}. {error}"
+        ) from error
+    if not varied:
         raise InvalidInputError("grid must hold at least one argument, got none.")
-    for each in given:
-        if not isinstance(each, Mapping) or not each:
-            raise InvalidInputError(
-                f"grid must map arguments to lists of values, got {each!r}. Write for example "
-                "grid={'car': [0, 1e2, 1e4], 'invariance': [None]}."
-            )
-    grids = [{n: _read_values(n, values, base) for n, values in each.items()} for each in given]
-    own = {name: base[name] for each in grids for name in each}
-    listed = [own | values for values in ParameterGrid(grids)]
+    for point in varied:
+        _check_names(point, base)
+    own = {name: base[name] for point in varied for name in point}
+    listed = [own | point for point in varied]
     points: dict[str, Point] = {}
     for point in listed:
         check_arguments({**base, **point})
@@ -102,23 +103,17 @@ def expand_grid(grid: Grid | Sequence[Grid] | None, base: Mapping[str, Any]) -> 
     return list(points.values())
 
 
-def _read_values(name: str, values: Any, base: Mapping[str, Any]) -> list[Any]:
-    if name not in base:
-        raise InvalidInputError(
-            f"grid must name arguments of the estimator, got {name!r}."
-            f"{near_match(str(name), base)} It has {enumerate_some(base, 40)}."
-        )
-    is_list = isinstance(values, Iterable) and not isinstance(values, str | Mapping)
-    listed = list(values) if is_list else []
-    for each in (name, *(n for value in listed if name == "advanced" for n in value or ())):
-        if each in _NOT_VARIED:
-            raise InvalidInputError(f"grid must not vary {each!r}. {_NOT_VARIED[each]}")
-    if not listed:
-        raise InvalidInputError(
-            f"grid must list at least one value of {name!r}, got {values!r}. "
-            f"Write {{{name!r}: [...]}}."
-        )
-    return listed
+def _check_names(point: Point, base: Mapping[str, Any]) -> None:
+    """Refuse arguments that the estimator does not have, or that no sweep can vary."""
+    for name in point:
+        if name not in base:
+            raise InvalidInputError(
+                f"grid must name arguments of the estimator, got {name!r}."
+                f"{near_match(str(name), base)} It has {enumerate_some(base, 40)}."
+            )
+    for name in (*point, *(point.get("advanced") or ())):
+        if name in _NOT_VARIED:
+            raise InvalidInputError(f"grid must not vary {name!r}. {_NOT_VARIED[name]}")
 
 
 def list_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,11 +148,11 @@ def read_records(path: str | os.PathLike[str]) -> list[Record]:
     A last line that was cut off, as when a machine goes down, is taken away.
     """
     path = Path(path)
-    if path.is_dir() or not path.absolute().parent.is_dir():
+    if path.is_dir():
         raise InvalidInputError(
-            f"path must be a file in a folder that exists, got {str(path)!r}. Make the folder, or "
-            "name a file such as 'sweep.jsonl' in it."
+            f"path must be a file, got the folder {str(path)!r}. Name a file such as 'sweep.jsonl'."
         )
+    path.absolute().parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         return []
     content = path.read_bytes()
@@ -214,20 +209,6 @@ class Experiment:
         content = json.dumps([_canonical({**self.base, **point}), seed, self.data])
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
-    def refuse_others(self, records: Iterable[Record], varied: Collection[str], path: Any) -> None:
-        """Refuse a file with runs that cannot stand beside those to come."""
-        fixed = {n: v for n, v in list_arguments(self.base).items() if n not in varied}
-        expected = {"estimator": type(self.estimator).__name__, "data": self.data, **fixed}
-        for record in records:
-            found = {**record["arguments"], **record}
-            for name, value in expected.items():
-                if name not in found or found[name] != value:
-                    raise InvalidInputError(
-                        f"{str(path)!r} must hold runs of this experiment only, got one with "
-                        f"{name} = {found.get(name)!r} where this one has {value!r}. Choose "
-                        "another path, or move the file away."
-                    )
-
     def fit(self, point: Point, seed: int) -> Estimator:
         """Fit the model of a run."""
         model: Estimator = clone(self.estimator)
@@ -237,21 +218,18 @@ class Experiment:
 
     def carry_out(self, runs: Sequence[tuple[Point, int]], n_jobs: int) -> Iterator[Result]:
         """Fit and measure runs, one after the other or side by side, in the order they end."""
-        if n_jobs == 1 or len(runs) < 2:
-            yield from (self._carry_out_run(*run) for run in runs)
-        else:
-            jobs = [joblib.delayed(self._carry_out_run)(*run, n_threads=1) for run in runs]
-            yield from joblib.Parallel(n_jobs, return_as="generator_unordered")(jobs)
+        jobs = [joblib.delayed(self._carry_out_run)(*run, n_jobs != 1) for run in runs]
+        yield from joblib.Parallel(n_jobs, return_as="generator_unordered")(jobs)
 
-    def _carry_out_run(self, point: Point, seed: int, n_threads: int | None = None) -> Result:
-        if n_threads is not None:  # of a process of its own: the other cores have other runs
-            torch.set_num_threads(n_threads)
+    def _carry_out_run(self, point: Point, seed: int, is_one_of_many: bool) -> Result:
+        if is_one_of_many:  # in a process of its own: the other cores have other runs
+            torch.set_num_threads(1)
         with collect_warnings() as (notes, other_warnings):
             start = time.perf_counter()
             model = self.fit(point, seed)
             fitted = time.perf_counter()
             with errors_about("eval_set"):
-                measured = measure(model, self.rows)
+                measured = measure(open_model(model, self.rows), self.rows)
             finished = time.perf_counter()
         record: Record = to_plain(
             {

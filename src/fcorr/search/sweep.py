@@ -5,8 +5,7 @@ import numbers
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,7 @@ from fcorr._core import (
     InvalidInputError,
     html_table,
     near_match,
-    require,
     show_progress,
-    to_plain,
 )
 from fcorr.audit.measure import (
     LOWER_IS_BETTER,
@@ -90,7 +87,7 @@ def sweep(
         the same for any number.
     path : path, optional
         File of JSON lines to which each run is added as it ends. A sweep with the same file does
-        not repeat runs that are in it.
+        not repeat runs that are in it; those of other arguments, seeds or rows it leaves alone.
     budget : float, optional
         The largest change under a flip that may have been found of the chosen model; by default
         only an exact one is chosen. See :meth:`Sweep.choose`.
@@ -106,7 +103,7 @@ def sweep(
     ------
     InvalidInputError
         Among others, before anything is fitted: an argument of the grid that the estimator would
-        refuse, a file that holds another experiment's runs, validation rows that are the training
+        refuse, a file that holds something else than runs, validation rows that are the training
         rows.
 
     Examples
@@ -145,7 +142,6 @@ def sweep(
         )
     experiment = Experiment(clone(estimator), (X, y, sample_weight), rows, "-".join(data))
     records = {} if path is None else {record["key"]: record for record in read_records(path)}
-    experiment.refuse_others(records.values(), points[0].keys(), path)
     runs = [
         (point, seed)
         for seed in seeds
@@ -183,7 +179,7 @@ def sweep(
         )
         for point in points
     ]
-    return Sweep([run for each in summaries for run in each.runs], budget, summaries, experiment)
+    return Sweep(summaries, budget, experiment)
 
 
 def _read_budget(budget: Any) -> float | None:
@@ -226,17 +222,14 @@ class Summary:
         The arguments that the grid varies.
     runs : tuple of dict
         Records of its runs, one for each seed; see :class:`Sweep`.
+    reason : str
+        Of a chosen point, why it is that one.
     """
 
     name: str
     point: Point
     runs: tuple[Record, ...]
-
-    @property
-    def invariance(self) -> str | None:
-        """The exact form, or None."""
-        invariance: str | None = self.runs[0]["arguments"]["invariance"]
-        return invariance
+    reason: str = ""
 
     @property
     def measured(self) -> list[Measured]:
@@ -249,28 +242,13 @@ class Summary:
         return all(found.exact for found in self.measured)
 
     @property
-    def population(self) -> float | None:
-        """The largest of the bounds for 99 % of the population; None where one is missing."""
-        largest = float(np.max(self.values("bound for 99 %")))
-        return None if math.isnan(largest) else largest
-
-    @property
-    def search(self) -> float:
-        """The largest change that a search over all inputs found."""
-        return max(self.values("found by search"))
-
-    @property
-    def largest_change(self) -> float:
-        """The largest change on the rows."""
-        return max(self.values("largest change"))
-
-    @property
     def largest_found(self) -> float:
         """The largest change found under a flip of any of the seeds' models; 0 if they are exact.
 
         On the validation rows, or by a search over all inputs.
         """
-        return 0.0 if self.exact else max(self.largest_change, self.search)
+        found = self.largest("largest change"), self.largest("found by search")
+        return 0.0 if self.exact else max(found)
 
     @property
     def flips(self) -> str:
@@ -279,9 +257,8 @@ class Summary:
             return "exact"
         words = f"largest change found {self.largest_found:.2g}"
         if "decisions flipped" in self.measured[0].flip:
-            words += (
-                f", up to {100 * max(self.values('decisions flipped')):.2g} % of decisions flipped"
-            )
+            share = 100 * self.largest("decisions flipped")
+            words += f", up to {share:.2g} % of decisions flipped"
         return words
 
     def values(self, metric: str) -> list[float]:
@@ -292,26 +269,9 @@ class Summary:
         """Average a metric over the runs; nan where one has none."""
         return float(np.mean(self.values(metric)))
 
-    def spread(self, metric: str) -> tuple[float, float] | None:
-        """Return the lowest and the highest value of a metric; None where one is missing."""
-        values = self.values(metric)
-        return None if any(math.isnan(value) for value in values) else (min(values), max(values))
-
-
-def main_metric(summaries: Sequence[Summary]) -> str:
-    """Return what performance is, by default, for the task at hand."""
-    return MAIN_METRIC[summaries[0].measured[0].task]
-
-
-def performance_metrics(summaries: Sequence[Summary]) -> list[str]:
-    """Name all performance metrics that were measured."""
-    return list(summaries[0].measured[0].performance)
-
-
-def group_metrics(summaries: Sequence[Summary], metric: str = "DPD") -> list[str]:
-    """Name one group metric for all groupings."""
-    names = summaries[0].measured[0].flat_groups()
-    return [name for name in names if name.split(", ")[0] == metric]
+    def largest(self, metric: str) -> float:
+        """Return the largest value of a metric; nan where one is missing."""
+        return float(np.max(self.values(metric)))
 
 
 def name_point(point: Point, points: Sequence[Point], base: Mapping[str, Any]) -> str:
@@ -329,14 +289,10 @@ def name_point(point: Point, points: Sequence[Point], base: Mapping[str, Any]) -
     parts = [] if form is None else [str(form)]
     if form is None or len(weights) > 1:
         parts.append(f"λ = {show_value(arguments['car'] or 0)}")
-    others = {n: v for n, v in _flat(point).items() if n not in ("car", "invariance")}
+    others = {**point, **(point.get("advanced") or {})}  # these are named like all others
+    for name in ("car", "invariance", "advanced"):
+        others.pop(name, None)
     return ", ".join([*parts, *(f"{name} = {show_value(v)}" for name, v in others.items())])
-
-
-def _flat(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """List arguments of ``advanced`` as if they were the estimator's own."""
-    own = {name: value for name, value in arguments.items() if name != "advanced"}
-    return {**own, **(arguments.get("advanced") or {})}
 
 
 def show_value(value: Any) -> str:
@@ -358,96 +314,6 @@ def show_value(value: Any) -> str:
     return text.replace("-", "−")
 
 
-# ------------------------------------------------------------------------------ the choice
-
-
-@dataclass(frozen=True)
-class Choice(Summary):
-    """The point that was chosen, and why. ``print`` it for a sentence.
-
-    Attributes
-    ----------
-    metric : str
-        What performance is.
-    budget : float
-        What the largest change found was not to exceed: 0 where only exact models could be chosen,
-        infinite where all could.
-    """
-
-    metric: str
-    budget: float
-
-    @property
-    def performance(self) -> float:
-        """The mean of the metric over the seeds, on the validation rows."""
-        return self.mean(self.metric)
-
-    @property
-    def n_seeds(self) -> int:
-        """How many models stand behind it."""
-        return len(self.runs)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
-        told = ("name", "point", "metric", "performance", "largest_found", "exact", "budget")
-        found = {name: getattr(self, name) for name in (*told, "n_seeds")}
-        plain: dict[str, Any] = to_plain({**found, "reason": str(self)})
-        return plain
-
-    def __str__(self) -> str:
-        best = "lowest" if self.metric in LOWER_IS_BETTER else "highest"
-        among = f" among models of which no change above {self.budget:g} was found"
-        if self.budget in (0, math.inf):
-            among = "" if self.budget else " among exact models"
-        return (
-            f"{self.name}: {best} {self.metric} on the validation rows{among} "
-            f"({self.performance:.4g}, mean of {self.n_seeds} seed(s); {self.flips})"
-        )
-
-
-def choose_point(
-    summaries: Sequence[Summary], budget: float | None = None, metric: str | None = None
-) -> Choice:
-    """Choose the most accurate point, of those that are exact or within the budget for all seeds.
-
-    Of points that are equally accurate, the one with the smallest change found.
-    """
-    names = performance_metrics(summaries)
-    metric = metric or main_metric(summaries)
-    if metric not in names:
-        raise InvalidInputError(
-            f"metric must be one of {', '.join(names)}, got {metric!r}.{near_match(metric, names)}"
-        )
-    limit = budget or 0.0
-    within = [
-        each for each in summaries if each.exact or (limit > 0 and each.largest_found <= limit)
-    ]
-    least = min(summaries, key=lambda summary: summary.largest_found)
-    if not within and budget is None:
-        best = choose_point(summaries, math.inf, metric)
-        raise InvalidInputError(
-            f"The chosen model must be exact by default, and none is: the most accurate is "
-            f"{best.name} ({best.flips}), the nearest to it {least.name} ({least.flips}). Add an "
-            "exact form to the grid: 'invariance': ['adapt', 'marginal']; or give a budget, the "
-            "largest change that you accept; or choose among all with allow_inexact=True."
-        )
-    if not within:
-        raise InvalidInputError(
-            f"budget must be at least {least.largest_found:.3g}, the smallest change found "
-            f"({least.name}), got {budget:g}; 0 stands for exact models only. Raise it, or add an "
-            "exact form to the grid: 'invariance': ['adapt', 'marginal']."
-        )
-    known = [summary for summary in within if not math.isnan(summary.mean(metric))]
-    if not known:
-        raise InvalidInputError(
-            f"The validation rows must allow {metric} to be estimated, got none for any point. "
-            "Choose more rows, or choose by another metric."
-        )
-    sign = 1.0 if metric in LOWER_IS_BETTER else -1.0
-    chosen = min(known, key=lambda summary: (sign * summary.mean(metric), summary.largest_found))
-    return Choice(chosen.name, chosen.point, chosen.runs, metric, limit)
-
-
 # ------------------------------------------------------------------------------ the result
 
 
@@ -459,36 +325,33 @@ class Sweep:
 
     Attributes
     ----------
+    summaries : list of Summary
+        The points of the grid, each with its runs.
+    budget : float or None
+        The largest change found that a chosen model may have, unless told otherwise.
     records : list of dict
         One record for each run: by point, then by seed. A record is plain data: ``key``
         (arguments, seed and data in one text), ``estimator`` (its class), ``data`` (hash of
         training and validation rows), ``arguments``, ``seed``, ``measured``
         (:class:`fcorr.audit.measure.Measured` as a dict; None is what the rows cannot give),
         ``notes`` (what could not be estimated, or not for all groups), ``seconds`` and
-        ``versions``.
-    budget : float or None
-        The largest change found that a chosen model may have, unless told otherwise.
+        ``versions``. ``pandas.json_normalize(records)`` makes a frame of them.
     """
 
-    records: list[Record]
+    summaries: list[Summary]
     budget: float | None
-    _summaries: list[Summary]
     _experiment: Experiment
 
-    def summaries(self) -> list[Summary]:
-        """Return the points with their runs."""
-        return list(self._summaries)
+    @property
+    def records(self) -> list[Record]:
+        """One record for each run: by point, then by seed."""
+        return [run for each in self.summaries for run in each.runs]
 
-    def choose(
-        self,
-        budget: float | None = None,
-        *,
-        metric: str | None = None,
-        allow_inexact: bool = False,
-    ) -> Choice:
+    def choose(self, budget: float | None = None, *, metric: str | None = None) -> Summary:
         """Choose the most accurate exact point, by the mean over its seeds.
 
-        With a budget, or with ``allow_inexact``, points that are not exact can be chosen too.
+        With a budget, points that are not exact can be chosen too. Of points that are equally
+        accurate, it is the one with the smallest change found.
 
         Parameters
         ----------
@@ -497,20 +360,17 @@ class Sweep:
             model: on the validation rows, or by the search over all inputs that a certificate
             makes. Exact models, of which there is proof that no flip changes anything, keep to
             every budget; of the others the worst case may be larger than what was found. 0 stands
-            for exact models only. By default that of the sweep. A budget is about predictions: near
-            the threshold, a small change of a probability is another decision. What share of
-            them flips, the returned choice says.
+            for exact models only, ``math.inf`` for all. By default that of the sweep. A budget is
+            about predictions: near the threshold, a small change of a probability is another
+            decision. What share of them flips, the returned choice says.
         metric : str, optional
             The performance to choose by; by default AUROC for two classes, log loss for more,
             deviance for a regression.
-        allow_inexact : bool, default=False
-            Choose among all points, whatever flips change, where there is no budget. A budget
-            holds in any case.
 
         Returns
         -------
-        Choice
-            The point and the reason.
+        Summary
+            The point, and the ``reason``.
 
         Raises
         ------
@@ -518,53 +378,79 @@ class Sweep:
             No point is exact, or keeps to the budget; the message names the smallest change found.
         """
         budget = self.budget if budget is None else _read_budget(budget)
-        if budget is None and allow_inexact:
-            budget = math.inf
-        return choose_point(self.summaries(), budget, metric)
+        first = self.summaries[0].measured[0]
+        metric = metric or MAIN_METRIC[first.task]
+        if metric not in first.performance:
+            raise InvalidInputError(
+                f"metric must be one of {', '.join(first.performance)}, got {metric!r}."
+                f"{near_match(metric, first.performance)}"
+            )
+        limit = budget or 0.0
+        within = [
+            each
+            for each in self.summaries
+            if each.exact or (limit > 0 and each.largest_found <= limit)
+        ]
+        least = min(self.summaries, key=lambda summary: summary.largest_found)
+        if not within and budget is None:
+            best = self.choose(math.inf, metric=metric)
+            raise InvalidInputError(
+                f"The chosen model must be exact by default, and none is: the most accurate is "
+                f"{best.name} ({best.flips}), the nearest to it {least.name} ({least.flips}). Add "
+                "an exact form to the grid: 'invariance': ['adapt', 'marginal']; or give a budget, "
+                "the largest change that you accept; or choose among all with budget=math.inf."
+            )
+        if not within:
+            raise InvalidInputError(
+                f"budget must be at least {least.largest_found:.3g}, the smallest change found "
+                f"({least.name}), got {budget:g}; 0 stands for exact models only. Raise it, or add "
+                "an exact form to the grid: 'invariance': ['adapt', 'marginal']."
+            )
+        known = [summary for summary in within if not math.isnan(summary.mean(metric))]
+        if not known:
+            raise InvalidInputError(
+                f"The validation rows must allow {metric} to be estimated, got none for any point. "
+                "Choose more rows, or choose by another metric."
+            )
+        sign, best_is = (1.0, "lowest") if metric in LOWER_IS_BETTER else (-1.0, "highest")
+        chosen = min(known, key=lambda each: (sign * each.mean(metric), each.largest_found))
+        among = f" among models of which no change above {limit:g} was found"
+        if limit in (0, math.inf):
+            among = "" if limit else " among exact models"
+        reason = (
+            f"{chosen.name}: {best_is} {metric} on the validation rows{among} "
+            f"({chosen.mean(metric):.4g}, mean of {len(chosen.runs)} seed(s); {chosen.flips})"
+        )
+        return replace(chosen, reason=reason)
 
     def best_estimator(
-        self,
-        budget: float | None = None,
-        *,
-        metric: str | None = None,
-        allow_inexact: bool = False,
-        seed: int | None = None,
+        self, budget: float | None = None, *, metric: str | None = None
     ) -> Estimator:
-        """Fit the chosen point again, and return the model.
+        """Fit the chosen point again, with the first of the seeds, and return the model.
 
-        Parameters
-        ----------
-        budget, metric, allow_inexact
-            See :meth:`choose`.
-        seed : int, optional
-            Which of the sweep's seeds to use; by default the first.
+        See :meth:`choose` for what is chosen.
         """
-        seeds = [run["seed"] for run in self._summaries[0].runs]
-        seed = seeds[0] if seed is None else seed
-        if seed not in seeds:
-            raise InvalidInputError(
-                f"seed must be one of the sweep's {seeds}, got {seed!r}. Others were not measured."
-            )
-        choice = self.choose(budget, metric=metric, allow_inexact=allow_inexact)
-        return self._experiment.fit(choice.point, seed)
+        choice = self.choose(budget, metric=metric)
+        return self._experiment.fit(choice.point, choice.runs[0]["seed"])
 
     def table(self) -> TextTable:
         """Return the table: a line per point, means over the seeds, the largest of the changes."""
-        summaries = self.summaries()
-        performance, groups = performance_metrics(summaries), group_metrics(summaries)
-        flips = [n for n in ("AvgIF", "decisions flipped") if n in summaries[0].measured[0].flip]
-        header = ["", *performance, *flips, "largest change", "found by search", "bound for 99 %"]
+        first = self.summaries[0].measured[0]
+        flips = [name for name in ("AvgIF", "decisions flipped") if name in first.flip]
+        means = [*first.performance, *flips]
+        largest = ["largest change", "found by search", "bound for 99 %"]
+        groups = [name for name in first.flat_groups() if name.split(", ")[0] == "DPD"]
         rows = [
             [
                 each.name,
-                *(show_metric(name, each.values(name)) for name in (*performance, *flips)),
-                *(show_small(v) for v in (each.largest_change, each.search, each.population)),
+                *(show_metric(name, each.values(name)) for name in means),
+                *(show_small(each.largest(name)) for name in largest),
                 *(show_metric(name, each.values(name)) for name in groups),
                 show_metric("seconds", [run["seconds"]["fit"] for run in each.runs]),
             ]
-            for each in summaries
+            for each in self.summaries
         ]
-        return TextTable([*header, *groups, "fit, s"], rows)
+        return TextTable(["", *means, *largest, *groups, "fit, s"], rows)
 
     @property
     def notes(self) -> list[str]:
@@ -576,32 +462,3 @@ class Sweep:
 
     def _repr_html_(self) -> str:
         return html_table("on the validation rows", *self.table(), note=" ".join(self.notes))
-
-    def to_pandas(self) -> Any:
-        """Return a pandas frame with a line for each record and a column for each number."""
-        pandas = require("pandas", extra="pandas", purpose="Sweep.to_pandas")
-        varied = {name for each in self._summaries for name in _flat(each.point)}
-        return pandas.DataFrame(
-            [
-                {
-                    **{n: v for n, v in _flat(record["arguments"]).items() if n in varied},
-                    "seed": record["seed"],
-                    "exact": record["measured"]["exact"],
-                    **Measured(**record["measured"]).flat(),
-                    "fit seconds": record["seconds"]["fit"],
-                }
-                for record in self.records
-            ]
-        )
-
-    def write_figures(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write the frontier into a folder as a figure; return the files.
-
-        Needs matplotlib, which the extra ``plot`` installs.
-        """
-        from fcorr.audit.displays import FrontierDisplay, save_figure
-
-        display = FrontierDisplay.from_sweep(self)
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        save_figure(display.figure_, Path(folder) / "frontier.svg")
-        return [Path(folder) / "frontier.svg"]
