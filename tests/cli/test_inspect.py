@@ -106,7 +106,7 @@ def test_every_kind_of_column(run, train):
     assert {name: [cells[0], cells[3]] for name, cells in read_features(run).items()} == {
         "grade": ["ordinal", "C < B < A"],
         "shop": ["categorical", "x, other (1 rare)"],
-        "day.day_of_week": ["datetime", "0 to 6, mean 3"],
+        "day.day_of_week": ["datetime", "0 to 6, mean 2.967"],
         "day.days": ["datetime", "0 to 29, mean 14.5"],
     }
 
