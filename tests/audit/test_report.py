@@ -125,6 +125,23 @@ def test_any_function_of_any_table(model, X, sensitive):
     assert found["subject"]["task"] == "two classes"
 
 
+@pytest.mark.parametrize("as_array", [False, True])
+def test_what_any_model_reads(as_array):
+    """Against the mean over all other rows, which one of them for each row comes close to."""
+    X = TABLE[FEATURES].to_numpy() if as_array else TABLE
+    found = audit_model(chance, X, Y, sensitive=0 if as_array else "sex").summary["model"]
+    change = found["change"]
+    p, column = chance(TABLE), "x1" if as_array else FEATURES[1]
+    moved = [
+        np.abs(chance(TABLE.assign(**{FEATURES[1]: np.roll(TABLE[FEATURES[1]], k)})) - p).mean()
+        for k in range(1, len(TABLE))
+    ]
+    assert change[column] == pytest.approx(np.mean(moved), rel=0.2)
+    assert list(change.values()) == sorted(change.values(), reverse=True)
+    if not as_array:
+        assert change["years"] == 0  # which it does not read
+
+
 def test_models_of_ours(people, classifier, regressor, policies):
     model = classifier(sensitive=["sex", "race"]).fit(*people[0])
     found = audit_model(model, *people[1])
@@ -298,6 +315,25 @@ def test_thresholds(tmp_path):
     (tmp_path / "limits.toml").write_text("max =")
     with pytest.raises(InvalidInputError, match="thresholds must be a TOML file"):
         audit_model(chance, TABLE, Y, sensitive="sex", thresholds=tmp_path / "limits.toml")
+
+
+def test_differences_between_groups_are_split_into_features(people, classifier):
+    """By main effects alone, what groups differ by in the mean output is the sum of its parts."""
+    (X, y), (test_X, test_y) = people
+    additive = {"epochs": 2, "advanced": {"n_views": 1}}
+    plain, dialled = (classifier(sensitive="sex", proxy=p, **additive).fit(X, y) for p in (0, 10))
+    found = audit_model(dialled, test_X, test_y, incumbent=plain, n_resamples=5)
+    parts = found.summary["proxies"]["differences"]["features"]
+    main = dialled.explain(test_X, n_samples=4).main
+    for j, name in enumerate(dialled.schema_.feature_names):
+        means = {g: main[(test_X["sex"] == g).to_numpy(), j].mean() for g in ("f", "m")}
+        assert parts[name]["means"] == pytest.approx(means, rel=1e-4, abs=1e-6)
+        assert parts[name]["spread"] == pytest.approx(
+            abs(means["f"] - means["m"]), rel=1e-3, abs=1e-6
+        )
+    other = found.summary["incumbent"]["differences"]["features"]
+    assert parts.keys() == other.keys()
+    assert "What the difference between groups is made of" in found.to_html(include_model=False)
 
 
 # ------------------------------------------------------------------------------ what is written

@@ -71,6 +71,7 @@ def render(result: "AuditResult", estimator: Any) -> str:
         script=script,
         policy=policy,
         sections=[(i, t) for i, t in SECTIONS.items() if i not in _OPTIONAL or i in summary],
+        differences=_difference_table(summary),
         min_rows=MIN_ROWS,
         by="weight" if summary["rows"]["exposure"] is None else "exposure",
     )
@@ -87,6 +88,23 @@ def _hash(text: str) -> str:
 
 def _columns(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[str]]:
     return [[show_number(row[name]) for name in names if name in row] for row in rows]
+
+
+def _difference_table(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str]]] | None:
+    """Return header and rows of what features have to do with differences between groups."""
+    of_models = [summary["proxies"].get("differences")]
+    if of_models[0] is None:
+        return None
+    header = ["feature", "largest difference"]
+    if summary.get("incumbent", {}).get("differences"):
+        of_models.append(summary["incumbent"]["differences"])
+        header.append(f"of {summary['incumbent']['name']}")
+    known = [each["features"] for each in of_models]
+    rows = [
+        [name, *(show_number(each[name]["spread"]) if name in each else "" for each in known)]
+        for name in known[0]
+    ]
+    return header, rows
 
 
 def _group_table(section: Mapping[str, Any], by: str) -> tuple[list[str], list[list[str]]]:

@@ -442,7 +442,7 @@ def attribute_discrimination(
 
         def appear(order: list[int]) -> Iterator[Floats]:
             for n_known in range(len(order) + 1):
-                yield difference(_exchange(other, own, order[:n_known]))
+                yield difference(exchange(other, own, order[:n_known]))
 
         (changes,) = share_out(appear, orders[2 * pair : 2 * pair + 2])
         covariances: Floats = np.mean(changes * difference(own)[:, None], axis=0)
@@ -458,7 +458,7 @@ def attribute_discrimination(
     return Attribution(tuple(rows), nearest.discrimination)
 
 
-def _exchange(X: Any, other: Any, positions: list[int]) -> Any:
+def exchange(X: Any, other: Any, positions: list[int]) -> Any:
     """Return a table with columns of another one of as many rows."""
     if isinstance(X, np.ndarray):
         exchanged = X.copy()

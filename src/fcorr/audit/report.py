@@ -60,7 +60,7 @@ from fcorr.data.encode import column_name, hash_rows
 from fcorr.data.tables import read_table
 from fcorr.metrics import FlippedScores
 from fcorr.metrics._checks import Labels, check_confidence, check_resamples, describe_label
-from fcorr.metrics.grouped import GroupedRows, cell, deviances, resample, tabulate_groups
+from fcorr.metrics.grouped import MIN_ROWS, GroupedRows, cell, deviances, resample, tabulate_groups
 
 SCHEMA = "fcorr-audit/1"
 """Name and version of the summary's layout; the number changes when a reader must."""
@@ -68,6 +68,7 @@ SCHEMA = "fcorr-audit/1"
 _MOST_SCORES = 1_000_000  # rows times values that flips are scored for
 _MOST_ROWS = 20_000  # that attention and certificate read
 _MOST_PROXY_ROWS = 5_000  # that trees predict sensitive columns of, for each column
+_MOST_EXCHANGED = 2_000  # rows that a model which is not fcorr's is read by
 _MOST_PAIRS = 132  # of categories that changes are listed for
 _N_AFFECTED = 10
 
@@ -452,6 +453,7 @@ class _Audit:
         }
         unfairness = metrics.demographic_unfairness(self.scores[:, 0], **everybody)
         self.figures["demographic_unfairness"] = cell(unfairness, why="one group only")
+        found["differences"] = self._split_differences(self.subject)
         truths = self.subject.truths(rows)
         if truths is not None:
             estimates = _or_why(lambda: best_estimates(rows.X, truths[0], sensitive, **known))
@@ -460,6 +462,35 @@ class _Audit:
                 value = metrics.proxy_discrimination(scores, estimates, sample_weight=rows.weight)
             why = estimates if isinstance(estimates, str) else "one group only"
             self.figures["proxy_discrimination"] = cell(value, why=why)
+
+    def _split_differences(self, subject: Subject) -> dict[str, Any] | None:
+        """Split what groups differ by in the mean into the parts of features, by main effects."""
+        model, rows = subject.estimator, self.sample(_MOST_ROWS)
+        if model is None or not model._options["main_effects"]:
+            return None
+        grouping = next(reversed(rows.groups))
+        labels, effects = rows.groups[grouping], model._main_by_row(rows.X)
+        sizes = np.bincount(labels.codes, minlength=len(labels.categories))
+        means = {
+            describe_label(labels.categories[k]): np.average(
+                effects[chosen],
+                axis=0,
+                weights=None if rows.weight is None else rows.weight[chosen],
+            )
+            for k in np.flatnonzero(sizes >= MIN_ROWS)
+            for chosen in [labels.codes == k]
+        }
+        if len(means) < 2:
+            return None
+        spread = np.ptp(np.stack([*means.values()]), axis=0)
+        names, order = model.schema_.feature_names, np.argsort(-spread, kind="stable")
+        return {
+            "grouping": grouping,
+            "features": {
+                names[j]: {"spread": spread[j], "means": {g: m[j] for g, m in means.items()}}
+                for j in order
+            },
+        }
 
     def _keep_worst(self, section: Mapping[str, Any]) -> None:
         """Keep of all groupings the figure that is farthest from equal treatment."""
@@ -488,8 +519,8 @@ class _Audit:
 
     def read_model(self) -> None:
         model = self.subject.estimator
-        self.found["model"] = None
         if model is None:
+            self._exchange_columns()
             return
         some, sensitive = self.sample(_MOST_ROWS).X, model.schema_.sensitive_features
         matrix = model.attention(some)
@@ -518,6 +549,27 @@ class _Audit:
             "main_effects": {name: effect.table() for name, effect in effects.items()},
         }
 
+    def _exchange_columns(self) -> None:
+        """Measure what any model's scores change by where a row takes another's value."""
+        from fcorr.audit.proxies import exchange
+
+        rows = self.sample(_MOST_EXCHANGED)
+        circle = np.random.default_rng(self.seed).permutation(len(rows))
+        other = np.empty_like(circle)
+        other[circle] = np.roll(circle, 1)
+        before, others = self.subject.score(rows.X), rows.take(other).X
+        names = read_table(rows.X).names
+        change = {
+            name: float(np.abs(self.subject.score(exchange(rows.X, others, [i])) - before).mean())
+            for i, name in enumerate(names)
+        }
+        change = dict(sorted(change.items(), key=lambda item: -item[1]))
+        self.found["model"] = {"change": change, "importance_rows": len(rows)}
+        label = "mean change of the score where a row takes another row's value"
+        shown = dict(list(change.items())[:20])
+        sensitive = [names[c] if isinstance(c, int) else c for c in rows.sensitive]
+        self.displays["importance"] = SignificanceDisplay(shown, sensitive, "Importance", label)
+
     def stand_beside(self, other: Subject) -> None:
         """Put another model beside this one: who is right where they differ, who changes."""
         if other.outputs != self.subject.outputs:
@@ -528,6 +580,8 @@ class _Audit:
             )
         scores, rows = other.score(self.rows.X), self.rows
         part: dict[str, Any] = {"name": other.name}
+        if self.is_single:
+            part["differences"] = self._split_differences(other)
         self.found["incumbent"] = part
         part["performance"] = performance(other, rows, scores)
         if "change" in self.found["flips"]:

@@ -391,6 +391,11 @@ class ReadableFCorr(BaseFCorr):
         e_BHF[:, :, self._unread] = 0
         return e_BHF
 
+    def _main_by_row(self, X: Any) -> Vector:
+        """Return the main effect of each feature for each row, in the unit of the link."""
+        parts = torch.cat([*self._map(self._encode_known(X), self._mean_effects)])
+        return self._scale()[1] * parts[:, 0].numpy()
+
     def _mean_effects(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Take the mean over the members of the main effects: ``(B, O, F)``."""
         with use_engine("compiled"):
