@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 from torch.nn.functional import layer_norm
 
+from fcorr.estimators.reading import mean_attention_scores
 from fcorr.nn import attention
 from fcorr.nn.attention import (
     attend,
     attend_with_partition,
     attention_weights,
-    mean_attention_scores,
 )
 from fcorr.nn.engine import CompiledAttention, use_engine
 from fcorr.nn.kernels import attention as kernels

@@ -887,10 +887,10 @@ class BaseFCorr(BaseEstimator, ABC):
                 "without any. Fit it with sensitive=..., or leave the certificate out."
             )
         names = self.schema_.sensitive_features
-        link = self._balanced_link()
         proven = self.portfolio_ is not None or is_exact(model, positions)
-        # A proof leaves nothing to search through.
+        # A proof leaves nothing to search through, and no changes to measure.
         values = () if proven else feature_values(model, self.schema_)
+        link = Link("identity") if proven else self._balanced_link()
         changes: dict[str, ArrayLike] | None = None
         if X is not None and proven:
             n_rows = self._read_known_table(X, read_sensitive=False).n_rows

@@ -44,7 +44,6 @@ from fcorr.estimators.results import (
     Vector,
 )
 from fcorr.metrics.sharing import draw_orders, share_out
-from fcorr.nn.attention import mean_attention_scores
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network
 from fcorr.training.objective import LinkName
@@ -143,6 +142,11 @@ class ReadableFCorr(BaseFCorr):
             have exactly 0.
         """
         self._check_main_effects("importance")
+        if not is_integer(n_rows, 2):
+            raise InvalidInputError(
+                f"n_rows must be an integer of at least 2, got {n_rows!r}. Leave it out, or raise "
+                "it."
+            )
         seed, encoded = draw_seed(random_state), self._encode_known(X)
         if len(encoded) < 2:
             raise InvalidInputError(
@@ -431,6 +435,12 @@ class ReadableFCorr(BaseFCorr):
         return torch.cat([*self._map(encoded, score)]).numpy() + self.balance_
 
 
+def mean_attention_scores(z_NF: Tensor) -> Tensor:
+    """Mean over rows of ``z zᵀ / √p``, the paper's feature dependencies: ``(F, F)``."""
+    n_rows, n_features = z_NF.shape
+    return z_NF.T @ z_NF / (n_rows * math.sqrt(n_features))
+
+
 def scaled_effects(network: FCorrTransformer, x_cat: Tensor, x_num: Tensor) -> Tensor:
     """Divide main effects by the root of their mean square in the row: ``(B · n_outputs, F)``.
 
@@ -557,10 +567,6 @@ def jackknife_error(bags: Vector) -> Vector:
 
 def sample_rows(encoded: EncodedTable, n_rows: int, seed: int) -> EncodedTable:
     """Draw rows, at most so many."""
-    if not is_integer(n_rows, 2):
-        raise InvalidInputError(
-            f"n_rows must be an integer of at least 2, got {n_rows!r}. Leave it out, or raise it."
-        )
     if len(encoded) <= n_rows:
         return encoded
     rows = np.random.default_rng(seed).choice(len(encoded), n_rows, replace=False)

@@ -22,12 +22,6 @@ def attention_weights(z_BF: Tensor) -> Tensor:
     return torch.softmax(scores_BFF, dim=2)
 
 
-def mean_attention_scores(z_NF: Tensor) -> Tensor:
-    """Mean over rows of ``z zᵀ / √p``, the paper's feature dependencies: ``(F, F)``."""
-    n_rows, n_features = z_NF.shape
-    return z_NF.T @ z_NF / (n_rows * math.sqrt(n_features))
-
-
 def attend(z_BF: Tensor) -> Tensor:
     """Attention output ``softmax(z zᵀ / √p) z`` of layer-normed features: ``(B, F)`` → ``(B, F)``.
 
