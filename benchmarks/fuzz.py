@@ -10,6 +10,7 @@ an error if anything but a refusal was raised, a process died, or a prediction i
 """
 
 import argparse
+import copy
 import gzip
 import io
 import json
@@ -37,10 +38,13 @@ import torch
 
 from fcorr import FCorrClassifier, load
 from fcorr._core import InvalidInputError, ModelFileError, to_plain
+from fcorr.audit.report import read_thresholds
 from fcorr.data.files import read_file
 from fcorr.data.schema import Schema
 from fcorr.estimators import model_file
+from fcorr.estimators.checkpoint import Checkpoint
 from fcorr.search.runs import append_record, read_records
+from fcorr.training.pack import SINGLE, Trained
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -48,6 +52,14 @@ BATCH = 500  # inputs that one process takes: a crash costs the rest of them
 EDITED = "model file, edited with its digest made right"
 SLOW = 20.0  # seconds that one input may take
 
+LIMITS = b"""[adverse_impact_ratio]
+min = 0.8
+source = "29 CFR 1607.4 D"
+
+[largest_change]
+max = 0
+source = "policy 4.2"
+"""
 EXTREME = ["NaN", "1e999", "-1", "0", "9" * 40, "null", '""', "[]", "{}", "true", "-0.0", "1e-400"]
 TOKEN = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
 
@@ -191,6 +203,11 @@ class Readers:
         self.csv, self.parquet = csv.getvalue(), parquet.getvalue()
         self.schema = json.dumps(self.models[0].schema_.to_dict())
         self.journal = self._make_journal()
+        self.checkpoint = Checkpoint(folder / f"members-{os.getpid()}", "arguments")
+        network = self.models[0].model_.members[0]
+        self.member = Trained(network, self.models[0].history_, torch.zeros(3, 1))
+        self.checkpoint.keep(SINGLE, 0, self.member)
+        self.kept = self.checkpoint._path(SINGLE, 0).read_bytes()
 
     def _make_journal(self) -> bytes:
         example = (ROOT / "benchmarks" / "results" / "sweep.jsonl").read_bytes()
@@ -205,6 +222,8 @@ class Readers:
             "Parquet": partial(self.read_table, self.parquet, ".parquet"),
             "schema": self.read_schema,
             "sweep's journal": self.read_journal,
+            "thresholds of an audit": self.read_limits,
+            "member of a checkpoint": self.read_member,
         }
 
     def read_model(self, rng: random.Random, path: Path) -> str:
@@ -289,6 +308,27 @@ class Readers:
             return "refused"
         for record in records:
             append_record(path, to_plain(record))
+        return "read"
+
+    def read_limits(self, rng: random.Random, path: Path) -> str:
+        path.write_bytes(change_bytes(LIMITS, rng))
+        try:
+            limits = read_thresholds(path)
+        except InvalidInputError:
+            return "refused"
+        if not all(each["source"] for each in limits.values()):
+            raise AssertionError("a limit has no source")
+        return "read"
+
+    def read_member(self, rng: random.Random, path: Path) -> str:
+        member = Checkpoint(self.folder / f"members-{os.getpid()}", "arguments")
+        member._path(SINGLE, 0).write_bytes(change_bytes(self.kept, rng))
+        found = member.recall(SINGLE, 0, lambda: copy.deepcopy(self.models[0].model_.members[0]))
+        if found is None:
+            return "refused"
+        before, after = (each.model.state_dict() for each in (self.member, found))
+        if not all(torch.equal(before[name], after[name]) for name in before):
+            raise AssertionError("a damaged file gives another network")
         return "read"
 
 

@@ -292,6 +292,9 @@ def test_rows_of_weight_0_and_samples_keep_their_numbers(monkeypatch, logistic):
         ({"thresholds": {"largest_change": {"max": 1}}}, "must have a min or a max, its source"),
         ({"thresholds": {"largest_change": {"most": 1} | SOURCE}}, "and nothing else, got"),
         ({"thresholds": {"largest_change": SOURCE}}, "must have a min or a max, its source"),
+        ({"thresholds": {"largest_change": {"max": np.nan} | SOURCE}}, "must have a min or a max"),
+        ({"thresholds": {"largest_change": {"max": True} | SOURCE}}, "must have a min or a max"),
+        ({"thresholds": {"largest_change": {"max": 1, "source": ""}}}, "a max, its source"),
     ],
 )
 def test_bad_input(arguments, message):

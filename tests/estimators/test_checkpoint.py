@@ -68,10 +68,19 @@ def test_other_rows_or_arguments_are_another_fit(tmp_path, trainings):
         assert trainings.done
 
 
-def test_a_damaged_file_is_named_and_trained_again(tmp_path, trainings):
+def cut_off(content):
+    return content[:100]
+
+
+def flip_a_bit(content):  # of a weight: all is in its place, and one number another
+    return content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
+
+
+@pytest.mark.parametrize("damage", [cut_off, flip_a_bit])
+def test_a_damaged_file_is_named_and_trained_again(tmp_path, trainings, damage):
     whole = FCorrClassifier(**OPTIONS).fit(X, Y, checkpoint=tmp_path)
     path = sorted(tmp_path.iterdir())[0]
-    path.write_bytes(path.read_bytes()[:100])
+    path.write_bytes(damage(path.read_bytes()))
     trainings.done.clear()
     with pytest.warns(UserWarning, match=f"{path.name} is no member that fcorr kept"):
         model = FCorrClassifier(**OPTIONS).fit(X, Y, checkpoint=tmp_path)

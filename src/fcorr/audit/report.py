@@ -712,8 +712,13 @@ def read_thresholds(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[
     for name, limit in given.items():
         keys = set(limit) if isinstance(limit, Mapping) else set()
         numbers = [limit[key] for key in keys & {"min", "max"}]
-        is_whole = keys >= {"source"} and keys <= {"min", "max", "source"} and bool(numbers)
-        if not is_whole or not all(isinstance(number, int | float) for number in numbers):
+        is_whole = keys <= {"min", "max", "source"} and bool(numbers)
+        has_source = is_whole and isinstance(limit.get("source"), str) and bool(limit["source"])
+        are_numbers = all(
+            isinstance(number, int | float) and not isinstance(number, bool) and number == number
+            for number in numbers
+        )
+        if not has_source or not are_numbers:
             raise InvalidInputError(
                 "A threshold must have a min or a max, its source, and nothing else, got "
                 f"{limit!r} for {name!r}. Write [{name}], max = 0.01, source = 'policy 4.2'.",

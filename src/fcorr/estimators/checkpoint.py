@@ -9,15 +9,17 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
+from torch import Tensor
 
 from fcorr._core import InvalidInputError, to_plain, write_atomically
 from fcorr._version import __version__
@@ -62,29 +64,49 @@ class Checkpoint:
         try:
             with safe_open(path, framework="pt") as file:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                history = json.loads(file.metadata()["history"])
-            model, outputs = make_network(), tensors.pop("outputs")
+                header = json.loads(file.metadata()["fcorr"])
+            if header["sha256"] != compute_digest(header, tensors):
+                raise ValueError("its digest is not that of its content")
+            history, model, outputs = header["history"], make_network(), tensors.pop("outputs")
             model.load_state_dict(tensors)
-        except (SafetensorError, KeyError, ValueError, RuntimeError) as error:
+            history["epochs"] = [EpochRecord(**epoch) for epoch in history["epochs"]]
+            return Trained(model.eval(), History(**history), outputs)
+        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
             warnings.warn(
                 f"{path} is no member that fcorr kept, and is trained again ({error}).",
                 UserWarning,
                 stacklevel=2,
             )
             return None
-        history["epochs"] = [EpochRecord(**epoch) for epoch in history["epochs"]]
-        return Trained(model.eval(), History(**history), outputs)
 
     def keep(self, recipe: Recipe, seed: int, trained: Trained) -> None:
         """Write a trained network, whole or not at all."""
         tensors = {name: v.contiguous().cpu() for name, v in trained.model.state_dict().items()}
-        metadata = {"history": json.dumps(to_plain(asdict(trained.history)))}
-        content = save({**tensors, "outputs": trained.outputs.contiguous()}, metadata=metadata)
+        tensors["outputs"] = trained.outputs.contiguous()
+        header = {"history": to_plain(asdict(trained.history))}
+        header["sha256"] = compute_digest(header, tensors)
+        content = save(tensors, metadata={"fcorr": json.dumps(header)})
         write_atomically(self._path(recipe, seed), content)
 
     def _path(self, recipe: Recipe, seed: int) -> Path:
         name = hashlib.sha256(f"{self.key} {recipe!r} {seed}".encode()).hexdigest()[:32]
         return self.folder / f"{name}.safetensors"
+
+
+def compute_digest(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """Compute the SHA-256 of all that a file of networks says, but for the digest itself.
+
+    It is that of the header as JSON, and of each tensor's name, type, shape and bytes in the
+    order of the names. It finds accidents, a bit that flipped or an edit by hand; whoever forges a
+    file can compute it anew.
+    """
+    content = {name: value for name, value in header.items() if name != "sha256"}
+    text = json.dumps(content, ensure_ascii=False)
+    digest = hashlib.sha256(text.encode(errors="surrogatepass"))
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"\n{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.cpu().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def parse_budget(budget: str | float) -> float:

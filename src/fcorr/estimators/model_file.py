@@ -3,7 +3,6 @@
 What a file can do to whoever opens it, and what its digest is good for, says SECURITY.md.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from fcorr._version import __version__
 from fcorr.certify import is_exact
 from fcorr.data.schema import Schema
 from fcorr.estimators.base import READ_IN_TRAINING, BaseFCorr
+from fcorr.estimators.checkpoint import compute_digest
 from fcorr.estimators.classifier import FCorrClassifier
 from fcorr.estimators.invariance import Portfolio
 from fcorr.estimators.options import check_arguments, is_integer
@@ -47,22 +47,6 @@ def write_model(
     header["sha256"] = compute_digest(header, tensors)
     metadata = {"fcorr": json.dumps(header, ensure_ascii=False)}
     write_atomically(path, save(dict(tensors), metadata=metadata))
-
-
-def compute_digest(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
-    """Compute the SHA-256 of all that a model file says, but for the digest itself.
-
-    It is that of the header as JSON, and of each tensor's name, type, shape and bytes in the
-    order of the names. It finds accidents, a bit that flipped or an edit by hand; whoever forges a
-    file can compute it anew.
-    """
-    content = {name: value for name, value in header.items() if name != "sha256"}
-    text = json.dumps(content, ensure_ascii=False)
-    digest = hashlib.sha256(text.encode(errors="surrogatepass"))
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"\n{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        digest.update(tensor.cpu().flatten().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
