@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fcorr.cli.audit import _is_pickle
+
 LIMITS = '[largest_change]\nmax = {}\nsource = "policy 4.2"\n'
 QUICK = ("--resamples", 10, "--quiet")
 FUNCTIONS = """
@@ -148,3 +150,14 @@ def test_an_onnx_file(run, columns, by_column):
     off = 1 / (1 + np.exp(-(0.05 * age - 2)))
     expected = 0.0 if by_column else np.abs(on - off).max()
     assert flips["change"]["max"] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_pickles_are_known_by_their_first_byte(folder, protocol):
+    Path("model").write_bytes(pickle.dumps(list(range(99)), protocol))
+    assert _is_pickle(Path("model"))
+
+
+def test_a_model_file_may_begin_with_the_byte_of_pickles(folder):
+    Path("model").write_bytes((0x180).to_bytes(8, "little") + b'{"a":' + bytes(400))
+    assert not _is_pickle(Path("model"))

@@ -171,7 +171,7 @@ def test_metadata(tmp_path, model):
     to_onnx(model, tmp_path / "model.onnx")
     meta = runtime.InferenceSession(tmp_path / "model.onnx").get_modelmeta()
     found = meta.custom_metadata_map
-    assert Schema.from_json(found["schema"]) == model.schema_
+    assert Schema.from_dict(json.loads(found["schema"])) == model.schema_
     assert json.loads(found["certificate"]) == model.certificate().to_dict()
     assert json.loads(found["certificate"])["exact"] is True
     assert json.loads(found["target"])["classes"] == ["no", "yes"]

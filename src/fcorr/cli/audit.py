@@ -155,14 +155,19 @@ compare.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 )
 
 
+def _is_pickle(path: Path) -> bool:
+    with path.open("rb") as file:
+        start = file.read(9)
+    # A model file begins with the length of its header, whose first byte may be that of pickles.
+    return path.suffix.lower() in _PICKLES or (start[:1] == b"\x80" and start[8:] != b"{")
+
+
 def _open(model: str) -> Any:
     """Open a model file, or import module:callable."""
     path = Path(model)
     if not path.is_file():
         return _import(model)
-    with path.open("rb") as file:
-        is_pickle = file.read(1) == b"\x80" or path.suffix.lower() in _PICKLES
-    if is_pickle:
+    if _is_pickle(path):
         shared.bad_usage(
             "MODEL",
             f"{model!r} is a pickle, which runs code when it is opened: whoever made it could do "

@@ -648,7 +648,7 @@ def divergence(link: LinkName, outputs: Tensor, others: Tensor) -> Tensor:
     --------
     >>> one, other = torch.tensor([[0.0]]), torch.tensor([[2.0]])
     >>> divergence("identity", one, other)
-    tensor([2.])
+    tensor([2.], dtype=torch.float64)
     """
     predictions = Link(link)(outputs)
     linear = (predictions * (others - outputs)).sum(-1)
