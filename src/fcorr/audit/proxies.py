@@ -23,7 +23,13 @@ from fcorr._core import InvalidInputError, RandomState, draw_seed, enumerate_som
 from fcorr.data.encode import encode, read_outcomes, read_sample_weight, read_target, use_ratings
 from fcorr.data.infer import infer_schema, rate_columns
 from fcorr.data.schema import Schema
-from fcorr.data.tables import read_table, resolve_columns, to_numbers
+from fcorr.data.tables import (
+    name_values,
+    read_table,
+    resolve_columns,
+    to_numbers,
+    to_timestamps,
+)
 from fcorr.metrics import FlippedScores, bootstrap_interval, nearest_admissible
 from fcorr.metrics._checks import (
     ResultTable,
@@ -33,12 +39,21 @@ from fcorr.metrics._checks import (
     not_estimable,
 )
 from fcorr.metrics.counterfactual import area_under_roc
-from fcorr.metrics.flips import are_measured, as_scores, find_flips, score_under
+from fcorr.metrics.flips import (
+    are_measured,
+    as_scores,
+    find_flips,
+    quantile_groups,
+    score_under,
+)
 from fcorr.metrics.sharing import draw_orders, share_out
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Columns = str | int | Sequence[str | int]
+
+_N_GROUPS = 20  # of a number that predicts by itself
+_CREDIBLE = 2.0  # rows, of which a group's mean is believed by half
 
 ALL, PERMUTED, SCORE = "all other columns", "all other columns, labels permuted", "the score"
 
@@ -83,8 +98,10 @@ def measure_proxies(
 ) -> ProxyTable:
     """Predict the sensitive columns from all other columns, from each alone, and from a score.
 
-    Each row is predicted by boosted trees that were fitted to other rows. Where they do no better
-    than for permuted labels, no proxy is to be seen.
+    Each row is predicted from other rows: from all columns by boosted trees, from one by the mean
+    of its category or, of numbers and dates, of one of 20 groups of about as many rows each, drawn
+    to the mean of all where a group is small. Where trees do no better than for permuted labels, no
+    proxy is to be seen.
 
     Parameters
     ----------
@@ -143,16 +160,18 @@ def measure_proxies(
     for name in names:
         targets, kept = _read_targets(name, table[name].take(rows), cv, notes)
         metric, of_rows = ("AUROC" if targets.dtype == bool else "R²"), weight[rows[kept]]
+        of_rows = of_rows / (of_rows.mean() if len(kept) else 1.0)
         found = []
         for source, columns in sources.items():
             ends = (np.nan,) * 3
             if targets.size:
                 truth = rng.permutation(targets) if source == PERMUTED else targets
                 seen = table.select(columns).take(rows[kept])
+                predict = _predict_held_out if len(columns) > 1 else _predict_by_group
                 interval = bootstrap_interval(
                     _mean_auroc if metric == "AUROC" else r2_score,
                     truth.astype(np.float64),
-                    _predict_held_out(seen, truth, of_rows, cv, seed),
+                    predict(seen, truth, of_rows, cv, seed),
                     sample_weight=of_rows,
                     n_resamples=n_resamples,
                     random_state=seed,
@@ -197,9 +216,7 @@ def _read_targets(
 def _predict_held_out(
     X: pa.Table, targets: NDArray[Any], weight: Floats, cv: int, seed: int
 ) -> Floats:
-    classify, schema = targets.dtype == bool, _describe(X)
-    folds = _split(targets.argmax(1) + targets.any(1) if classify else targets[:, 0], cv, seed)
-    predicted = np.empty(targets.shape)
+    schema, folds, predicted = _describe(X), _split(targets, cv, seed), np.empty(targets.shape)
     for fold in range(cv):
         own, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         for k, target in enumerate(targets.T):
@@ -208,8 +225,40 @@ def _predict_held_out(
     return predicted
 
 
-def _split(strata: NDArray[Any], cv: int, seed: int) -> Rows:
+def _predict_by_group(
+    X: pa.Table, targets: NDArray[Any], weight: Floats, cv: int, seed: int
+) -> Floats:
+    ((name, column),) = zip(X.column_names, X.columns, strict=True)
+    groups, folds, predicted = _group(name, column), _split(targets, cv, seed), 0.0 * targets
+    for fold in range(cv):
+        others, own = folds != fold, groups[folds == fold]
+        size = np.bincount(groups[others], weight[others], minlength=groups.max() + 1)
+        for k, target in enumerate(targets[others].T.astype(np.float64)):
+            mean = np.average(target, weights=weight[others])
+            above = weight[others] * (target - mean)
+            sums = np.bincount(groups[others], above, minlength=len(size))
+            predicted[folds == fold, k] = mean + (sums / (size + _CREDIBLE))[own]
+    return predicted
+
+
+def _group(name: str, column: pa.ChunkedArray) -> Rows:
+    """Return each row's group: its category or, of numbers and dates, that of its size."""
+    if name_values(column.type) == "dates":
+        column = to_timestamps(name, column).cast(pa.int64())
+    labels = encode_labels(column, name)
+    known = [label for label in labels.categories if label is not None]
+    if len(known) <= _N_GROUPS or not are_measured(known):
+        return labels.codes
+    counts = np.bincount(labels.codes, minlength=len(known))[: len(known)]
+    missing = _N_GROUPS  # which is coded after all others
+    return np.append(quantile_groups(counts, _N_GROUPS), missing)[labels.codes]
+
+
+def _split(targets: NDArray[Any], cv: int, seed: int) -> Rows:
     """Return each row's fold; every label is in all of them, numbers are not looked at."""
+    strata = targets
+    if targets.ndim > 1:
+        strata = targets.argmax(1) + targets.any(1) if targets.dtype == bool else targets[:, 0]
     kind, folds = KFold if strata.dtype.kind == "f" else StratifiedKFold, np.empty(len(strata), int)
     parts = kind(cv, shuffle=True, random_state=seed).split(strata[:, None], strata)
     for fold, (_, rows) in enumerate(parts):
@@ -243,13 +292,15 @@ def _fit_trees(
         rated, held_out = rate_columns(table, schema, outcomes, link=link, seed=seed)
         trained = use_ratings(encode(table, rated), rated, held_out)
     trees = (HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor)(
-        max_iter=100 if len(table.names) > 1 else 50,  # a single column has less to say
+        max_iter=100,
         max_leaf_nodes=15,
         early_stopping=False,
         categorical_features=np.arange(len(rated.categorical)),
         random_state=seed,
     )
-    trees.fit(np.hstack([trained.codes, trained.numbers]), y, sample_weight=weight)
+    is_weighted = bool((weight != weight[0]).any())  # weighted bins take longer than all the rest
+    rows = np.hstack([trained.codes, trained.numbers])
+    trees.fit(rows, y, sample_weight=weight if is_weighted else None)
 
     def predict(X: Any) -> Floats:
         with warnings.catch_warnings(action="ignore"):

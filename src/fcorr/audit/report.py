@@ -439,7 +439,9 @@ class _Audit:
         scores = self.subject.score(rows.X)[:, 0] if self.is_single else None
         sensitive = list(rows.sensitive)
         known: dict[str, Any] = {"sample_weight": rows.weight, "random_state": self.seed, "cv": 3}
-        strength = _or_why(lambda: measure_proxies(rows.X, sensitive, scores=scores, **known))
+        strength = _or_why(
+            lambda: measure_proxies(rows.X, sensitive, scores=scores, n_resamples=50, **known)
+        )
         self.found["proxies"] = found = {"n": len(rows), "strength": strength}
         if not isinstance(strength, str):
             found["strength"] = [asdict(row) for row in strength.rows]
