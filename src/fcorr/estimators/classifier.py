@@ -78,8 +78,8 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     proxy_target : {"score", "decision", "odds"}, default="score"
         What shall not differ. ``"score"``: the whole distribution of scores. ``"decision"``: the
         share that is decided positive at ``threshold``, which must then be a number, where one
-        cut-off is all that counts; much cheaper in accuracy. ``"odds"``: the same among rows of
-        each class by itself.
+        cut-off is all that counts: it leaves more of the order of scores. ``"odds"``: the same
+        among rows of each class by itself.
     bins : int, sequence of float, dict or None, default=None
         Groups that continuous sensitive columns are cut into, to be categories: a number of groups
         of about equal size, the edges between groups, or a dict of columns with one or the other.
