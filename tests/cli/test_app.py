@@ -50,7 +50,7 @@ def test_help(run, command):
         (["predict", "nowhere.fcorr", "data.csv", "-o", "out.csv"], "does not exist"),
         (["inspect", "nowhere.fcorr"], "does not exist"),
         (["inspect", "."], "is a directory"),
-        (["demo", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["demo", "--seed", "-1"], "Invalid value for '--random-state'"),
     ],
 )
 def test_bad_usage(run, arguments, message):

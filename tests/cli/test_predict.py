@@ -153,7 +153,7 @@ def test_other_schema(run, train, files, columns):
         "Column 'age' must hold numbers, got dates: 2020-01-01 in row 0; "
         "Column 'job' must hold text, got numbers: 0 in row 0. Convert the column"
     )
-    assert line.endswith("train with --kind age=categorical.")
+    assert line.endswith("train with --kinds age=categorical.")
     assert files() == {"model.fcorr", "other.parquet"}
 
 

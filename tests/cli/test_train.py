@@ -255,10 +255,10 @@ def test_a_pack_is_that_of_python(run, train, columns):
         ),
         (["--sensitive", "zip"], "no column 'zip'. It has: key, sex, age, job, bought, amount."),
         (["--target", "bougt"], "--target: the file has no column 'bougt'. Did you mean 'bought'?"),
-        (["--weight", "wait"], "--weight: the file has no column 'wait'."),
+        (["--weight", "wait"], "--sample-weight: the file has no column 'wait'."),
         (["--drop", "keys"], "--drop: the file has no column 'keys'. Did you mean 'key'?"),
-        (["--kind", "jop=categorical"], "--kind: the file has no column 'jop'."),
-        (["--kind", "job"], "--kind: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),
+        (["--kind", "jop=categorical"], "--kinds: the file has no column 'jop'."),
+        (["--kind", "job"], "--kinds: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),
         (
             ["--kind", "job=numeric", "--kind", "job=ordinal"],
             "once for a column, got 'job=ordinal'",
@@ -267,10 +267,10 @@ def test_a_pack_is_that_of_python(run, train, columns):
         (["--kind", "job=x,x"], "at least two categories in order"),
         (
             ["--kind", "age=low,high"],
-            "--kind: the column 'age' holds numbers, got the order low,high",
+            "--kinds: the column 'age' holds numbers, got the order low,high",
         ),
-        (["--members", "0"], "--members: must be an integer of at least 1, got 0."),
-        (["--members", "few"], "'--members'"),
+        (["--members", "0"], "--n-members: must be an integer of at least 1, got 0."),
+        (["--members", "few"], "'--n-members'"),
         (["--set", "n_members=2"], "--set: no estimator has an argument 'n_members'."),
         (["--monotone", "age=up"], "--monotone: must be a dict of columns and 'increasing' or"),
         (["--monotone", "agee=increasing"], "--monotone: the file has no column 'agee'. Did you"),
@@ -291,7 +291,7 @@ def test_a_pack_is_that_of_python(run, train, columns):
         ),
         (["--set", "dropout"], "--set: must be ARGUMENT=VALUE, once for an argument, got"),
         (["--epochs", "0"], "--epochs: must be an integer of at least 1, got 0."),
-        (["--seed", "-1"], "'--seed'"),
+        (["--seed", "-1"], "'--random-state'"),
         (["--task", "ranking"], "'--task'"),
         (["--output", "nowhere/model.fcorr"], "--output: the folder 'nowhere' does not exist."),
         (["--output", "."], "'.' is a directory"),
@@ -410,7 +410,7 @@ def test_bad_data(train, files, case):
         ),
         (
             ["--weight", "flow"],
-            "error: --weight ('flow') must be finite and at least 0, got -1.0 in line 2.",
+            "error: --sample-weight ('flow') must be finite and at least 0, got -1.0 in line 2.",
         ),
         (["--task", "regression", "--target", "job"], "error: y ('job') must hold numbers"),
     ],
@@ -435,7 +435,7 @@ def test_keys_and_copies_of_the_target_are_warned_of_in_a_line_each(train, colum
     key, copy = train().stderr.splitlines()
     assert key.startswith("warning: A feature must say something of rows that are yet to come, got")
     assert key.endswith(
-        ": 'policy'. Drop it, or say what it is, --kind policy=numeric, to keep it."
+        ": 'policy'. Drop it, or say what it is, --kinds policy=numeric, to keep it."
     )
     assert copy.startswith("warning: A feature must not tell y ('bought') outright, got")
     assert "'answer'. Drop it, unless" in copy

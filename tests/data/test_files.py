@@ -153,7 +153,7 @@ def test_damage_anywhere_in_parquet(write):
     assert all("cannot be read as Parquet" in message for message in messages)
 
 
-@pytest.mark.parametrize("name", ["t.txt", "t.csv.gz", "t"])
+@pytest.mark.parametrize("name", ["t.txt", "t.json.gz", "t"])
 def test_unknown_ending_is_not_written(tmp_path, name):
     with pytest.raises(InvalidInputError, match=r"must end in \.csv, \.tsv or \.parquet"):
         write_file(TABLE, tmp_path / name)

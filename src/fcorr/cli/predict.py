@@ -6,39 +6,43 @@ from typing import Annotated, Any
 
 import typer
 
+from fcorr._core import errors_of_writing, write_atomically
 from fcorr.cli._shared import (
+    STDOUT,
+    DataFile,
     Dates,
     Decimal,
     Delimiter,
+    ModelFile,
     bad_usage,
     check_columns,
     check_output,
+    column_option,
     echo,
+    is_stdin,
     lines_of,
     make_dialect,
-    read_data,
+    read_known,
 )
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model file.", exists=True, dir_okay=False)],
-    data: Annotated[
-        Path,
-        typer.Argument(help="CSV, TSV or Parquet file to score, or a folder.", exists=True),
-    ],
+    model: ModelFile,
+    data: DataFile,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="CSV, TSV or Parquet file to write; by default one of the same kind beside the "
-            "data, called NAME-predictions.",
+            help="CSV, TSV or Parquet file to write, or - for CSV on standard output; by default "
+            "one of the same kind beside the data, called NAME-predictions, or, where the data is "
+            "-, standard output.",
             dir_okay=False,
         ),
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(
+        column_option(
             help="Column to copy to the output; repeatable. By default those that the model does "
             "not know, such as a key."
         ),
@@ -69,19 +73,22 @@ def predict(
     """
     import pyarrow as pa
 
-    from fcorr.data.files import WRITABLE, disarm, file_ending, read_verbatim, write_file
+    from fcorr.data.files import ENDINGS, disarm, file_ending, read_verbatim, to_bytes
     from fcorr.estimators import FCorrClassifier, load
 
-    if output is None:
+    if output is None and is_stdin(data):
+        output = STDOUT
+    elif output is None:
         stem = re.sub(r"(\.[ct]sv(\.gz)?|\.parquet|\.pq)$", "", data.name, flags=re.IGNORECASE)
         output = data.with_name(f"{stem}-predictions{file_ending(data)}")
-    if not output.name.lower().endswith(WRITABLE):
+    kind = Path("stdout.csv") if output == STDOUT else output  # whose name tells how to write
+    if not kind.name.lower().endswith(ENDINGS):
         bad_usage("--output", f"must end in .csv, .tsv or .parquet, got {output.name!r}.")
-    check_output(output, data, model)
+    if output != STDOUT:
+        check_output(output, data, model)
     estimator = load(model)
     schema = estimator.schema_
-    numbers = {*schema.names, schema.exposure or ""} - {*schema.text}
-    table, dialect = read_data(data, make_dialect(delimiter, decimal, dates), schema.text, numbers)
+    table, dialect = read_known(data, schema, make_dialect(delimiter, decimal, dates))
     check_columns(keep or [], table.column_names, "--keep")
     columns: dict[str, Any] = {}
     with lines_of(data, dialect):
@@ -107,10 +114,15 @@ def predict(
             )
     copied = read_verbatim(data, kept, dialect) if kept else pa.table({})
     scored = pa.table({**{name: copied[name] for name in kept}, **columns})
-    if not verbatim and file_ending(output) != ".parquet":
+    if not verbatim and file_ending(kind) != ".parquet":
         scored, n_changed = disarm(scored)
         if n_changed:
             what = "cell(s) with a formula or control characters"
             echo(f"escaped {n_changed} {what} (--verbatim leaves them)", err=True)
-    write_file(scored, output, dialect)
+    content = to_bytes(scored, kind, dialect)
+    if output == STDOUT:
+        with errors_of_writing("standard output"):
+            typer.echo(content, nl=False)
+        return
+    write_atomically(output, content)
     echo(f"wrote {output}: {table.num_rows} rows")
