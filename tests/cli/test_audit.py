@@ -148,3 +148,19 @@ def test_an_onnx_file(run, columns, by_column):
     off = 1 / (1 + np.exp(-(0.05 * age - 2)))
     expected = 0.0 if by_column else np.abs(on - off).max()
     assert flips["change"]["max"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_json_on_standard_output(run, functions):
+    models = ("functions:chance", "functions:other")
+    result = run("compare", *models, *ASKED, "--json", "-", "--card", "card.md")
+    run("compare", *models, *ASKED, "--json", "found.json")
+    printed, written = json.loads(result.stdout), json.loads(Path("found.json").read_text())
+    assert printed.keys() == written.keys()
+    assert printed["incumbent"] == written["incumbent"]
+    assert result.stderr == "wrote card.md\n"
+
+
+def test_a_header_whose_length_looks_like_a_pickle(run, functions):
+    Path("model.fcorr").write_bytes(b"\x80\x04" + bytes(6) + b"{")
+    result = run("audit", "model.fcorr", *ASKED, code=1)
+    assert "is not a whole model file" in result.stderr

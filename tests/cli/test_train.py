@@ -1,4 +1,5 @@
 import gzip
+import json
 import math
 import re
 from pathlib import Path
@@ -546,3 +547,82 @@ def test_bins(train, bins, labels):
     column = fcorr.load("model.fcorr").schema_["age"]
     assert column.n_codes == (len(labels) if labels else 2)
     assert labels is None or list(column.labels) == labels
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+def test_standard_input(train, kind):
+    train()
+    model = Path("model.fcorr").read_bytes()
+    data = Path("data.parquet" if kind == "parquet" else "data.csv").read_bytes()
+    train(data="-", stdin=gzip.compress(data) if kind == "csv.gz" else data)
+    assert Path("model.fcorr").read_bytes() == model
+
+
+def test_errors_of_standard_input_name_it(run, files):
+    options = ("--target", "y", "-o", "model.fcorr")
+    result = run("train", "-", *options, stdin="a,y\n1,2\n3\n", code=1)
+    assert one_line(result).startswith("error: 'standard input' must have 2 fields in every line")
+    result = run("train", "-", *options, stdin="", code=1)
+    assert "'standard input' cannot be read as CSV" in one_line(result)
+    assert files() == set()
+
+
+def test_json(train):
+    result = train("--sensitive", "sex", "--json")
+    told = json.loads(result.stdout)
+    assert told == fcorr.estimators.read_header("model.fcorr")
+    assert result.stderr == "task: classification (guessed from 'bought'; --task sets it)\n"
+
+
+CONFIG = """
+target = "bought"
+output = "model.fcorr"
+drop = ["key"]
+sensitive = "sex"
+n-members = 1
+random_state = 0
+epochs = 1
+quiet = true
+threshold = {cost = [1, 50]}
+kinds = {job = ["pilot", "nurse", "clerk"], age = "numeric"}
+set = {head = 4, min_category_rows = 2}
+"""
+
+
+def test_config(run, train):
+    given = ("--kinds", "job=pilot,nurse,clerk", "--kinds", "age=numeric", "--sensitive", "sex")
+    train(*given, "--threshold", "cost=1,50", "--set", "min_category_rows=2")
+    model = Path("model.fcorr").read_bytes()
+    Path("config.toml").write_text(CONFIG)
+    run("train", "data.csv", "--config", "config.toml")
+    assert Path("model.fcorr").read_bytes() == model
+
+
+def test_the_command_line_wins_over_the_config(run):
+    Path("config.toml").write_text(CONFIG)
+    options = ("--sensitive", "job", "--epochs", 2, "--kinds", "job=categorical")
+    run("train", "data.csv", "--config", "config.toml", *options)
+    model = fcorr.load("model.fcorr")
+    assert model.schema_.sensitive == ("job",)
+    assert model.get_params()["epochs"] == 2
+    assert model.schema_["job"].kind == "categorical"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("targt = 'bought'", "'targt' is no option. Did you mean 'target'? There are: bins, "),
+        ("config = 'other.toml'", "'config' is no option."),
+        ("data = 'data.csv'", "'data' is no option."),
+        ("seed = 1\nrandom_state = 2", "'random_state' is there twice."),
+        ("target = ['bought', 'sex']", "'target' must be one value, got ['bought', 'sex']."),
+        ("target = 'bought'\nepochs = 1.5", "Invalid value for '--epochs'"),
+        ("target = 'bought'\nepochs = true", "Invalid value for '--epochs'"),
+        ("epochs = ", "must be a TOML file, got 'config.toml': Invalid value"),
+    ],
+)
+def test_bad_config(run, files, text, message):
+    Path("config.toml").write_text(text)
+    result = run("train", "data.csv", "--config", "config.toml", "-o", "model.fcorr", code=2)
+    assert message in " ".join(result.stderr.split())
+    assert files() == {"config.toml"}

@@ -41,7 +41,9 @@ def write(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.CSV", "t.tsv", "t.parquet", "t.pq", "t.Parquet"])
+@pytest.mark.parametrize(
+    "name", ["t.csv", "t.CSV", "t.tsv", "t.csv.gz", "t.parquet", "t.pq", "t.Parquet"]
+)
 def test_round_trip(tmp_path, name):
     write_file(TABLE, tmp_path / name)
     assert read_file(tmp_path / name).to_pydict() == TABLE.to_pydict()
