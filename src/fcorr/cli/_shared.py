@@ -470,8 +470,7 @@ def check_output(
     With ``parents`` its folder may be one that the command will make.
     """
     if output == STDOUT:
-        message = "is standard output, which -o of fcorr predict and --json of fcorr audit can be."
-        bad_usage(option, f"'-' {message}")
+        bad_usage(option, "'-' is standard output: for -o of predict and --json of audit only.")
     if any(file is not None and output.resolve() == file.resolve() for file in others):
         message = "is an input, or another output, and would be replaced."
         bad_usage(option, f"{str(output)!r} {message}")

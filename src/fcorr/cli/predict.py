@@ -7,28 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from fcorr._core import errors_of_writing, write_atomically
-from fcorr.cli._shared import (
-    STDOUT,
-    DataFile,
-    Dates,
-    Decimal,
-    Delimiter,
-    ModelFile,
-    bad_usage,
-    check_columns,
-    check_output,
-    column_option,
-    echo,
-    is_stdin,
-    lines_of,
-    make_dialect,
-    read_known,
-)
+from fcorr.cli import _shared as shared
 
 
 def predict(
-    model: ModelFile,
-    data: DataFile,
+    model: shared.ModelFile,
+    data: shared.DataFile,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -42,7 +26,7 @@ def predict(
     ] = None,
     keep: Annotated[
         list[str] | None,
-        column_option(
+        shared.column_option(
             help="Column to copy to the output; repeatable. By default those that the model does "
             "not know, such as a key."
         ),
@@ -60,9 +44,9 @@ def predict(
             help="Write text to the letter, also what a spreadsheet would run as a formula.",
         ),
     ] = False,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    dates: Dates = None,
+    delimiter: shared.Delimiter = None,
+    decimal: shared.Decimal = None,
+    dates: shared.Dates = None,
 ) -> None:
     """Score a file with a trained model.
 
@@ -76,25 +60,25 @@ def predict(
     from fcorr.data.files import ENDINGS, disarm, file_ending, read_verbatim, to_bytes
     from fcorr.estimators import FCorrClassifier, load
 
-    if output is None and is_stdin(data):
-        output = STDOUT
+    if output is None and shared.is_stdin(data):
+        output = shared.STDOUT
     elif output is None:
         stem = re.sub(r"(\.[ct]sv(\.gz)?|\.parquet|\.pq)$", "", data.name, flags=re.IGNORECASE)
         output = data.with_name(f"{stem}-predictions{file_ending(data)}")
-    kind = Path("stdout.csv") if output == STDOUT else output  # whose name tells how to write
+    kind = Path("stdout.csv") if output == shared.STDOUT else output  # for its ending
     if not kind.name.lower().endswith(ENDINGS):
-        bad_usage("--output", f"must end in .csv, .tsv or .parquet, got {output.name!r}.")
-    if output != STDOUT:
-        check_output(output, data, model)
+        shared.bad_usage("--output", f"must end in .csv, .tsv or .parquet, got {output.name!r}.")
+    if output != shared.STDOUT:
+        shared.check_output(output, data, model)
     estimator = load(model)
     schema = estimator.schema_
-    table, dialect = read_known(data, schema, make_dialect(delimiter, decimal, dates))
-    check_columns(keep or [], table.column_names, "--keep")
+    table, dialect = shared.read_known(data, schema, shared.make_dialect(delimiter, decimal, dates))
+    shared.check_columns(keep or [], table.column_names, "--keep")
     columns: dict[str, Any] = {}
-    with lines_of(data, dialect):
+    with shared.lines_of(data, dialect):
         if isinstance(estimator, FCorrClassifier):
             if rate:
-                bad_usage("--rate", "the model predicts classes.")
+                shared.bad_usage("--rate", "the model predicts classes.")
             probabilities = estimator.predict_proba(table)
             columns["prediction"] = pa.array(estimator._decide(probabilities))
             for label, values in zip(estimator.classes_, probabilities.T, strict=True):
@@ -107,7 +91,7 @@ def predict(
     kept = keep or [name for name in table.column_names if name not in known]
     for name in kept:
         if name in columns:
-            bad_usage(
+            shared.bad_usage(
                 "--keep",
                 f"the output has a column {name!r} of its own. Rename the one in the file, or "
                 "name other columns to keep.",
@@ -118,11 +102,11 @@ def predict(
         scored, n_changed = disarm(scored)
         if n_changed:
             what = "cell(s) with a formula or control characters"
-            echo(f"escaped {n_changed} {what} (--verbatim leaves them)", err=True)
+            shared.echo(f"escaped {n_changed} {what} (--verbatim leaves them)", err=True)
     content = to_bytes(scored, kind, dialect)
-    if output == STDOUT:
+    if output == shared.STDOUT:
         with errors_of_writing("standard output"):
             typer.echo(content, nl=False)
         return
     write_atomically(output, content)
-    echo(f"wrote {output}: {table.num_rows} rows")
+    shared.echo(f"wrote {output}: {table.num_rows} rows")

@@ -78,6 +78,6 @@ def train(
     model.save(output)
     if as_json:
         shared.print_json(read_header(output))
-        return
-    shared.echo(f"{model.summary()}, {seconds:.1f} s")
-    shared.echo(f"wrote {output}")
+    else:
+        shared.echo(f"{model.summary()}, {seconds:.1f} s")
+        shared.echo(f"wrote {output}")
