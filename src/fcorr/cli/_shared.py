@@ -507,10 +507,11 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
         with warnings.catch_warnings(), ExitStack() as stack:
             warnings.showwarning = _show_warning
             try:
-                if isinstance(data := kwargs.get("data"), Path) and not os.path.lexists(data):
-                    if data != STDIN:
-                        bad_usage("data", f"path {str(data)!r} does not exist.")
+                data = kwargs.get("data")
+                if data == STDIN:
                     kwargs["data"] = stack.enter_context(_copy_of_stdin())
+                elif isinstance(data, Path) and not data.exists():
+                    bad_usage("data", f"path {str(data)!r} does not exist.")
                 return command(*args, **kwargs)
             except KeyboardInterrupt:
                 fail("interrupted; files are written whole or not at all")

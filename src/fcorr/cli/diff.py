@@ -28,8 +28,7 @@ def diff(
 
     estimator = load(model)
     schema = estimator.schema_
-    dialect = shared.make_dialect(delimiter, decimal, dates)
-    table, dialect = shared.read_known(data, schema, dialect)
+    table, dialect = shared.read_known(data, schema, shared.make_dialect(delimiter, decimal, dates))
     outcomes = {schema.target, schema.weight}.intersection(table.column_names)
     found = schema.diff(table.drop_columns([*outcomes]), read_sensitive=not estimator.exact_)
     name = functools.partial(shared.name_line, data, dialect)
