@@ -26,7 +26,8 @@ def python_blocks(document):
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/audit.md", "docs/insurance.md", "docs/proxies.md"]
+    "name",
+    ["README.md", "docs/audit.md", "docs/insurance.md", "docs/proxies.md", "docs/scikit_learn.md"],
 )
 def test_code_runs(tmp_path, name):
     blocks = python_blocks(ROOT / name)
