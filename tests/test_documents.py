@@ -1,6 +1,7 @@
 """What the documents say is what the code does."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -25,7 +26,8 @@ def python_blocks(document):
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/audit.md", "docs/insurance.md", "docs/proxies.md"]
+    "name",
+    ["README.md", "docs/audit.md", "docs/insurance.md", "docs/proxies.md", "docs/scikit_learn.md"],
 )
 def test_code_runs(tmp_path, name):
     blocks = python_blocks(ROOT / name)
@@ -73,3 +75,23 @@ def test_every_departure_from_the_paper_is_listed():
     assert sources
     for source in sources:
         assert os.fspath(source.relative_to(ROOT / "src" / "fcorr")) in listed, source
+
+
+@pytest.mark.slow
+def test_commands_run(tmp_path):
+    """Run the page's commands in one folder, one after the other, with the exit codes it says."""
+    text = (ROOT / "docs" / "command_line.md").read_text()
+    blocks = "".join(re.findall(r"```console\n(.*?)```", text, re.DOTALL))
+    commands = re.split(r"^\$ ", blocks, flags=re.MULTILINE)[1:]
+    assert {command.split()[1] for command in commands if command.startswith("fcorr")} == {
+        *("demo", "train", "inspect", "predict", "audit", "diff", "compare", "sweep"),
+    }
+    for command in commands:
+        code = re.search("# exit code ([0-9])", command)
+        script = f'fcorr() {{ "{sys.executable}" -m fcorr "$@"; }}\n{command}'
+        run = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+        assert run.returncode == (int(code[1]) if code else 0), f"{command}{run.stderr}"
+        if command.rstrip().endswith(("--json", "--json -")):
+            assert json.loads(run.stdout)
+    piped, written = (tmp_path / name for name in ("scores.csv", "test-predictions.csv"))
+    assert piped.read_bytes() == written.read_bytes()

@@ -41,8 +41,8 @@ def folder(tmp_path, monkeypatch, columns):
 def run(folder):
     """Run a command in the folder; check its exit code and return its result."""
 
-    def run(*arguments, code=0):
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    def run(*arguments, code=0, stdin=None):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
         assert result.exit_code == code, result.output
         return result
 
@@ -52,9 +52,9 @@ def run(folder):
 
 @pytest.fixture
 def train(run):
-    def train(*arguments, data="data.csv", target="bought", code=0):
+    def train(*arguments, data="data.csv", target="bought", **result):
         options = ("--target", target, "--drop", "key", "--output", "model.fcorr")
-        return run("train", data, *options, *SMALL, *arguments, code=code)
+        return run("train", data, *options, *SMALL, *arguments, **result)
 
     return train
 

@@ -12,6 +12,8 @@ import pytest
 import fcorr
 from fcorr.cli import main
 
+COMMANDS = ["demo", "train", "sweep", "predict", "diff", "inspect", "audit", "compare", "export"]
+
 
 def shell(*arguments, **options):
     """Run the command line in a process of its own."""
@@ -28,15 +30,58 @@ def test_installed_command():
 
 def test_no_arguments_show_the_help(run):
     result = run(code=2)
-    for command in ("demo", "train", "predict", "inspect", "sweep", "audit", "compare"):
+    for command in COMMANDS:
         assert f"\n  {command} " in result.output
 
 
-@pytest.mark.parametrize(
-    "command", ["demo", "train", "predict", "inspect", "sweep", "audit", "compare"]
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help(run, command):
     assert f"Usage: fcorr {command}" in run(command, "--help").stdout
+
+
+def test_help_fits_a_terminal(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    result = run("--help")
+    assert "..." not in result.stdout.replace("[ARGS]...", "")  # which is how it is cut off
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    for code in ("0 done", "1 the run failed", "2 bad usage", "3 a check says no"):
+        assert code in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("train", "random-state sample-weight n-members kinds"),
+        ("sweep", "eval-set sample-weight n-jobs n-members kinds"),
+        ("audit", "random-state sample-weight n-resamples"),
+        ("demo", "random-state"),
+    ],
+)
+def test_options_are_named_as_in_python(run, command, options):
+    shown = run(command, "--help").stdout
+    assert all(f"  --{option}, --" in shown for option in options.split())  # and shorter
+
+
+def test_completion(folder):
+    asked = {"_FCORR_COMPLETE": "complete_bash", "COMP_CWORD": "1"}
+    script = "import sys; sys.argv = ['fcorr']; from fcorr.cli import main; main()"
+    for words, expected in {"fcorr tr": "train\n", "fcorr train --conf": "--config\n"}.items():
+        asked |= {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, env=os.environ | asked, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, expected), done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "data.csv", "--target", "bought", "-o", "-"],
+        ["audit", "model.fcorr", "data.csv", "--card", "-"],
+    ],
+)
+def test_what_cannot_go_to_standard_output(run, files, arguments):
+    assert "'-' is standard output" in run(*arguments, code=2).stderr
+    assert files() == set()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +95,7 @@ def test_help(run, command):
         (["predict", "nowhere.fcorr", "data.csv", "-o", "out.csv"], "does not exist"),
         (["inspect", "nowhere.fcorr"], "does not exist"),
         (["inspect", "."], "is a directory"),
-        (["demo", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["demo", "--seed", "-1"], "Invalid value for '--random-state'"),
     ],
 )
 def test_bad_usage(run, arguments, message):

@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fcorr.cli.audit import _is_pickle
-
 LIMITS = '[largest_change]\nmax = {}\nsource = "policy 4.2"\n'
 QUICK = ("--resamples", 10, "--quiet")
 FUNCTIONS = """
@@ -152,12 +150,17 @@ def test_an_onnx_file(run, columns, by_column):
     assert flips["change"]["max"] == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-def test_pickles_are_known_by_their_first_byte(folder, protocol):
-    Path("model").write_bytes(pickle.dumps(list(range(99)), protocol))
-    assert _is_pickle(Path("model"))
+def test_json_on_standard_output(run, functions):
+    models = ("functions:chance", "functions:other")
+    result = run("compare", *models, *ASKED, "--json", "-", "--card", "card.md")
+    run("compare", *models, *ASKED, "--json", "found.json")
+    printed, written = json.loads(result.stdout), json.loads(Path("found.json").read_text())
+    assert printed.keys() == written.keys()
+    assert printed["incumbent"] == written["incumbent"]
+    assert result.stderr == "wrote card.md\n"
 
 
-def test_a_model_file_may_begin_with_the_byte_of_pickles(folder):
-    Path("model").write_bytes((0x180).to_bytes(8, "little") + b'{"a":' + bytes(400))
-    assert not _is_pickle(Path("model"))
+def test_a_header_whose_length_looks_like_a_pickle(run, functions):
+    Path("model.fcorr").write_bytes(b"\x80\x04" + bytes(6) + b"{")
+    result = run("audit", "model.fcorr", *ASKED, code=1)
+    assert "is not a whole model file" in result.stderr

@@ -153,7 +153,7 @@ def test_other_schema(run, train, files, columns):
         "Column 'age' must hold numbers, got dates: 2020-01-01 in row 0; "
         "Column 'job' must hold text, got numbers: 0 in row 0. Convert the column"
     )
-    assert line.endswith("train with --kind age=categorical.")
+    assert line.endswith("train with --kinds age=categorical.")
     assert files() == {"model.fcorr", "other.parquet"}
 
 
@@ -287,3 +287,29 @@ def test_threshold_decides(run, train):
     decided = table["probability_1"].to_numpy() >= threshold
     assert threshold != 0.5
     np.testing.assert_array_equal(table["prediction"].to_numpy(), decided)
+
+
+@pytest.mark.parametrize("output", [(), ("-o", "-")])
+def test_standard_input_and_output(run, train, files, output):
+    train()
+    predict(run)
+    before = files()
+    result = run("predict", "model.fcorr", "-", *output, stdin=Path("data.csv").read_text())
+    assert result.stdout_bytes == Path("out.csv").read_bytes()
+    assert result.stderr == ""
+    assert files() == before
+
+
+def test_standard_output_is_csv_whatever_the_data(run, train):
+    train()
+    predict(run)
+    result = run("predict", "model.fcorr", "data.parquet", "-o", "-")
+    Path("printed.csv").write_bytes(result.stdout_bytes)
+    assert read_file("printed.csv").equals(read_file("out.csv"))
+
+
+def test_compressed_output(run, train):
+    train()
+    predict(run)
+    predict(run, output="out.csv.gz")
+    assert gzip.decompress(Path("out.csv.gz").read_bytes()) == Path("out.csv").read_bytes()

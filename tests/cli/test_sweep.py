@@ -113,7 +113,7 @@ def test_a_validation_file(sweep, columns):
     sweep("--validation", "validation.csv", "--no-exact", car="0")
     write_file(pa.table({"sex": ["f"]}), "other.csv")
     result = sweep("--validation", "other.csv", code=2)
-    assert "Invalid value for --validation: the file has no column 'bought'" in result.output
+    assert "Invalid value for --eval-set: the file has no column 'bought'" in result.output
 
 
 def test_a_validation_file_is_read_as_the_training_file_is(sweep):
@@ -137,7 +137,7 @@ def test_rows_are_lines_of_the_file_that_they_come_from(sweep, columns, file, ro
     data = "split.csv" if file == "split.csv" else "data.csv"
     (line,) = sweep("--weight", "w", *given, data=data, code=1).stderr.splitlines()
     assert f"must be finite and at least 0, got -1.0 in line {row + 2}." in line
-    assert ("--validation: " in line) == (file == "validation.csv" or row == ORDER[0])
+    assert ("--eval-set: " in line) == (file == "validation.csv" or row == ORDER[0])
 
 
 def test_results_without_figures(sweep, monkeypatch):
@@ -234,7 +234,7 @@ def test_the_default_choice_is_an_exact_model(sweep):
         (["--grid", "dropuot=0.1"], "Did you mean 'dropout'?"),
         (["--grid", "car=1"], "must be ARGUMENT=VALUE,VALUE"),
         (["--seeds", "0"], "Invalid value for '--seeds'"),
-        (["--jobs", "0"], "--jobs: must be an integer that is not 0, got 0"),
+        (["--jobs", "0"], "--n-jobs: must be an integer that is not 0, got 0"),
         (["--validation", "nowhere.csv"], "does not exist"),
         (["--model", "no/folder/best.fcorr"], "the folder 'no/folder' does not exist"),
         (["--model", "data.csv"], "'data.csv' is an input, or another output"),

@@ -1,4 +1,5 @@
 import gzip
+import json
 import math
 import re
 from pathlib import Path
@@ -255,10 +256,10 @@ def test_a_pack_is_that_of_python(run, train, columns):
         ),
         (["--sensitive", "zip"], "no column 'zip'. It has: key, sex, age, job, bought, amount."),
         (["--target", "bougt"], "--target: the file has no column 'bougt'. Did you mean 'bought'?"),
-        (["--weight", "wait"], "--weight: the file has no column 'wait'."),
+        (["--weight", "wait"], "--sample-weight: the file has no column 'wait'."),
         (["--drop", "keys"], "--drop: the file has no column 'keys'. Did you mean 'key'?"),
-        (["--kind", "jop=categorical"], "--kind: the file has no column 'jop'."),
-        (["--kind", "job"], "--kind: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),
+        (["--kind", "jop=categorical"], "--kinds: the file has no column 'jop'."),
+        (["--kind", "job"], "--kinds: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),
         (
             ["--kind", "job=numeric", "--kind", "job=ordinal"],
             "once for a column, got 'job=ordinal'",
@@ -267,10 +268,10 @@ def test_a_pack_is_that_of_python(run, train, columns):
         (["--kind", "job=x,x"], "at least two categories in order"),
         (
             ["--kind", "age=low,high"],
-            "--kind: the column 'age' holds numbers, got the order low,high",
+            "--kinds: the column 'age' holds numbers, got the order low,high",
         ),
-        (["--members", "0"], "--members: must be an integer of at least 1, got 0."),
-        (["--members", "few"], "'--members'"),
+        (["--members", "0"], "--n-members: must be an integer of at least 1, got 0."),
+        (["--members", "few"], "'--n-members'"),
         (["--set", "n_members=2"], "--set: no estimator has an argument 'n_members'."),
         (["--monotone", "age=up"], "--monotone: must be a dict of columns and 'increasing' or"),
         (["--monotone", "agee=increasing"], "--monotone: the file has no column 'agee'. Did you"),
@@ -291,7 +292,7 @@ def test_a_pack_is_that_of_python(run, train, columns):
         ),
         (["--set", "dropout"], "--set: must be ARGUMENT=VALUE, once for an argument, got"),
         (["--epochs", "0"], "--epochs: must be an integer of at least 1, got 0."),
-        (["--seed", "-1"], "'--seed'"),
+        (["--seed", "-1"], "'--random-state'"),
         (["--task", "ranking"], "'--task'"),
         (["--output", "nowhere/model.fcorr"], "--output: the folder 'nowhere' does not exist."),
         (["--output", "."], "'.' is a directory"),
@@ -410,7 +411,7 @@ def test_bad_data(train, files, case):
         ),
         (
             ["--weight", "flow"],
-            "error: --weight ('flow') must be finite and at least 0, got -1.0 in line 2.",
+            "error: --sample-weight ('flow') must be finite and at least 0, got -1.0 in line 2.",
         ),
         (["--task", "regression", "--target", "job"], "error: y ('job') must hold numbers"),
     ],
@@ -435,7 +436,7 @@ def test_keys_and_copies_of_the_target_are_warned_of_in_a_line_each(train, colum
     key, copy = train().stderr.splitlines()
     assert key.startswith("warning: A feature must say something of rows that are yet to come, got")
     assert key.endswith(
-        ": 'policy'. Drop it, or say what it is, --kind policy=numeric, to keep it."
+        ": 'policy'. Drop it, or say what it is, --kinds policy=numeric, to keep it."
     )
     assert copy.startswith("warning: A feature must not tell y ('bought') outright, got")
     assert "'answer'. Drop it, unless" in copy
@@ -546,3 +547,82 @@ def test_bins(train, bins, labels):
     column = fcorr.load("model.fcorr").schema_["age"]
     assert column.n_codes == (len(labels) if labels else 2)
     assert labels is None or list(column.labels) == labels
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+def test_standard_input(train, kind):
+    train()
+    model = Path("model.fcorr").read_bytes()
+    data = Path("data.parquet" if kind == "parquet" else "data.csv").read_bytes()
+    train(data="-", stdin=gzip.compress(data) if kind == "csv.gz" else data)
+    assert Path("model.fcorr").read_bytes() == model
+
+
+def test_errors_of_standard_input_name_it(run, files):
+    options = ("--target", "y", "-o", "model.fcorr")
+    result = run("train", "-", *options, stdin="a,y\n1,2\n3\n", code=1)
+    assert one_line(result).startswith("error: 'standard input' must have 2 fields in every line")
+    result = run("train", "-", *options, stdin="", code=1)
+    assert "'standard input' cannot be read as CSV" in one_line(result)
+    assert files() == set()
+
+
+def test_json(train):
+    result = train("--sensitive", "sex", "--json")
+    told = json.loads(result.stdout)
+    assert told == fcorr.estimators.read_header("model.fcorr")
+    assert result.stderr == "task: classification (guessed from 'bought'; --task sets it)\n"
+
+
+CONFIG = """
+target = "bought"
+output = "model.fcorr"
+drop = ["key"]
+sensitive = "sex"
+n-members = 1
+random_state = 0
+epochs = 1
+quiet = true
+threshold = {cost = [1, 50]}
+kinds = {job = ["pilot", "nurse", "clerk"], age = "numeric"}
+set = {head = 4, min_category_rows = 2}
+"""
+
+
+def test_config(run, train):
+    given = ("--kinds", "job=pilot,nurse,clerk", "--kinds", "age=numeric", "--sensitive", "sex")
+    train(*given, "--threshold", "cost=1,50", "--set", "min_category_rows=2")
+    model = Path("model.fcorr").read_bytes()
+    Path("config.toml").write_text(CONFIG)
+    run("train", "data.csv", "--config", "config.toml")
+    assert Path("model.fcorr").read_bytes() == model
+
+
+def test_the_command_line_wins_over_the_config(run):
+    Path("config.toml").write_text(CONFIG)
+    options = ("--sensitive", "job", "--epochs", 2, "--kinds", "job=categorical")
+    run("train", "data.csv", "--config", "config.toml", *options)
+    model = fcorr.load("model.fcorr")
+    assert model.schema_.sensitive == ("job",)
+    assert model.get_params()["epochs"] == 2
+    assert model.schema_["job"].kind == "categorical"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("targt = 'bought'", "'targt' is no option. Did you mean 'target'? There are: bins, "),
+        ("config = 'other.toml'", "'config' is no option."),
+        ("data = 'data.csv'", "'data' is no option."),
+        ("seed = 1\nrandom_state = 2", "'random_state' is there twice."),
+        ("target = ['bought', 'sex']", "'target' must be one value, got ['bought', 'sex']."),
+        ("target = 'bought'\nepochs = 1.5", "Invalid value for '--epochs'"),
+        ("target = 'bought'\nepochs = true", "Invalid value for '--epochs'"),
+        ("epochs = ", "must be a TOML file, got 'config.toml': Invalid value"),
+    ],
+)
+def test_bad_config(run, files, text, message):
+    Path("config.toml").write_text(text)
+    result = run("train", "data.csv", "--config", "config.toml", "-o", "model.fcorr", code=2)
+    assert message in " ".join(result.stderr.split())
+    assert files() == {"config.toml"}

@@ -170,7 +170,13 @@ REFUSED = [
     ({"d": HOURS}, {"kinds": {"d": "numeric"}}, "'d' must hold numbers, got dates: 2019-12-30"),
     *(
         (pd.DataFrame({"a": column}), {"kinds": {"a": "categorical"}}, NO_CATEGORY)
-        for column in (DAYS[:2], pd.Categorical(DAYS[:2]), pd.cut([1, 2], 2), [b"x", b"y"], [[1]])
+        for column in (
+            DAYS[:2],
+            pd.Categorical(DAYS[:2]),
+            [datetime.time(1)] * 2,
+            [b"x", b"y"],
+            [[1]],
+        )
     ),
     # bins
     (TABLE, {"sensitive": ["age"], "bins": {"agee": 2}}, "bins must name columns of X, got 'agee'"),
@@ -464,6 +470,37 @@ def test_ordered_types_are_ordinal():
     categories = pd.Categorical(GRADES, categories=ORDER, ordered=True)
     table = read_table(pd.DataFrame({"b": categories})).renamed(["a"])  # which keeps the order
     assert infer_schema(table)["a"] == expected
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        pd.DataFrame({"a": pd.to_timedelta([36, None, 72], unit="h")}),
+        pl.DataFrame({"a": [datetime.timedelta(hours=36), None, datetime.timedelta(hours=72)]}),
+        pa.table({"a": pa.array([129_600, None, 259_200], pa.duration("s"))}),
+        np.array([[129_600], ["NaT"], [259_200]], dtype="timedelta64[s]"),
+    ],
+    ids=["pandas", "polars", "pyarrow", "numpy"],
+)
+def test_durations_are_numbers_of_days(days):
+    table = read_table(days)
+    assert next(iter(table.columns.values())).to_pylist() == [1.5, None, 3.0]
+
+
+def test_periods_of_pandas_are_the_dates_they_begin_at():
+    periods = pd.PeriodIndex(["2024-03", None, "2024-11"], freq="M")
+    found = schema_of(pd.DataFrame({"a": periods}))
+    assert found == schema_of(pd.DataFrame({"a": pd.to_datetime(["2024-03", None, "2024-11"])}))
+
+
+def test_intervals_of_pandas_are_ordinal():
+    cut = pd.cut(pd.Series([1.0, 5.0, 9.0, None, 2.0]), [0.0, 3.0, 6.0, 10.0])
+    for intervals in (cut, pd.Series(pd.arrays.IntervalArray(cut))):
+        column = schema_of(pd.DataFrame({"a": intervals}))["a"]
+        assert column.categories == ("(0.0, 3.0]", "(3.0, 6.0]", "(6.0, 10.0]")
+        assert (column.kind, column.n_missing) == ("ordinal", 1)
+    unordered = pd.DataFrame({"a": cut.cat.as_unordered()})
+    assert schema_of(unordered)["a"].kind == "categorical"
 
 
 def test_enum_of_polars_is_categorical_unless_told():

@@ -1,5 +1,6 @@
 """Bad input, item by item: a ValueError with the rule, the value and the way out."""
 
+import datetime
 import inspect
 import os
 import re
@@ -92,8 +93,8 @@ FIT = {
         lambda X: X.set_axis(["sex", "age", "age", "income"], axis=1),
     ),
     "times": bad(
-        r"'age' must hold numbers, text, booleans or dates, got duration.*Convert it to text or nu",
-        lambda X: X.assign(age=pd.to_timedelta(X.age, unit="s")),
+        r"'age' must hold numbers, text, booleans or dates, got time64.*Convert it to text or nu",
+        lambda X: X.assign(age=datetime.time(12, 30)),
     ),
     "unknown column in kinds": bad(
         r"kinds must name columns of X, got 'jobs'\. Did you mean 'job'",

@@ -6,6 +6,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_blobs
+from sklearn.ensemble import BaggingClassifier
+from sklearn.inspection import PartialDependenceDisplay
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -13,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fcorr import FCorrClassifier, FCorrRegressor
+from fcorr._core import InvalidInputError
 from fcorr.data import make_indirect_bias
 
 WEIGHTS_ARE_NOT_COPIES = (
@@ -100,3 +103,69 @@ def test_multi_class_probabilities():
     assert probabilities.shape == (200, 4)
     np.testing.assert_allclose(probabilities.sum(1), 1)
     assert list(model.classes_) == ["a", "b", "c", "d"]
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Return a table of numbers, categories and text, an outcome, and a model exact in sex."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "age": rng.normal(40, 10, 200),
+            "job": pd.Categorical(rng.choice(["clerk", "nurse", "pilot"], 200)),
+            "sex": rng.choice(["f", "m"], 200),
+        }
+    )
+    y = np.where(X.age + 10 * (X.job == "pilot") > 42, "yes", "no")
+    return X, y, small(sensitive="sex").fit(X, y)
+
+
+def small(**options):
+    return FCorrClassifier(n_members=1, epochs=2, head=(4,), random_state=0, **options)
+
+
+def test_bagging_takes_names_away_so_positions_serve(mixed):
+    X, y, _ = mixed
+    message = "got 'sex'.*They came without names: pass positions"
+    with pytest.raises(InvalidInputError, match=message):  # scikit-learn hands over an array
+        BaggingClassifier(small(sensitive="sex"), n_estimators=2).fit(X, y)
+    bag = BaggingClassifier(small(sensitive=2), n_estimators=2, random_state=0).fit(X, y)
+    assert bag.feature_names_in_.tolist() == list(X.columns)
+    assert [column.kind for column in bag.estimators_[0].schema_.columns] == [
+        *("numeric", "categorical", "categorical"),
+    ]
+    flipped = X.assign(sex=X.sex.map({"f": "m", "m": "f"}))
+    np.testing.assert_array_equal(bag.predict_proba(flipped), bag.predict_proba(X))
+
+
+def test_partial_dependence_of_a_mixed_table(mixed):
+    X, _, model = mixed
+    pytest.importorskip("matplotlib", reason="needs matplotlib, as in fcorr[plot]").use("Agg")
+    display = PartialDependenceDisplay.from_estimator(
+        model, X, ["age", "job", "sex"], categorical_features=["job", "sex"], grid_resolution=4
+    )
+    age, job, sex = (each["average"][0] for each in display.pd_results)
+    assert (len(age), len(job)) == (4, 3)
+    assert np.ptp(age) > 0
+    assert sex[0] == sex[1]  # no flip changes a prediction
+
+
+def test_shap_of_a_mixed_table(mixed):
+    """SHAP subtracts values, so categories go as codes, which the function turns back."""
+    shap = pytest.importorskip("shap", reason="needs shap, which no extra has")
+    X, _, model = mixed
+    categories = {"job": np.array(["clerk", "nurse", "pilot"]), "sex": np.array(["f", "m"])}
+    codes = {name: pd.Categorical(X[name], order).codes for name, order in categories.items()}
+    coded = X.assign(**codes).astype(float)
+
+    def predict(values):
+        table = pd.DataFrame(values, columns=coded.columns)
+        words = {name: order[table[name].astype(int)] for name, order in categories.items()}
+        return model.predict_proba(table.assign(**words))[:, 1]
+
+    masker = shap.maskers.Independent(coded.iloc[:10])
+    found = shap.Explainer(predict, masker, algorithm="permutation", seed=0)(coded.iloc[:3])
+    total = found.base_values + found.values.sum(axis=1)
+    np.testing.assert_allclose(total, predict(coded.iloc[:3]), atol=1e-6)
+    assert np.abs(found.values[:, 0]).min() > 0
+    np.testing.assert_allclose(found.values[:, 2], 0, atol=1e-12)  # sex has no part

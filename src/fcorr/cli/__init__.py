@@ -1,7 +1,4 @@
-"""The command line: parse, call one function, print, exit code.
-
-Exit codes: 0 done, 1 the run failed, 2 bad usage, 3 a threshold of an audit is crossed.
-"""
+"""The command line: parse, call one function, print, exit code."""
 
 import sys
 import traceback
@@ -13,6 +10,7 @@ from fcorr._version import __version__
 from fcorr.cli import _shared
 from fcorr.cli.audit import audit, compare
 from fcorr.cli.demo import demo
+from fcorr.cli.diff import diff
 from fcorr.cli.export import export
 from fcorr.cli.inspect import inspect
 from fcorr.cli.predict import predict
@@ -22,7 +20,6 @@ from fcorr.cli.train import train
 app = typer.Typer(
     name="fcorr",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -44,11 +41,16 @@ def _options(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Tabular transformers whose predictions do not depend on a sensitive column."""
+    """Tabular transformers whose predictions do not depend on a sensitive column.
+
+    Exit codes: 0 done; 1 the run failed; 2 bad usage; 3 a check says no: a threshold of an audit
+    is crossed, or fcorr diff found data that the model cannot predict for. Results go to standard
+    output; notes, warnings and errors, of one line each, to standard error.
+    """
     _shared.set_debug(debug)
 
 
-for _command in (demo, train, sweep, predict, inspect, audit, compare, export):
+for _command in (demo, train, sweep, predict, diff, inspect, audit, compare, export):
     app.command()(_shared.one_line_errors(_command))
 
 

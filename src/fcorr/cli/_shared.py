@@ -4,11 +4,16 @@ import csv
 import functools
 import inspect
 import io
+import json
 import os
 import re
+import shutil
+import sys
+import tempfile
+import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, ParamSpec, TypeVar
@@ -29,25 +34,41 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from fcorr.data.files import Dialect
+    from fcorr.data.schema import Schema
     from fcorr.estimators import FCorrClassifier, FCorrRegressor
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 _MAX_INTEGER_CLASSES = 20
+STDIN = STDOUT = Path("-")
+CHECK_FAILED = 3  # exit code where a check was made and says no
 _debug = False
+_stdin: Path | None = None  # the copy of standard input that a command reads
 
 # ------------------------------------------------------------------------------ options
 
 TaskName = Literal["auto", "classification", "regression"]
 
-DataFile = Annotated[
-    Path, typer.Argument(help="CSV, TSV or Parquet file, or a folder.", exists=True)
+ModelFile = Annotated[Path, typer.Argument(help="Model file.", exists=True, dir_okay=False)]
+DataFile = Annotated[  # with - for a file, whose being there `one_line_errors` sees to
+    Path,
+    typer.Argument(
+        help="CSV (also .csv.gz), TSV or Parquet file, a folder of Parquet files, or - for "
+        "standard input."
+    ),
 ]
-Target = Annotated[str, typer.Option(help="Column to predict.")]
+column_option = functools.partial(typer.Option, metavar="COLUMN")
+Target = Annotated[str, column_option(help="Column to predict.")]
+Sensitive = column_option(help="Sensitive column; repeatable.")
 Task = Annotated[TaskName, typer.Option(help="What to predict.")]
-Weight = Annotated[str | None, typer.Option(help="Column of sample weights; 0 leaves a row out.")]
-Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out, such as a key.")]
+Weight = Annotated[
+    str | None,
+    column_option("--sample-weight", "--weight", help="Column of weights; 0 leaves a row out."),
+]
+Drop = Annotated[
+    list[str] | None, column_option(help="Column to leave out, such as a key; repeatable.")
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(
@@ -67,7 +88,40 @@ Dates = Annotated[
         help="Order of dates such as 31/12/2024 in CSV files; by default the only possible one."
     ),
 ]
+Seed = typer.Option("--random-state", "--seed", help="The same one gives the same result.", min=0)
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def _read_config(context: typer.Context, path: Path | None) -> None:
+    """Let a TOML file give the options that the command line does not."""
+    if path is None or context.resilient_parsing:  # the shell asks how a command may go on
+        return
+
+    def spell(value: Any) -> str:
+        text = ",".join(map(spell, value)) if isinstance(value, list) else str(value)
+        return text.lower() if isinstance(value, bool) else text
+
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # no TOML, or no UTF-8
+        bad_usage("--config", f"must be a TOML file, got {str(path)!r}: {error}.")
+    options = {name: each for each in context.command.params for name in each.opts}
+    names = sorted(name[2:] for name in options if re.match("--(?!config|help)", name))
+    context.default_map = found = {}
+    for key, value in given.items():
+        name = key.replace("_", "-")
+        option = options[f"--{name}"] if name in names else None
+        if option is None or option.name in found:
+            why = f"is no option.{near_match(name, names)} There are: {', '.join(names)}."
+            bad_usage("--config", f"{key!r} {'is there twice.' if option else why}")
+        if isinstance(value, dict):  # as in kinds = {grade = ["A", "B"]}
+            value = [f"{of}={spell(each)}" for of, each in value.items()]
+        values = [spell(each) for each in (value if isinstance(value, list) else [value])]
+        is_list = getattr(option, "multiple", False)
+        if not is_list and len(values) != 1:
+            bad_usage("--config", f"{key!r} must be one value, got {value!r}.")
+        found[option.name] = values if is_list else values[0]
 
 
 def _estimator_options(
@@ -78,7 +132,7 @@ def _estimator_options(
     ] = None,
     exposure: Annotated[
         str | None,
-        typer.Option(help="Column of exposures, such as years at risk; needs a log link."),
+        column_option(help="Column of exposures, such as years at risk; needs a log link."),
     ] = None,
     threshold: Annotated[
         str | None,
@@ -91,7 +145,7 @@ def _estimator_options(
     kinds: Annotated[
         list[str] | None,
         typer.Option(
-            "--kind",
+            *("--kinds", "--kind"),
             metavar="COLUMN=KIND",
             help="What a column is: numeric, categorical, ordinal, boolean, datetime, or its "
             "categories in order, as in grade=A,B,C; repeatable.",
@@ -108,7 +162,7 @@ def _estimator_options(
     n_members: Annotated[
         int | None,
         typer.Option(
-            "--members",
+            *("--n-members", "--members"),
             help="Most networks in the pack; 1 for a single one. By default 8, and 16 for up to "
             "2,000 rows.",
         ),
@@ -133,6 +187,17 @@ def _estimator_options(
             "class_weight=balanced or min_category_rows=5; repeatable.",
         ),
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML file of options by their long names; those of the command line win.",
+            callback=_read_config,
+            expose_value=False,
+            is_eager=True,
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
 ) -> None:
     """Declare the options that set arguments of an estimator, in every command that trains one."""
 
@@ -146,19 +211,13 @@ def with_estimator_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-# Where an argument has an option of another name than its own.
-_OPTIONS = {
-    "kinds": "--kind",
-    "sample_weight": "--weight",
-    "eval_set": "--validation",
-    "random_state": "--seed",
-    "n_jobs": "--jobs",
-    "n_members": "--members",
-    "delimiter": "--delimiter",
-    "decimal": "--decimal",
-    "dates": "--dates",
-}
-_BY_NAME = (
+# Arguments that have options of their own: those that --set and --grid do not take, and others.
+_OPTIONS_ONLY = (
+    *("kinds", "sample_weight", "eval_set", "random_state", "n_jobs", "n_members"),
+    *("delimiter", "decimal", "dates"),
+)
+_OPTIONS = (
+    *_OPTIONS_ONLY,
     *("sensitive", "car", "invariance", "bins", "epochs", "monotone", "objective", "exposure"),
     *("threshold", "thresholds", "budget", "seeds", "incumbent", "opset"),
 )
@@ -201,13 +260,12 @@ def find_argument(name: str, option: str) -> tuple[str, bool]:
     from fcorr.estimators import Advanced
 
     name = name.replace("-", "_")
-    unnamed = ("verbose", *_OPTIONS)  # these have options of their own
-    names = sorted({*_argument_names(), *Advanced.__annotations__}.difference(unnamed))
+    names = {*_argument_names(), *Advanced.__annotations__} - {"verbose", *_OPTIONS_ONLY}
     if name not in names:
         bad_usage(
             option,
-            f"no estimator has an argument {name!r}.{near_match(name, names)} There are: "
-            f"{', '.join(names)}.",
+            f"no estimator has an argument {name!r}.{near_match(name, sorted(names))} There are: "
+            f"{', '.join(sorted(names))}.",
         )
     return name, name in Advanced.__annotations__
 
@@ -269,7 +327,7 @@ class Roles:
         options: dict[str, str] = {}
         for option, names in {
             "--target": [self.target],
-            "--weight": [self.weight],
+            "--sample-weight": [self.weight],
             "--exposure": [self.exposure],
             "--sensitive": self.sensitive,
             "--drop": self.drop,
@@ -313,6 +371,12 @@ def read_data(
     return table, found
 
 
+def read_known(data: Path, schema: "Schema", dialect: "Dialect") -> "tuple[pa.Table, Dialect]":
+    """Read a file to predict for, in which text and numbers are what they were in training."""
+    numbers = {*schema.names, schema.exposure or ""} - {*schema.text}
+    return read_data(data, dialect, schema.text, numbers)
+
+
 def read_training_file(
     data: Path, roles: Roles, arguments: dict[str, Any], dialect: "Dialect"
 ) -> "tuple[pa.Table, list[int] | None]":
@@ -339,7 +403,7 @@ def read_training_file(
                 numbers = [float(category) for category in kind]
             except ValueError:
                 message = f"the column {name!r} holds numbers, got the order {','.join(kind)}."
-                bad_usage("--kind", message)
+                bad_usage("--kinds", message)
             kinds[name] = [int(number) if number.is_integer() else number for number in numbers]
     counted = find_counted(table[roles.weight]) if roles.weight else None
     return (table, None) if counted is None else (table.take(counted), counted.tolist())
@@ -353,14 +417,14 @@ def read_validation_file(
 
     text = [field.name for field in table.schema if pat.is_string(field.type)]
     held_out, _ = read_data(data, dialect, text, set(table.column_names) - set(text))
-    check_columns(roles.outcomes, held_out.column_names, "--validation")
+    check_columns(roles.outcomes, held_out.column_names, "--eval-set")
     return held_out
 
 
 def make_estimator(
-    task: TaskName, table: "pa.Table", target: str, arguments: dict[str, Any]
+    task: TaskName, table: "pa.Table", target: str, arguments: dict[str, Any], *, err: bool = False
 ) -> "FCorrClassifier | FCorrRegressor":
-    """Make the estimator that the options ask for, or that the target looks like."""
+    """Make the estimator that the options ask for, or tell which one the target looks like."""
     classes = _estimators()
     known = {each: set(inspect.signature(classes[each]).parameters) for each in classes}
     if task == "auto":  # options that only one task has settle it
@@ -368,7 +432,7 @@ def make_estimator(
         task = possible[0] if possible else "regression"
         if len(possible) == 2:
             task = _guess_task(table[target])
-            echo(f"task: {task} (guessed from {target!r}; --task sets it)")
+            echo(f"task: {task} (guessed from {target!r}; --task sets it)", err=err)
     for name in arguments:
         if name not in known[task]:
             (other,) = set(classes) - {task}
@@ -405,6 +469,8 @@ def check_output(
 
     With ``parents`` its folder may be one that the command will make.
     """
+    if output == STDOUT:
+        bad_usage(option, "'-' is standard output: for -o of predict and --json of audit only.")
     if any(file is not None and output.resolve() == file.resolve() for file in others):
         message = "is an input, or another output, and would be replaced."
         bad_usage(option, f"{str(output)!r} {message}")
@@ -433,13 +499,19 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
     """Turn whatever goes wrong in a command into one line on stderr.
 
     An argument that no data could fit is bad usage, with exit code 2; all else exits with 1.
+    Where the data is -, the command gets a file that holds what standard input did.
     """
 
     @functools.wraps(command)
     def guarded(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), ExitStack() as stack:
             warnings.showwarning = _show_warning
             try:
+                data = kwargs.get("data")
+                if data == STDIN:
+                    kwargs["data"] = stack.enter_context(_copy_of_stdin())
+                elif isinstance(data, Path) and not data.exists():
+                    bad_usage("data", f"path {str(data)!r} does not exist.")
                 return command(*args, **kwargs)
             except KeyboardInterrupt:
                 fail("interrupted; files are written whole or not at all")
@@ -462,6 +534,28 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
 
 
 @contextmanager
+def _copy_of_stdin() -> Iterator[Path]:
+    """Copy standard input to a file, which is read more than once; its start tells its kind."""
+    global _stdin
+    start = sys.stdin.buffer.read(4)
+    ending = {b"PAR1": ".parquet", b"\x1f\x8b": ".csv.gz"}
+    with tempfile.TemporaryDirectory(prefix="fcorr-") as folder:
+        _stdin = Path(folder, "stdin" + ending.get(start, ending.get(start[:2], ".csv")))
+        try:
+            with _stdin.open("wb") as file:
+                file.write(start)
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            yield _stdin
+        finally:
+            _stdin = None
+
+
+def is_stdin(data: Path) -> bool:
+    """Tell whether a file is what the command read from standard input."""
+    return data == _stdin
+
+
+@contextmanager
 def lines_of(
     data: Path,
     dialect: "Dialect",
@@ -474,26 +568,22 @@ def lines_of(
     Where some rows of the file were taken, ``rows`` are these, and ``eval_set`` tells whether they
     are those to measure on, which errors then begin with.
     """
-    from fcorr.data.files import file_ending
-
-    def to_line(row: int) -> str:
-        is_parquet = file_ending(data) == ".parquet"
-        return f"row {row}" if is_parquet else f"line {_find_line(data, dialect, row)}"
-
     try:
         yield
     except InvalidInputError as error:
         if str(error).startswith("eval_set: ") is not eval_set:
             raise
-        raise renumber_rows(error, rows, to_line) from error
+        raise renumber_rows(error, rows, functools.partial(name_line, data, dialect)) from error
 
 
-def _find_line(data: Path, dialect: "Dialect", row: int) -> int:
-    """Return the line that a row of a CSV file begins on; quoted text may hold line ends."""
+def name_line(data: Path, dialect: "Dialect", row: int) -> str:
+    """Name the line that a row of a CSV file begins on; quoted text may hold line ends."""
     import pyarrow as pa
 
-    from fcorr.data.files import find_delimiter
+    from fcorr.data.files import file_ending, find_delimiter
 
+    if file_ending(data) == ".parquet":
+        return f"row {row}"
     delimiter = find_delimiter(data, dialect.delimiter)
     stream = pa.input_stream(str(data))  # which decompresses by the file's ending
     with stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
@@ -504,7 +594,7 @@ def _find_line(data: Path, dialect: "Dialect", row: int) -> int:
             if n_seen == row:
                 break
             start = reader.line_num + 1
-    return start
+    return f"line {start}"
 
 
 def as_options(text: str) -> str:
@@ -515,11 +605,11 @@ def as_options(text: str) -> str:
     >>> as_options("Use invariance='adapt' or min_category_rows=1, with a lower learning_rate.")
     'Use --invariance adapt or --set min_category_rows=1, with a lower --set learning_rate.'
     >>> as_options("Train with kinds={'age': 'categorical'} or advanced={'beta2': 0.999}.")
-    'Train with --kind age=categorical or --set beta2=0.999.'
+    'Train with --kinds age=categorical or --set beta2=0.999.'
     >>> as_options("Pass delimiter=';'.")
     "Pass --delimiter ';'."
     """
-    text = re.sub(r"kinds=\{'([^']*)': '(\w+)'\}", r"--kind \1=\2", text)
+    text = re.sub(r"kinds=\{'([^']*)': '(\w+)'\}", r"--kinds \1=\2", text)
     text = re.sub(r"advanced=\{'(\w+)': ([^}]*)\}", r"--set \1=\2", text)
     text = re.sub(r"advanced\['(\w+)'\]", r"--set \1", text)
     names = "|".join(_argument_names())
@@ -548,7 +638,7 @@ def _argument_names() -> list[str]:
     """List the arguments of both estimators, the longest first."""
     estimators = _estimators().values()
     names = {name for each in estimators for name in inspect.signature(each).parameters}
-    return sorted({*names, *_OPTIONS} - {"advanced"}, key=len, reverse=True)
+    return sorted({*names, *_OPTIONS_ONLY} - {"advanced"}, key=len, reverse=True)
 
 
 def _option(argument: str) -> str:
@@ -556,15 +646,13 @@ def _option(argument: str) -> str:
     advanced = re.fullmatch(r"advanced\['(\w+)'\]", argument)
     if advanced:
         return f"--set {advanced[1]}"
-    if argument in _OPTIONS:
-        return _OPTIONS[argument]
     dashed = argument.replace("_", "-")
-    return f"--{dashed}" if argument in _BY_NAME else f"--set {argument}"
+    return f"--{dashed}" if argument in _OPTIONS else f"--set {argument}"
 
 
 def bad_usage(option: str, message: str) -> NoReturn:
     """Refuse what an option says: exit code 2."""
-    raise typer.BadParameter(show_text(message), param_hint=option) from None
+    raise typer.BadParameter(_shown(message), param_hint=option) from None
 
 
 def fail(message: str) -> NoReturn:
@@ -584,7 +672,17 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 def echo(line: str, *, err: bool = False) -> None:
     """Print one line; whatever names and values are in it, they cannot steer the terminal."""
     with errors_of_writing("standard error" if err else "standard output"):
-        typer.echo(show_text(line), err=err)
+        typer.echo(_shown(line), err=err)
+
+
+def _shown(text: str) -> str:
+    return show_text(text if _stdin is None else text.replace(str(_stdin), "standard input"))
+
+
+def print_json(data: Any) -> None:
+    """Print plain data as JSON."""
+    for line in json.dumps(data, indent=2, ensure_ascii=False).split("\n"):
+        echo(line)
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

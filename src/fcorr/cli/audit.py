@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fcorr.audit.report import AuditResult
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
-_CROSSED = 3  # exit code where a threshold is crossed
 
 Model = Annotated[str, typer.Argument(help="File of fcorr, ONNX file, or module:callable.")]
 
@@ -29,16 +28,19 @@ def audit(
     data: shared.DataFile,
     *,
     target: Annotated[
-        str | None, typer.Option(help="Column of outcomes; without it, scores are audited.")
+        str | None, shared.column_option(help="Column of outcomes; without it, scores are audited.")
     ] = None,
     sensitive: Annotated[
         list[str] | None,
-        typer.Option(help="Sensitive column; repeatable. By default those of an fcorr model."),
+        shared.column_option(help="Sensitive column; repeatable. By default those of the model."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="HTML file to write.", dir_okay=False)
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="JSON file to write.", dir_okay=False)] = None,
+    json: Annotated[
+        Path | None,
+        typer.Option(help="JSON file to write, or - to print it, and no text.", dir_okay=False),
+    ] = None,
     card: Annotated[
         Path | None, typer.Option(help="Model card (Markdown) to write.", dir_okay=False)
     ] = None,
@@ -51,20 +53,22 @@ def audit(
     incumbent: Annotated[str | None, typer.Option(help="Another model, to stand beside.")] = None,
     task: shared.Task = "auto",
     weight: shared.Weight = None,
-    exposure: Annotated[str | None, typer.Option(help="Column of exposures.")] = None,
+    exposure: Annotated[str | None, shared.column_option(help="Column of exposures.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Probability to decide from.")] = None,
     power: Annotated[
         float | None, typer.Option(help="Power of a regression's Tweedie deviance.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="What the model is called.")] = None,
     unit: Annotated[str, typer.Option(help="What amounts are measured in.")] = "",
-    resamples: Annotated[int, typer.Option(help="Bootstrap resamples.", min=1)] = 200,
+    resamples: Annotated[
+        int, typer.Option("--n-resamples", "--resamples", help="Bootstrap resamples.", min=1)
+    ] = 200,
     include_model: Annotated[bool, typer.Option(help="Put an fcorr model into the page.")] = True,
     include_rows: Annotated[
         bool, typer.Option("--include-rows", help="List values of the rows that change most.")
     ] = False,
     drop: shared.Drop = None,
-    seed: Annotated[int, typer.Option(help="Seed of samples and resamples.", min=0)] = 0,
+    seed: Annotated[int, shared.Seed] = 0,
     delimiter: shared.Delimiter = None,
     decimal: shared.Decimal = None,
     dates: shared.Dates = None,
@@ -75,8 +79,9 @@ def audit(
     Tells what flips of the sensitive columns change, how groups fare, and what that rests on.
     """
     outputs = {"--output": output, "--json": json, "--card": card}
+    as_json = json == shared.STDOUT
     for option, path in outputs.items():
-        if path is not None:
+        if path is not None and not (as_json and path is json):
             others = [each for name, each in outputs.items() if name != option]
             inputs = [data, Path(model), Path(incumbent or model)]
             shared.check_output(path, *inputs, thresholds, *others, option=option)
@@ -122,26 +127,32 @@ def audit(
             random_state=seed,
             verbose=not quiet,
         )
-    for line in str(found).splitlines():
-        shared.echo(line)
-    if incumbent is not None:
-        _print_comparison(found)
+    if as_json:
+        shared.print_json(found.summary)
+    else:
+        for line in str(found).splitlines():
+            shared.echo(line)
+        if incumbent is not None:
+            _print_comparison(found)
     writers: tuple[Callable[[Path], object], ...] = (
         functools.partial(found.to_html, include_model=include_model),
         found.to_json,
         found.to_model_card,
     )
     for path, write in zip(outputs.values(), writers, strict=True):
-        if path is not None:
+        if path is not None and not (as_json and path is json):
             write(path)
-            shared.echo(f"wrote {path}")
+            shared.echo(f"wrote {path}", err=as_json)
     if found.crossed:
         shared.echo(f"{len(found.crossed)} threshold(s) crossed", err=True)
-        raise typer.Exit(_CROSSED)
+        raise typer.Exit(shared.CHECK_FAILED)
 
 
 def compare(model: str, other: str, data: Path, **options: Any) -> None:
-    """Put two models side by side: performance, flips, who is right, and who changes."""
+    """Put two models side by side.
+
+    Tells how they perform, what flips change in each, who is right and who changes.
+    """
     audit(model, data, incumbent=other, **options)
 
 
@@ -155,19 +166,16 @@ compare.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 )
 
 
-def _is_pickle(path: Path) -> bool:
-    with path.open("rb") as file:
-        start = file.read(9)
-    # A model file begins with the length of its header, whose first byte may be that of pickles.
-    return path.suffix.lower() in _PICKLES or (start[:1] == b"\x80" and start[8:] != b"{")
-
-
 def _open(model: str) -> Any:
     """Open a model file, or import module:callable."""
     path = Path(model)
     if not path.is_file():
         return _import(model)
-    if _is_pickle(path):
+    with path.open("rb") as file:
+        start = file.read(9)
+    # A model file begins with the length of its header, which may end in the same byte, and "{".
+    is_pickle = start[:1] == b"\x80" and start[8:] != b"{"
+    if is_pickle or path.suffix.lower() in _PICKLES:
         shared.bad_usage(
             "MODEL",
             f"{model!r} is a pickle, which runs code when it is opened: whoever made it could do "

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fcorr.cli._shared import Quiet, check_output, echo
+from fcorr.cli._shared import Quiet, Seed, check_output, echo
 
 N_TRAIN, N_TEST = 2_000, 2_000
 
@@ -15,13 +15,14 @@ def demo(
         Path, typer.Option("--output", "-o", help="Folder for the files.", file_okay=False)
     ] = Path("fcorr-demo"),
     data: Annotated[bool, typer.Option("--data", help="Write the two tables only.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of table and model.", min=0)] = 0,
+    seed: Annotated[int, Seed] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Write a small table, train a model that is invariant to its column S, and audit it.
+    """Write a small table, train a model on it and audit the model.
 
     The table is made up: y depends on S, X1, X2 and X3, and Z goes with S without any part in y.
-    Files: train.csv, test.csv, model.fcorr and report.html, to be opened in a browser.
+    The model is invariant to S. Files: train.csv, test.csv, model.fcorr and report.html, to be
+    opened in a browser.
     """
     tables, model_file, report = ("train.csv", "test.csv"), "model.fcorr", "report.html"
     for name in tables if data else (*tables, model_file, report):

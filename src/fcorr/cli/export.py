@@ -5,18 +5,19 @@ from typing import Annotated
 
 import typer
 
-from fcorr.cli._shared import bad_usage, check_output, echo
+from fcorr.cli._shared import ModelFile, bad_usage, check_output, echo
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="Model file.", exists=True, dir_okay=False)],
+    model: ModelFile,
     onnx: Annotated[Path, typer.Option(help="ONNX file to write.", dir_okay=False)],
     opset: Annotated[int, typer.Option(help="Version of ONNX's operators, 17 to 23.")] = 17,
 ) -> None:
-    """Write a trained model as ONNX: one graph from raw columns to scores.
+    """Write a trained model as ONNX.
 
-    An exactly invariant model's graph has no input for the sensitive columns. Schema and
-    certificate are in the file's metadata. See docs/serving.md.
+    It is one graph from raw columns to scores, without an input for sensitive columns that the
+    model is exactly invariant to. Schema and certificate are in the file's metadata. See
+    docs/serving.md.
     """
     from fcorr.estimators import load
     from fcorr.estimators.export import to_onnx

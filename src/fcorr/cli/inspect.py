@@ -1,13 +1,11 @@
 """`fcorr inspect`: what is in a model file."""
 
-import json
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fcorr.cli._shared import echo, print_table
+from fcorr.cli._shared import ModelFile, echo, print_json, print_table
 
 if TYPE_CHECKING:
     from fcorr.data.schema import Column
@@ -15,19 +13,18 @@ if TYPE_CHECKING:
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(help="Model file.", exists=True, dir_okay=False)],
+    model: ModelFile,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the file's whole header as JSON.")
     ] = False,
 ) -> None:
-    """Show what is in a model file: kind, training, features, importance, significance."""
+    """Show what is in a model file, and what its features weigh."""
     from fcorr.estimators import load, read_header
     from fcorr.estimators.reading import rank_correlation
 
     header = read_header(model)
     if as_json:
-        for line in json.dumps(header, indent=2, ensure_ascii=False).split("\n"):
-            echo(line)
+        print_json(header)
         return
     estimator = load(model)
     schema, history = estimator.schema_, estimator.history_

@@ -21,9 +21,7 @@ def sweep(
     data: shared.DataFile,
     *,
     target: shared.Target,
-    sensitive: Annotated[
-        list[str], typer.Option(help="Sensitive column; give the option again for more.")
-    ],
+    sensitive: Annotated[list[str], shared.Sensitive],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the results.", file_okay=False)
     ],
@@ -42,7 +40,9 @@ def sweep(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Seeds of each point.", min=1)] = 3,
-    jobs: Annotated[int, typer.Option(help="Processes; -1 for as many as cores.")] = 1,
+    jobs: Annotated[
+        int, typer.Option("--n-jobs", "--jobs", help="Processes; -1 for as many as cores.")
+    ] = 1,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -57,6 +57,7 @@ def sweep(
     validation: Annotated[
         Path | None,
         typer.Option(
+            *("--eval-set", "--validation"),
             help="File to measure and choose on; by default a fifth of the rows are set aside.",
             exists=True,
             dir_okay=False,
@@ -74,13 +75,15 @@ def sweep(
     quiet: shared.Quiet = False,
     **options: Any,
 ) -> None:
-    """Train over a grid of λ and seeds, and choose the most accurate model that is exact.
+    """Train over a grid of λ and seeds, choose the best exact model.
+
+    The best is the most accurate one.
 
     With --budget, models that are not exact can be chosen too: those of which no larger change
     under a flip was found. With --allow-inexact any can.
 
     Everything is measured on validation rows; keep the test rows for the chosen model. A point
-    is a pack of networks, as with fcorr train; --members 1 takes a fraction of the time. The same
+    is a pack of networks, as with fcorr train; --n-members 1 takes a fraction of the time. The same
     command again goes on where it was interrupted.
     """
     files = [output / name for name in _FILES]

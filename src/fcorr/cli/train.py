@@ -17,10 +17,7 @@ def train(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Model file to write.", dir_okay=False)
     ],
-    sensitive: Annotated[
-        list[str] | None,
-        typer.Option(help="Sensitive column; give the option again for more."),
-    ] = None,
+    sensitive: Annotated[list[str] | None, shared.Sensitive] = None,
     task: shared.Task = "auto",
     weight: shared.Weight = None,
     drop: shared.Drop = None,
@@ -52,13 +49,14 @@ def train(
             file_okay=False,
         ),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed; the same seed gives the same model.", min=0)
-    ] = None,
+    seed: Annotated[int | None, shared.Seed] = None,
+    as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,
     **options: Any,
 ) -> None:
-    """Train a model on a CSV or Parquet file."""
+    """Train a model on a CSV, TSV or Parquet file."""
+    from fcorr.estimators import read_header
+
     shared.check_output(output, data)
     roles = shared.Roles(target, sensitive or (), weight, options["exposure"], drop or ())
     arguments = shared.collect_arguments(
@@ -72,11 +70,14 @@ def train(
     )
     dialect = shared.make_dialect(delimiter, decimal, dates)
     table, counted = shared.read_training_file(data, roles, arguments, dialect)
-    model = shared.make_estimator(task, table, target, arguments)
+    model = shared.make_estimator(task, table, target, arguments, err=as_json)
     start = time.perf_counter()
     with shared.lines_of(data, dialect, counted):
         model.fit(*roles.split(table), budget=budget, checkpoint=checkpoint)
     seconds = time.perf_counter() - start
     model.save(output)
-    shared.echo(f"{model.summary()}, {seconds:.1f} s")
-    shared.echo(f"wrote {output}")
+    if as_json:
+        shared.print_json(read_header(output))
+    else:
+        shared.echo(f"{model.summary()}, {seconds:.1f} s")
+        shared.echo(f"wrote {output}")

@@ -26,7 +26,7 @@ from fcorr.data.tables import refuse_repeated
 _TSV = (".tsv", ".tsv.gz")
 _CSV = (".csv", ".csv.gz", *_TSV)
 _PARQUET = (".parquet", ".pq")
-WRITABLE = (".csv", ".tsv", *_PARQUET)
+ENDINGS = _CSV + _PARQUET
 
 Path = str | os.PathLike[str]
 
@@ -180,17 +180,20 @@ def disarm(table: pa.Table) -> tuple[pa.Table, int]:
 
 def write_file(table: pa.Table, path: Path, dialect: Dialect = _ANY) -> None:
     """Write a CSV or Parquet file, whole or not at all; text is written to the letter."""
-    if not _is(path, WRITABLE):
-        raise _unknown_kind(path)
+    write_atomically(path, to_bytes(table, path, dialect))
+
+
+def to_bytes(table: pa.Table, path: Path, dialect: Dialect = _ANY) -> bytes:
+    """Return what a file of that name would hold."""
     buffer = io.BytesIO()
-    if _is(path, _PARQUET):
+    if file_ending(path) == ".parquet":
         pa_parquet.write_table(table, buffer)
     else:
         delimiter = "\t" if _is(path, _TSV) else dialect.delimiter or ","
         if dialect.decimal == ",":
             table = _with_decimal_commas(table)
         pa_csv.write_csv(table, buffer, pa_csv.WriteOptions(delimiter=delimiter))
-    write_atomically(path, buffer.getvalue())
+    return gzip.compress(buffer.getvalue(), mtime=0) if _is(path, (".gz",)) else buffer.getvalue()
 
 
 def file_ending(path: Path) -> str:
@@ -201,7 +204,7 @@ def file_ending(path: Path) -> str:
     >>> [file_ending(name) for name in ("claims.csv.gz", "claims.TSV", "claims.pq")]
     ['.csv', '.tsv', '.parquet']
     """
-    if not _is(path, _CSV + _PARQUET):
+    if not _is(path, ENDINGS):
         raise _unknown_kind(path)
     return ".parquet" if _is(path, _PARQUET) else ".tsv" if _is(path, _TSV) else ".csv"
 

@@ -104,7 +104,8 @@ def infer_schema(
         What columns are: ``"numeric"``, ``"categorical"``, ``"ordinal"``, ``"boolean"``,
         ``"datetime"``, or a sequence of categories, which is an ordinal column's order. By
         default numbers are numeric, text and dictionaries categorical, ordered dictionaries
-        ordinal, booleans boolean and dates datetime.
+        ordinal, booleans boolean and dates datetime. Durations are numbers of days, pandas'
+        periods the dates they begin at, its intervals ordinal.
     bins : int, sequence of float or dict, optional
         Groups to cut sensitive numbers into, which are categories then: a number of groups with
         about equal numbers of rows, or the edges between groups in increasing order. Without a

@@ -116,13 +116,29 @@ def _from_frame(X: Any, unread: Collection[str]) -> Table:
         X = X.set_axis(names, axis=1)  # a pandas frame whose labels are not text
     names = [name for name in names if name not in unread]
     frame = nw.from_native(X, eager_only=True)
-    if isinstance(X, pa.Table):  # narwhals would copy its columns, to make each one chunk
-        columns = {name: X.column(name) for name in names}
-    else:
-        columns = {name: _to_arrow(name, frame.get_column(name).to_arrow) for name in names}
+
+    def convert(name: str) -> Any:
+        if isinstance(X, pa.Table):
+            return X.column(name)  # narwhals would copy it, to make it one chunk
+        series = frame.get_column(name)
+        if frame.implementation.is_pandas():
+            series = nw.from_native(_with_arrow_type(series.to_native()), series_only=True)
+        return series.to_arrow()
+
+    columns = {name: _to_arrow(name, partial(convert, name)) for name in names}
     is_ordered = not frame.implementation.is_polars()
     ordinal = {n for n, c in columns.items() if is_ordered and getattr(c.type, "ordered", False)}
     return Table(columns, n_rows=len(frame), named=True, ordinal=frozenset(ordinal))
+
+
+def _with_arrow_type(series: Any) -> Any:
+    """Turn pandas' periods into the dates they begin at, and intervals into ordered text."""
+    if str(series.dtype).startswith("period"):
+        return series.dt.start_time
+    if str(series.dtype).startswith("interval"):
+        series = series.astype("category").cat.as_ordered()
+    held = getattr(series.dtype, "categories", series).dtype
+    return series.cat.rename_categories(str) if str(held).startswith("interval") else series
 
 
 def _from_array(X: Any) -> Table:
@@ -161,6 +177,9 @@ def _to_arrow(name: str, convert: Callable[[], Any]) -> pa.ChunkedArray:
             f"Column {name!r} must hold one kind of value, numbers or text ({error}). "
             "Convert the column before the fit, for example with .astype(str)."
         ) from error
+    if pat.is_duration(values.type):
+        per_day = 86_400 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[values.type.unit]
+        values = pc.divide(values.cast(pa.int64()).cast(pa.float64(), safe=False), per_day)
     return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
 
 
@@ -185,6 +204,7 @@ def resolve_columns(table: Table, columns: Sequence[str | int], argument: str) -
             raise InvalidInputError(
                 f"{argument} must name columns of X, got {column!r}."
                 f"{near_match(str(column), table.names)} X has {enumerate_some(table.names, 8)}."
+                f"{'' if table.named else ' They came without names: pass positions.'}"
             )
     if repeated := _repeated(resolved):
         raise InvalidInputError(
