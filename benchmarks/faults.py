@@ -40,7 +40,7 @@ from fcorr.data import make_indirect_bias
 
 RESULTS = Path(__file__).parent / "results" / "faults.json"
 TABLE = Path(__file__).parent.parent / "docs" / "tables" / "faults.md"
-COLUMNS = ("--target", "y", "--sensitive", "X1", "--members", "1", "--quiet")
+COLUMNS = ("--target", "y", "--sensitive", "X1", "--n-members", "1", "--quiet")
 DONE = "done before the kill"  # and so no kill
 WRITING = "killed while it wrote"
 SHARES = {"train": 0.4, "predict": 0.3, "sweep": 0.3}  # of all kills
@@ -253,7 +253,17 @@ def make_commands(folder: Path) -> dict[str, Command]:
         estimator.fit(table, y).save(models[-1])
     places = {name: folder / name for name in SHARES}
     model, scores = places["train"] / "model.safetensors", places["predict"] / "scores.csv"
-    train = ["train", str(data), *COLUMNS, "--epochs", "4", "--seed", "2", "--output", str(model)]
+    train = [
+        "train",
+        str(data),
+        *COLUMNS,
+        "--epochs",
+        "4",
+        "--random-state",
+        "2",
+        "--output",
+        str(model),
+    ]
     predict = ["predict", str(models[1]), str(data), "--output", str(scores)]
     sweep = ["sweep", str(data), *COLUMNS, "--epochs", "8", "--car", "0", "--seeds", "2"]
     commands = {

@@ -162,7 +162,15 @@ def test_a_row_of_weight_0_is_absent(task, seed):
     np.testing.assert_array_equal(predict(part, X[kept]), expected)
 
 
-ARGUMENTS = ["--epochs", "--sensitive", "--weight", "--drop", "--set", "--seed", "--invariance"]
+ARGUMENTS = [
+    "--epochs",
+    "--sensitive",
+    "--sample-weight",
+    "--drop",
+    "--set",
+    "--random-state",
+    "--invariance",
+]
 VALUES = ["1", "0", "-1", "c0", "c9", "", "head=4", "head=", "car=x", "1e9", "adapt", "=", "é"]
 OPTIONS = st.lists(st.tuples(st.sampled_from(ARGUMENTS), st.sampled_from(VALUES)), max_size=4)
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from fcorr.cli import _shared, app
 from fcorr.data.files import write_file
 
-SMALL = ("--members", 1, "--epochs", 1, "--set", "head=4", "--seed", 0, "--quiet")
+SMALL = ("--n-members", 1, "--epochs", 1, "--set", "head=4", "--random-state", 0, "--quiet")
 
 
 @pytest.fixture(scope="session")

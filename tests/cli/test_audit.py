@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 LIMITS = '[largest_change]\nmax = {}\nsource = "policy 4.2"\n'
-QUICK = ("--resamples", 10, "--quiet")
+QUICK = ("--n-resamples", 10, "--quiet")
 FUNCTIONS = """
 import numpy as np
 

@@ -11,7 +11,7 @@ def test_a_table_a_model_and_its_report(run, monkeypatch):
     module = sys.modules["fcorr.cli.demo"]  # fcorr.cli has the command by the same name
     monkeypatch.setattr(module, "N_TRAIN", 200)
     monkeypatch.setattr(module, "N_TEST", 100)
-    result = run("demo", "--output", "out", "--seed", 3, "--quiet")
+    result = run("demo", "--output", "out", "--random-state", 3, "--quiet")
     written = ["train.csv", "test.csv", "model.fcorr", "report.html"]
     assert sorted(path.name for path in Path("out").iterdir()) == sorted(written)
     assert [line for line in result.stdout.splitlines() if line.startswith("wrote")] == [

@@ -11,7 +11,7 @@ from fcorr.data.files import write_file
 pytest.importorskip("onnx", reason="needs onnx, as in fcorr[onnx]")
 runtime = pytest.importorskip("onnxruntime", reason="needs onnxruntime, as in fcorr[onnx]")
 
-ASKED = ("--target", "bought", "--sensitive", "sex", "--drop", "key", "--resamples", 5, "--quiet")
+ASKED = ("--target", "bought", "--sensitive", "sex", "--drop", "key", "--n-resamples", 5, "--quiet")
 
 
 def performance(run, model, *options):
@@ -56,7 +56,7 @@ def test_rates_are_audited(run, train, columns):
     train("--sensitive", "sex", "--exposure", "years", "--objective", "poisson", target="amount")
     run("export", "model.fcorr", "--onnx", "model.onnx", "--opset", 18)
     asked = ("--target", "amount", "--sensitive", "sex", "--drop", "key", "--exposure", "years")
-    options = (*asked, "--power", 1, "--resamples", 5, "--quiet")
+    options = (*asked, "--power", 1, "--n-resamples", 5, "--quiet")
     ours, exported = (performance(run, model, *options) for model in ("model.fcorr", "model.onnx"))
     assert exported == pytest.approx(ours, rel=1e-6)
 

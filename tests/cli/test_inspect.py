@@ -39,7 +39,7 @@ def test_classifier(run, train):
 
 
 def test_weights_and_threshold(run, train):
-    train("--threshold", "cost=1,20", "--weight", "amount")
+    train("--threshold", "cost=1,20", "--sample-weight", "amount")
     facts, model = read_facts(run), fcorr.load("model.fcorr")
     assert facts["threshold"] == f"{model.threshold_:.4g}"
     assert facts["weight"] == "amount"
@@ -101,7 +101,7 @@ def test_every_kind_of_column(run, train):
     Path("kinds.csv").write_text("grade,shop,day,y\n" + "\n".join(rows))
     run(
         *("train", "kinds.csv", "--target", "y", "-o", "model.fcorr", "--epochs", 1, "--quiet"),
-        *("--kind", "grade=C,B,A", "--set", "min_category_rows=2"),
+        *("--kinds", "grade=C,B,A", "--set", "min_category_rows=2"),
     )
     assert {name: [cells[0], cells[3]] for name, cells in read_features(run).items()} == {
         "grade": ["ordinal", "C < B < A"],

@@ -262,7 +262,7 @@ def test_failed_run_leaves_the_old_output(run, train):
 
 
 def test_expected_value_and_rate(run, train, policies):
-    options = ("--objective", "poisson", "--exposure", "years", "--weight", "w")
+    options = ("--objective", "poisson", "--exposure", "years", "--sample-weight", "w")
     train(*options, data="policies.parquet", target="claims")
     predict(run, data="policies.parquet")
     expected = read_file("out.csv")

@@ -13,7 +13,7 @@ from fcorr.data.files import write_file
 from fcorr.estimators.base import BaseFCorr
 
 WRITTEN = ["sweep.jsonl", "table.md", "frontier.svg"]
-SMALL = ("--members", 1, "--epochs", 1, "--set", "head=4", "--drop", "key", "--quiet")
+SMALL = ("--n-members", 1, "--epochs", 1, "--set", "head=4", "--drop", "key", "--quiet")
 ORDER = np.random.default_rng(0).permutation(200)  # the first fifth of the rows is set aside
 
 
@@ -94,7 +94,9 @@ def test_rows_of_weight_0_are_not_set_aside(sweep, columns):
     for n in (200, 150):
         weight = np.where(np.arange(n) < 150, 1.0, 0.0)
         write_file(pa.table({**{k: v[:n] for k, v in columns.items()}, "w": weight}), "data.csv")
-        sweep("--no-exact", "--weight", "w", car="0")  # the second goes on, with nothing to do
+        sweep(
+            "--no-exact", "--sample-weight", "w", car="0"
+        )  # the second goes on, with nothing to do
     assert len(records()) == 1
 
 
@@ -103,16 +105,16 @@ def test_lines_of_weight_0_count_in_errors(sweep, columns):
     for row in (7, 199):
         wrong = np.where(np.arange(200) == row, np.inf, age)
         write_file(pa.table({**columns, "age": wrong, "w": weight}), "data.csv")
-        result = sweep("--no-exact", "--weight", "w", car="0", code=1)
+        result = sweep("--no-exact", "--sample-weight", "w", car="0", code=1)
         assert f"got inf in line {row + 2}" in result.stderr
 
 
 def test_a_validation_file(sweep, columns):
     rows = slice(0, 60)
     write_file(pa.table({name: v[rows] for name, v in columns.items()}), "validation.csv")
-    sweep("--validation", "validation.csv", "--no-exact", car="0")
+    sweep("--eval-set", "validation.csv", "--no-exact", car="0")
     write_file(pa.table({"sex": ["f"]}), "other.csv")
-    result = sweep("--validation", "other.csv", code=2)
+    result = sweep("--eval-set", "other.csv", code=2)
     assert "Invalid value for --eval-set: the file has no column 'bought'" in result.output
 
 
@@ -121,7 +123,7 @@ def test_a_validation_file_is_read_as_the_training_file_is(sweep):
     head, rows = "key,sex,code,age,bought\n", ["1,f,7,2,0\n", "2,m,8,1,1\n", "3,f,x,5,1\n"]
     Path("t.csv").write_text(head + "".join(rows * 10))
     Path("v.csv").write_text(head + "".join(rows[:2] * 20))
-    assert sweep("--validation", "v.csv", "--no-exact", data="t.csv", car="0").stderr == ""
+    assert sweep("--eval-set", "v.csv", "--no-exact", data="t.csv", car="0").stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -133,9 +135,9 @@ def test_rows_are_lines_of_the_file_that_they_come_from(sweep, columns, file, ro
         weight = [-1.0 if i == row and name == file else 1.0 for i in range(200)]
         key = columns["key"] + (name == "validation.csv")
         write_file(pa.table({**columns, "key": key, "w": weight}), name)
-    given = () if file == "split.csv" else ("--validation", "validation.csv")
+    given = () if file == "split.csv" else ("--eval-set", "validation.csv")
     data = "split.csv" if file == "split.csv" else "data.csv"
-    (line,) = sweep("--weight", "w", *given, data=data, code=1).stderr.splitlines()
+    (line,) = sweep("--sample-weight", "w", *given, data=data, code=1).stderr.splitlines()
     assert f"must be finite and at least 0, got -1.0 in line {row + 2}." in line
     assert ("--eval-set: " in line) == (file == "validation.csv" or row == ORDER[0])
 
@@ -151,7 +153,7 @@ def test_results_without_figures(sweep, monkeypatch):
 
 def test_regression_with_exposure_and_weights(sweep, policies):
     sweep(
-        *("--exposure", "years", "--objective", "poisson", "--weight", "w"),
+        *("--exposure", "years", "--objective", "poisson", "--sample-weight", "w"),
         *("--no-exact", "--sensitive", "job"),
         data="policies.parquet",
         target="claims",
@@ -166,7 +168,7 @@ def test_regression_with_exposure_and_weights(sweep, policies):
 def test_progress_goes_to_stderr(run):
     options = ("--target", "bought", "--sensitive", "sex", "--output", "out", "--drop", "key")
     small = ("--epochs", 1, "--set", "head=4", "--car", "0", "--seeds", 2, "--no-exact")
-    result = run("sweep", "data.csv", *options, *small, "--members", 1)
+    result = run("sweep", "data.csv", *options, *small, "--n-members", 1)
     first, *others = result.stderr.splitlines()
     assert first == "1 point(s), 2 seed(s): 2 run(s), each fits a single network"
     assert [line.split(":")[0] for line in others] == [
@@ -178,7 +180,7 @@ def test_progress_goes_to_stderr(run):
 def test_a_sweep_of_packs(run):
     options = ("--target", "bought", "--sensitive", "sex", "--output", "out", "--drop", "key")
     small = ("--epochs", 1, "--set", "head=4", "--car", "", "--seeds", 1)
-    result = run("sweep", "data.csv", *options, *small, "--members", 2, "--model", "best.fcorr")
+    result = run("sweep", "data.csv", *options, *small, "--n-members", 2, "--model", "best.fcorr")
     first = result.stderr.splitlines()[0]
     assert first == "2 point(s), 1 seed(s): 2 run(s), each fits a pack of networks"
     assert [r["arguments"]["n_members"] for r in records()] == [2, 2]
@@ -234,8 +236,8 @@ def test_the_default_choice_is_an_exact_model(sweep):
         (["--grid", "dropuot=0.1"], "Did you mean 'dropout'?"),
         (["--grid", "car=1"], "must be ARGUMENT=VALUE,VALUE"),
         (["--seeds", "0"], "Invalid value for '--seeds'"),
-        (["--jobs", "0"], "--n-jobs: must be an integer that is not 0, got 0"),
-        (["--validation", "nowhere.csv"], "does not exist"),
+        (["--n-jobs", "0"], "--n-jobs: must be an integer that is not 0, got 0"),
+        (["--eval-set", "nowhere.csv"], "does not exist"),
         (["--model", "no/folder/best.fcorr"], "the folder 'no/folder' does not exist"),
         (["--model", "data.csv"], "'data.csv' is an input, or another output"),
         (["--model", "out/sweep.jsonl"], "'out/sweep.jsonl' is an input, or another output"),

@@ -37,7 +37,7 @@ def test_the_seed_alone_makes_another_model(train):
     Path("data.csv.gz").write_bytes(gzip.compress(Path("data.csv").read_bytes()))
     models = []
     for data, seed in (("data.csv", 0), ("data.parquet", 0), ("data.csv.gz", 0), ("data.csv", 1)):
-        train("--seed", seed, data=data)
+        train("--random-state", seed, data=data)
         models.append(Path("model.fcorr").read_bytes())
     assert models[0] == models[1] == models[2] != models[3]
 
@@ -81,8 +81,8 @@ def test_forced_task(train, options, kind):
 
 def test_options_reach_the_estimator(train):
     train(
-        *("--sensitive", "sex", "--sensitive", "job", "--kind", "amount=numeric"),
-        *("--car", "paper", "--seed", 7, "--set", "min_category_rows=1", "--proxy", 0.5),
+        *("--sensitive", "sex", "--sensitive", "job", "--kinds", "amount=numeric"),
+        *("--car", "paper", "--random-state", 7, "--set", "min_category_rows=1", "--proxy", 0.5),
         *(
             "--set",
             "car_form=paper",
@@ -118,7 +118,7 @@ def test_options_reach_the_estimator(train):
 
 
 def test_a_budget_and_a_folder_for_members(train):
-    options = "--members", 2, "--seed", 1, "--checkpoint", "members", "--budget"
+    options = "--n-members", 2, "--random-state", 1, "--checkpoint", "members", "--budget"
     train(*options, "1s")
     n_kept = len([*Path("members").iterdir()])
     assert n_kept >= 2
@@ -126,7 +126,7 @@ def test_a_budget_and_a_folder_for_members(train):
     train(*options, "1s")
     assert len([*Path("members").iterdir()]) >= n_kept
     assert len(first) > 1_000
-    result = train("--members", 2, "--budget", "soon", code=2)
+    result = train("--n-members", 2, "--budget", "soon", code=2)
     assert "--budget: must be a time such as '90s', '10min' or '2h', got 'soon'" in result.stderr
 
 
@@ -134,8 +134,8 @@ def test_kinds(train, columns):
     rooms = [1, 2, 3, 4] * 50
     write_file(pa.table({**columns, "rooms": rooms}), "rooms.parquet")
     train(
-        *("--kind", "job=pilot,nurse,clerk", "--kind", "rooms=4,3,2,1"),
-        *("--kind", "sex=categorical"),
+        *("--kinds", "job=pilot,nurse,clerk", "--kinds", "rooms=4,3,2,1"),
+        *("--kinds", "sex=categorical"),
         data="rooms.parquet",
     )
     schema = fcorr.load("model.fcorr").schema_
@@ -147,7 +147,7 @@ def test_kinds(train, columns):
 def test_objective_exposure_and_weight(train, policies):
     train(
         *("--objective", "tweedie", "--exposure", "years", "--set", "tweedie_power=1.3"),
-        *("--weight", "w"),
+        *("--sample-weight", "w"),
         data="policies.parquet",
         target="claims",
     )
@@ -177,7 +177,7 @@ def test_rows_of_weight_0_are_not_there(train, columns):
     models, classes = [], columns["bought"] + np.arange(200) % 19
     for table in with_uncounted_rows({**columns, "bought": classes}):
         write_file(table, "data.csv")
-        result = train("--weight", "w", "--sensitive", "sex")
+        result = train("--sample-weight", "w", "--sensitive", "sex")
         assert "task: classification (guessed" in result.stdout  # of 20 classes, not 21
         models.append(Path("model.fcorr").read_bytes())
     assert models[0] == models[1]
@@ -187,7 +187,7 @@ def test_errors_count_the_lines_of_weight_0(train, columns):
     table, _ = with_uncounted_rows(columns)
     amounts = [*table["amount"].to_pylist()[:-1], math.inf]
     write_file(table.set_column(5, "amount", pa.array(amounts)), "data.csv")
-    assert "got inf in line 401" in one_line(train("--weight", "w", code=1))
+    assert "got inf in line 401" in one_line(train("--sample-weight", "w", code=1))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_class_weight_and_threshold(train, option, threshold):
 def test_progress_in_lines(run):
     result = run(
         *("train", "data.csv", "--target", "bought", "-o", "model.fcorr", "--drop", "key"),
-        *("--members", 1, "--epochs", 2, "--set", "head=4"),
+        *("--n-members", 1, "--epochs", 2, "--set", "head=4"),
     )
     assert [line[:10] for line in result.stderr.splitlines()] == ["epoch 1/2 ", "epoch 2/2 "]
 
@@ -218,7 +218,7 @@ def test_progress_in_lines(run):
 def test_progress_of_a_pack(run):
     result = run(
         *("train", "data.csv", "--target", "bought", "-o", "model.fcorr", "--drop", "key"),
-        *("--members", 2, "--epochs", 1, "--set", "head=4"),
+        *("--n-members", 2, "--epochs", 1, "--set", "head=4"),
     )
     lines, loss = result.stderr.splitlines(), r"out-of-bag loss 0\.\d{4}"
     assert re.fullmatch(rf"member 1/{len(lines)}  recipe 1, bag 1: {loss}", lines[0])
@@ -227,7 +227,7 @@ def test_progress_of_a_pack(run):
 
 
 def test_a_pack_is_that_of_python(run, train, columns):
-    train("--members", 2, "--sensitive", "sex", "--monotone", "age=increasing")
+    train("--n-members", 2, "--sensitive", "sex", "--monotone", "age=increasing")
     run("predict", "model.fcorr", "data.csv", "--output", "scored.csv")
     table = pa.table(columns)
     X = table.select(["sex", "age", "job", "amount"])
@@ -256,22 +256,22 @@ def test_a_pack_is_that_of_python(run, train, columns):
         ),
         (["--sensitive", "zip"], "no column 'zip'. It has: key, sex, age, job, bought, amount."),
         (["--target", "bougt"], "--target: the file has no column 'bougt'. Did you mean 'bought'?"),
-        (["--weight", "wait"], "--sample-weight: the file has no column 'wait'."),
+        (["--sample-weight", "wait"], "--sample-weight: the file has no column 'wait'."),
         (["--drop", "keys"], "--drop: the file has no column 'keys'. Did you mean 'key'?"),
-        (["--kind", "jop=categorical"], "--kinds: the file has no column 'jop'."),
-        (["--kind", "job"], "--kinds: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),
+        (["--kinds", "jop=categorical"], "--kinds: the file has no column 'jop'."),
+        (["--kinds", "job"], "--kinds: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),
         (
-            ["--kind", "job=numeric", "--kind", "job=ordinal"],
+            ["--kinds", "job=numeric", "--kinds", "job=ordinal"],
             "once for a column, got 'job=ordinal'",
         ),
-        (["--kind", "job=categorial"], "got 'categorial' for 'job'. Did you mean 'categorical'?"),
-        (["--kind", "job=x,x"], "at least two categories in order"),
+        (["--kinds", "job=categorial"], "got 'categorial' for 'job'. Did you mean 'categorical'?"),
+        (["--kinds", "job=x,x"], "at least two categories in order"),
         (
-            ["--kind", "age=low,high"],
+            ["--kinds", "age=low,high"],
             "--kinds: the column 'age' holds numbers, got the order low,high",
         ),
-        (["--members", "0"], "--n-members: must be an integer of at least 1, got 0."),
-        (["--members", "few"], "'--n-members'"),
+        (["--n-members", "0"], "--n-members: must be an integer of at least 1, got 0."),
+        (["--n-members", "few"], "'--n-members'"),
         (["--set", "n_members=2"], "--set: no estimator has an argument 'n_members'."),
         (["--monotone", "age=up"], "--monotone: must be a dict of columns and 'increasing' or"),
         (["--monotone", "agee=increasing"], "--monotone: the file has no column 'agee'. Did you"),
@@ -292,7 +292,7 @@ def test_a_pack_is_that_of_python(run, train, columns):
         ),
         (["--set", "dropout"], "--set: must be ARGUMENT=VALUE, once for an argument, got"),
         (["--epochs", "0"], "--epochs: must be an integer of at least 1, got 0."),
-        (["--seed", "-1"], "'--random-state'"),
+        (["--random-state", "-1"], "'--random-state'"),
         (["--task", "ranking"], "'--task'"),
         (["--output", "nowhere/model.fcorr"], "--output: the folder 'nowhere' does not exist."),
         (["--output", "."], "'.' is a directory"),
@@ -387,7 +387,7 @@ def test_bad_data(train, files, case):
     text, message = BAD_DATA[case]
     data = case if case.endswith(".txt") else "bad.csv"
     Path(data).write_text(text)
-    options = ("--kind", "g=A,B") if case == "order" else ()
+    options = ("--kinds", "g=A,B") if case == "order" else ()
     line = one_line(train(*options, data=data, target="y", code=1))
     assert line.startswith("error: ")
     assert message in line
@@ -410,7 +410,7 @@ def test_bad_data(train, files, case):
             "error: Column 'bought' (exposure) must be positive in every row, got 0.0 in line",
         ),
         (
-            ["--weight", "flow"],
+            ["--sample-weight", "flow"],
             "error: --sample-weight ('flow') must be finite and at least 0, got -1.0 in line 2.",
         ),
         (["--task", "regression", "--target", "job"], "error: y ('job') must hold numbers"),
@@ -440,7 +440,7 @@ def test_keys_and_copies_of_the_target_are_warned_of_in_a_line_each(train, colum
     )
     assert copy.startswith("warning: A feature must not tell y ('bought') outright, got")
     assert "'answer'. Drop it, unless" in copy
-    assert train("--kind", "policy=numeric", "--drop", "answer").stderr == ""
+    assert train("--kinds", "policy=numeric", "--drop", "answer").stderr == ""
 
 
 @pytest.mark.parametrize("invariance", ["adapt", "marginal"])
@@ -510,7 +510,7 @@ def test_ambiguous_dates_are_warned_of(train, european):
 
 @pytest.mark.parametrize("data", ["plain.csv", "european.csv"])
 def test_dates_may_be_categories(run, train, european, data):
-    train("--kind", "day=categorical", data=data, target="y")
+    train("--kinds", "day=categorical", data=data, target="y")
     days = fcorr.load("model.fcorr").schema_["day"].categories
     assert ("2000-12-01" if data == "plain.csv" else "01.12.2000") in days
     assert "not seen" not in run("predict", "model.fcorr", data).stderr
@@ -614,7 +614,7 @@ def test_the_command_line_wins_over_the_config(run):
         ("targt = 'bought'", "'targt' is no option. Did you mean 'target'? There are: bins, "),
         ("config = 'other.toml'", "'config' is no option."),
         ("data = 'data.csv'", "'data' is no option."),
-        ("seed = 1\nrandom_state = 2", "'random_state' is there twice."),
+        ("random-state = 1\nrandom_state = 2", "'random_state' is there twice."),
         ("target = ['bought', 'sex']", "'target' must be one value, got ['bought', 'sex']."),
         ("target = 'bought'\nepochs = 1.5", "Invalid value for '--epochs'"),
         ("target = 'bought'\nepochs = true", "Invalid value for '--epochs'"),

@@ -18,6 +18,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from fcorr._core import InvalidInputError, RandomState, draw_seed, enumerate_some, take_rows
 from fcorr.data.encode import encode, read_outcomes, read_sample_weight, read_target, use_ratings
@@ -300,7 +301,8 @@ def _fit_trees(
     )
     is_weighted = bool((weight != weight[0]).any())  # weighted bins take longer than all the rest
     rows = np.hstack([trained.codes, trained.numbers])
-    trees.fit(rows, y, sample_weight=weight if is_weighted else None)
+    with threadpool_limits(1, user_api="openmp"):  # on small tables threads wait for each other
+        trees.fit(rows, y, sample_weight=weight if is_weighted else None)
 
     def predict(X: Any) -> Floats:
         with warnings.catch_warnings(action="ignore"):

@@ -64,7 +64,7 @@ Sensitive = column_option(help="Sensitive column; repeatable.")
 Task = Annotated[TaskName, typer.Option(help="What to predict.")]
 Weight = Annotated[
     str | None,
-    column_option("--sample-weight", "--weight", help="Column of weights; 0 leaves a row out."),
+    column_option("--sample-weight", help="Column of weights; 0 leaves a row out."),
 ]
 Drop = Annotated[
     list[str] | None, column_option(help="Column to leave out, such as a key; repeatable.")
@@ -88,7 +88,7 @@ Dates = Annotated[
         help="Order of dates such as 31/12/2024 in CSV files; by default the only possible one."
     ),
 ]
-Seed = typer.Option("--random-state", "--seed", help="The same one gives the same result.", min=0)
+Seed = typer.Option("--random-state", help="The same one gives the same result.", min=0)
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -145,7 +145,7 @@ def _estimator_options(
     kinds: Annotated[
         list[str] | None,
         typer.Option(
-            *("--kinds", "--kind"),
+            "--kinds",
             metavar="COLUMN=KIND",
             help="What a column is: numeric, categorical, ordinal, boolean, datetime, or its "
             "categories in order, as in grade=A,B,C; repeatable.",
@@ -162,7 +162,7 @@ def _estimator_options(
     n_members: Annotated[
         int | None,
         typer.Option(
-            *("--n-members", "--members"),
+            "--n-members",
             help="Most networks in the pack; 1 for a single one. By default 8, and 16 for up to "
             "2,000 rows.",
         ),

@@ -61,7 +61,7 @@ def audit(
     name: Annotated[str | None, typer.Option(help="What the model is called.")] = None,
     unit: Annotated[str, typer.Option(help="What amounts are measured in.")] = "",
     resamples: Annotated[
-        int, typer.Option("--n-resamples", "--resamples", help="Bootstrap resamples.", min=1)
+        int, typer.Option("--n-resamples", help="Bootstrap resamples.", min=1)
     ] = 200,
     include_model: Annotated[bool, typer.Option(help="Put an fcorr model into the page.")] = True,
     include_rows: Annotated[

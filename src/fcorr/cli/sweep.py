@@ -40,9 +40,7 @@ def sweep(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Seeds of each point.", min=1)] = 3,
-    jobs: Annotated[
-        int, typer.Option("--n-jobs", "--jobs", help="Processes; -1 for as many as cores.")
-    ] = 1,
+    jobs: Annotated[int, typer.Option("--n-jobs", help="Processes; -1 for as many as cores.")] = 1,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -57,7 +55,7 @@ def sweep(
     validation: Annotated[
         Path | None,
         typer.Option(
-            *("--eval-set", "--validation"),
+            "--eval-set",
             help="File to measure and choose on; by default a fifth of the rows are set aside.",
             exists=True,
             dir_okay=False,
