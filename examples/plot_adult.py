@@ -1,4 +1,7 @@
-"""Adult: who earns more than 50,000 dollars, with race as the sensitive column.
+"""Adult: who earns more than 50,000 dollars
+=========================================
+
+Race is the sensitive column; the published table is needed.
 
 Default arguments but for the invariance: none, and exact in two ways. The flip metrics say what
 changes when only the column `race` does; the gaps between groups say how the groups fare as they

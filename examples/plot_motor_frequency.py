@@ -1,4 +1,7 @@
-"""Motor claim frequency with exposure (beMTPL97), sex as the sensitive column.
+"""Motor claim frequency with exposure
+===================================
+
+beMTPL97, with sex as the sensitive column; the published table is needed.
 
 Poisson deviance, Gini and lift beside LightGBM's, each with and without the policy-holder's sex.
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/guides/*.md")])
 
 
 def load_benchmark(name):
@@ -20,18 +20,43 @@ def load_benchmark(name):
     return module
 
 
-def python_blocks(document):
-    return re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
+def blocks(document, language="python"):
+    return re.findall(rf"```{language}\n(.*?)```", document.read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "docs/audit.md", "docs/insurance.md", "docs/proxies.md"]
-)
+TOPICS = ("index", "data", "audit", "insurance", "proxies")
+RUNNING = ["README.md", *(f"docs/{name}.md" for name in TOPICS)]
+GUIDES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/guides/[!i]*.md"))
+
+
+@pytest.mark.parametrize("name", [*RUNNING, *GUIDES])
 def test_code_runs(tmp_path, name):
-    blocks = python_blocks(ROOT / name)
-    assert blocks
-    for block in blocks:
-        run_block(block, tmp_path, "-W", "error")
+    # A page is one script. Blocks whose first line is a file's name in a comment are that file.
+    written = re.findall(r"```\w+\n(# (\w+\.\w+)\n.*?)```", (ROOT / name).read_text(), re.DOTALL)
+    for text, file in written:
+        (tmp_path / file).write_text(text)
+    script = "".join(block for block in blocks(ROOT / name) if block not in dict(written))
+    assert script
+    run_block(script, tmp_path, "-W", "error")
+    if name in GUIDES:  # their commands take the files that their code wrote
+        for block in blocks(ROOT / name, "console"):
+            run_commands(block, tmp_path)
+
+
+def run_commands(block, folder):
+    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    shown = [line for line in block.splitlines() if not line.startswith("$ ")]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run = subprocess.run(
+        ["bash", "-ec", "\n".join(commands)],
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert set(shown) <= set(run.stdout.splitlines())
 
 
 def run_block(block, folder, *options):
@@ -43,13 +68,13 @@ def run_block(block, folder, *options):
 def test_an_exported_model_is_run_as_the_document_says(tmp_path):
     for package in ("onnx", "onnxruntime"):
         pytest.importorskip(package, reason=f"needs {package}, as in fcorr[onnx]")
-    run_block(python_blocks(ROOT / "docs" / "serving.md")[0], tmp_path, "-W", "error")
+    run_block(blocks(ROOT / "docs" / "serving.md")[0], tmp_path, "-W", "error")
 
 
 def test_mlflow_takes_a_model_as_the_document_says(tmp_path):
     if importlib.util.find_spec("mlflow") is None:
         pytest.skip("needs mlflow, which no extra has")
-    _, script, use = python_blocks(ROOT / "docs" / "serving.md")
+    _, script, use = blocks(ROOT / "docs" / "serving.md")
     (tmp_path / "fcorr_pyfunc.py").write_text(script)
     run_block(use, tmp_path)  # MLflow has warnings of its own
 

@@ -262,7 +262,7 @@ class Summary:
         return words
 
     def values(self, metric: str) -> list[float]:
-        """List a metric of all runs, by its name in :meth:`Measured.flat`."""
+        """List a metric of all runs, by its name in ``Measured.flat``."""
         return [found.flat()[metric] for found in self.measured]
 
     def mean(self, metric: str) -> float:
