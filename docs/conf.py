@@ -41,6 +41,7 @@ html_theme_options = {
 myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_block", "deflist"]
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # docstrings have them
 numpydoc_show_class_members = False  # the templates list them
 
@@ -68,6 +69,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "remove_config_comments": True,
     "min_reported_time": 10**6,
+    "write_computation_times": False,  # that page would ask a network for scripts
 }
 suppress_warnings = ["config.cache"]  # functions in a configuration are not kept between builds
 

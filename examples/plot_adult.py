@@ -61,3 +61,4 @@ by_race = actual_over_expected(
 title = "Incomes above 50,000: actual over expected, by race"
 display = ActualExpectedDisplay(by_race, weight_label="people", title=title).plot()
 save(display, arguments.output / "adult_actual_expected.svg")
+# sphinx_gallery_thumbnail_path = "examples/adult_actual_expected.svg"

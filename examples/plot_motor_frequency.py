@@ -96,3 +96,4 @@ by_sex = actual_over_expected(observed, rates[EXACT], sensitive_features=X_test[
 labels = {"title": f"{EXACT}: actual over expected by sex", "weight_label": "policy years"}
 display = ActualExpectedDisplay(by_sex, **labels).plot()
 save(display, arguments.output / "motor_actual_expected.svg")
+# sphinx_gallery_thumbnail_path = "examples/motor_lift.svg"

@@ -66,7 +66,7 @@ def compute_digest(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> 
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what a model file says of itself, without its weights; errors as in :func:`load`."""
+    """Read what a model file says of itself, without weights; errors as in :func:`fcorr.load`."""
     return _read(path)[0]
 
 

@@ -90,7 +90,7 @@ def sweep(
         not repeat runs that are in it; those of other arguments, seeds or rows it leaves alone.
     budget : float, optional
         The largest change under a flip that may have been found of the chosen model; by default
-        only an exact one is chosen. See :meth:`Sweep.choose`.
+        only an exact one is chosen. See :meth:`fcorr.search.sweep.Sweep.choose`.
     progress : bool, default=True
         Show progress: a bar on a terminal, plain lines elsewhere.
 
