@@ -53,7 +53,7 @@ format: $(READY)
 
 # The site, in docs/_build/html, from what lies here: no network once its packages are installed. Warnings are errors.
 docs: $(SITE)
-	rm -rf docs/_build/html docs/api/generated
+	rm -rf docs/_build docs/api/generated docs/auto_examples
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --doctree-dir docs/_build/doctrees docs docs/_build/html
 
 # The demo's figures and table, and all tables of the documents.

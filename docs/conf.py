@@ -80,7 +80,7 @@ def lead_to_pages(app, name, source):
     if name in ("changelog", "contributing", "security"):
         text = (ROOT / f"{name.upper()}.md").read_text().replace("](docs/", "](")
     text = re.sub(r"\]\((\.\./)?([A-Z]+\.md)", lambda found: f"](/{found[2].lower()}", text)
-    text = re.sub(r"\]\(\.\./examples/(\w+)\.py", r"](/auto_examples/\1.rst", text)
+    text = re.sub(r"\]\((?:\.\./)+examples/(\w+)\.py", r"](/auto_examples/\1.rst", text)
     source[0] = text.replace("[records of the runs](reproduction/results)", "records of the runs")
 
 

@@ -1,6 +1,8 @@
 """What the documents say is what the code does."""
 
+import importlib
 import importlib.util
+import inspect
 import os
 import re
 import subprocess
@@ -90,6 +92,19 @@ def test_links_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
         if not target.startswith("http"):
             assert (document.parent / target).exists(), target
+
+
+def test_readme_fits_on_a_page():
+    assert len((ROOT / "README.md").read_text().splitlines()) < 150
+
+
+def test_the_reference_has_everything_public():
+    listed = set((ROOT / "docs" / "api" / "index.rst").read_text().replace("`", " ").split())
+    for room in ("fcorr", *(f"fcorr.{name}" for name in ("data", "estimators", "metrics", "nn"))):
+        module = importlib.import_module(room)
+        public = {name for name in module.__all__ if not name.startswith("_")}
+        rooms = {name for name in public if inspect.ismodule(getattr(module, name))}
+        assert public - rooms <= {name.rstrip(",.") for name in listed}, room
 
 
 def test_every_departure_from_the_paper_is_listed():
