@@ -46,8 +46,9 @@ def test_code_runs(tmp_path, name):
 
 
 def run_commands(block, folder):
-    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
-    shown = [line for line in block.splitlines() if not line.startswith("$ ")]
+    lines = block.replace("\\\n", "").splitlines()
+    commands = [line[2:] for line in lines if line.startswith("$ ")]
+    shown = [line for line in lines if not line.startswith("$ ")]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     run = subprocess.run(
         ["bash", "-ec", "\n".join(commands)],
