@@ -60,8 +60,8 @@ show("tariff", arguments.output, ["", "deviance", "largest change by sex", "men 
 
 # %%
 # A flip of sex changes no price of the last two, and yet men pay more: their cars are more
-# powerful. In the second, power also carries what sex did; in the third it carries its own
-# effect only.
+# powerful. In the second, power also carries what sex did; in the third mostly its own
+# effect, as far as the model could tell the two apart.
 #
 # What the second model says of each column, with intervals over its members:
 display = MainEffectDisplay.from_estimator(models["exactly invariant (adapt)"])
