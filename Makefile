@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SITE := $(VENV)/.site
 
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs examples example-reports bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-speed reproduce clean
+.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs tables examples example-reports bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-speed reproduce clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -50,7 +51,13 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(READY)
+# The site, in docs/_build/html, from what lies here: no network once its packages are installed. Warnings are errors.
+docs: $(SITE)
+	rm -rf docs/_build docs/api/generated docs/auto_examples
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --doctree-dir docs/_build/doctrees docs docs/_build/html
+
+# The demo's figures and table, and all tables of the documents.
+tables: $(READY)
 	$(BIN)/python -m paper.demo --output docs/demo
 	$(BIN)/python benchmarks/update_readme.py
 
@@ -140,10 +147,14 @@ reproduce: $(READY)
 	$(BIN)/python -m paper all --output docs
 
 clean:
-	rm -rf $(VENV) fcorr-demo fcorr-reproduction example-reports build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf docs/_build docs/api/generated docs/auto_examples $(VENV) fcorr-demo fcorr-reproduction example-reports build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
+
+$(SITE): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $(SITE)

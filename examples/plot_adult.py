@@ -1,4 +1,7 @@
-"""Adult: who earns more than 50,000 dollars, with race as the sensitive column.
+"""Adult: who earns more than 50,000 dollars
+=========================================
+
+Race is the sensitive column; the published table is needed.
 
 Default arguments but for the invariance: none, and exact in two ways. The flip metrics say what
 changes when only the column `race` does; the gaps between groups say how the groups fare as they
@@ -58,3 +61,4 @@ by_race = actual_over_expected(
 title = "Incomes above 50,000: actual over expected, by race"
 display = ActualExpectedDisplay(by_race, weight_label="people", title=title).plot()
 save(display, arguments.output / "adult_actual_expected.svg")
+# sphinx_gallery_thumbnail_path = "examples/adult_actual_expected.svg"

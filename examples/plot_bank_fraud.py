@@ -1,4 +1,7 @@
-"""Bank fraud: one application in a hundred, an alarm for 5 % of the honest ones, and age.
+"""Bank fraud: one application in a hundred
+========================================
+
+An alarm for 5 % of the honest ones, and age.
 
 The table is generated, with the columns of the Bank Account Fraud data. Three models: exactly
 invariant to the customer's age, with age at work, and with the column left out.
@@ -31,6 +34,8 @@ models = {
     "age left out": FCorrClassifier(**settings).fit(X.drop(columns=AGE), y),
 }
 
+# %%
+# What each finds, and what a flip of age changes.
 rows = []
 for name, model in models.items():
     scores, alarms = model.predict_proba(X_test)[:, 1], model.predict(X_test)
@@ -45,9 +50,14 @@ for name, model in models.items():
 head = ["", "AUROC", "fraud found", "false alarms", "AvgIF", "largest change"]
 show("bank_fraud", arguments.output, head, rows)
 
+# %%
+# Which features depend on each other: the attention matrix.
 model = models[EXACT]
 display = AttentionDisplay.from_estimator(model, X_test, k=12)
 save(display, arguments.output / "bank_fraud_attention.svg")
+
+# %%
+# Which ones matter.
 largest = dict([*model.feature_significance().items()][:12])
 display = SignificanceDisplay(largest, model.schema_.sensitive_features).plot()
 save(display, arguments.output / "bank_fraud_significance.svg")

@@ -1,4 +1,7 @@
-"""Motor claim frequency with exposure (beMTPL97), sex as the sensitive column.
+"""Motor claim frequency with exposure
+===================================
+
+beMTPL97, with sex as the sensitive column; the published table is needed.
 
 Poisson deviance, Gini and lift beside LightGBM's, each with and without the policy-holder's sex.
 """
@@ -93,3 +96,4 @@ by_sex = actual_over_expected(observed, rates[EXACT], sensitive_features=X_test[
 labels = {"title": f"{EXACT}: actual over expected by sex", "weight_label": "policy years"}
 display = ActualExpectedDisplay(by_sex, **labels).plot()
 save(display, arguments.output / "motor_actual_expected.svg")
+# sphinx_gallery_thumbnail_path = "examples/motor_lift.svg"

@@ -1,6 +1,8 @@
 """What the documents say is what the code does."""
 
+import importlib
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/guides/*.md")])
 
 
 def load_benchmark(name):
@@ -21,19 +23,44 @@ def load_benchmark(name):
     return module
 
 
-def python_blocks(document):
-    return re.findall(r"```python\n(.*?)```", document.read_text(), re.DOTALL)
+def blocks(document, language="python"):
+    return re.findall(rf"```{language}\n(.*?)```", document.read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["README.md", "docs/audit.md", "docs/insurance.md", "docs/proxies.md", "docs/scikit_learn.md"],
-)
+TOPICS = ("index", "data", "audit", "insurance", "proxies", "scikit_learn")
+RUNNING = ["README.md", *(f"docs/{name}.md" for name in TOPICS)]
+GUIDES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/guides/[!i]*.md"))
+
+
+@pytest.mark.parametrize("name", [*RUNNING, *GUIDES])
 def test_code_runs(tmp_path, name):
-    blocks = python_blocks(ROOT / name)
-    assert blocks
-    for block in blocks:
-        run_block(block, tmp_path, "-W", "error")
+    # A page is one script. Blocks whose first line is a file's name in a comment are that file.
+    written = re.findall(r"```\w+\n(# (\w+\.\w+)\n.*?)```", (ROOT / name).read_text(), re.DOTALL)
+    for text, file in written:
+        (tmp_path / file).write_text(text)
+    script = "".join(block for block in blocks(ROOT / name) if block not in dict(written))
+    assert script
+    run_block(script, tmp_path, "-W", "error")
+    if name in GUIDES:  # their commands take the files that their code wrote
+        for block in blocks(ROOT / name, "console"):
+            run_commands(block, tmp_path)
+
+
+def run_commands(block, folder):
+    lines = block.replace("\\\n", "").splitlines()
+    commands = [line[2:] for line in lines if line.startswith("$ ")]
+    shown = [line for line in lines if not line.startswith("$ ")]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run = subprocess.run(
+        ["bash", "-ec", "\n".join(commands)],
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert set(shown) <= set(run.stdout.splitlines())
 
 
 def run_block(block, folder, *options):
@@ -45,13 +72,13 @@ def run_block(block, folder, *options):
 def test_an_exported_model_is_run_as_the_document_says(tmp_path):
     for package in ("onnx", "onnxruntime"):
         pytest.importorskip(package, reason=f"needs {package}, as in fcorr[onnx]")
-    run_block(python_blocks(ROOT / "docs" / "serving.md")[0], tmp_path, "-W", "error")
+    run_block(blocks(ROOT / "docs" / "serving.md")[0], tmp_path, "-W", "error")
 
 
 def test_mlflow_takes_a_model_as_the_document_says(tmp_path):
     if importlib.util.find_spec("mlflow") is None:
         pytest.skip("needs mlflow, which no extra has")
-    _, script, use = python_blocks(ROOT / "docs" / "serving.md")
+    _, script, use = blocks(ROOT / "docs" / "serving.md")
     (tmp_path / "fcorr_pyfunc.py").write_text(script)
     run_block(use, tmp_path)  # MLflow has warnings of its own
 
@@ -67,6 +94,19 @@ def test_links_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
         if not target.startswith("http"):
             assert (document.parent / target).exists(), target
+
+
+def test_readme_fits_on_a_page():
+    assert len((ROOT / "README.md").read_text().splitlines()) < 150
+
+
+def test_the_reference_has_everything_public():
+    listed = set((ROOT / "docs" / "api" / "index.rst").read_text().replace("`", " ").split())
+    for room in ("fcorr", *(f"fcorr.{name}" for name in ("data", "estimators", "metrics", "nn"))):
+        module = importlib.import_module(room)
+        public = {name for name in module.__all__ if not name.startswith("_")}
+        rooms = {name for name in public if inspect.ismodule(getattr(module, name))}
+        assert public - rooms <= {name.rstrip(",.") for name in listed}, room
 
 
 def test_every_departure_from_the_paper_is_listed():

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 EXAMPLES = {
     "plot_bank_fraud.py": ("", {"bank_fraud.md", "bank_fraud_attention.svg"}),
+    "plot_tariff.py": ("", {"tariff.md", "tariff_effects.svg", "tariff_lift.svg"}),
     "plot_adult.py": ("adult", {"adult.md", "adult_actual_expected.svg"}),
     "plot_motor_frequency.py": ("beMTPL97", {"motor_frequency.md", "motor_lorenz.svg"}),
 }

@@ -132,7 +132,7 @@ def audit_model(
     sweep : Sweep, optional
         The search that the model was chosen by.
     thresholds : path or mapping, optional
-        Limits for figures, each with its source: see :func:`read_thresholds`.
+        Limits for figures, each with its source: see :func:`fcorr.audit.report.read_thresholds`.
     name, target, unit : str, optional
         What the model and the target are called, and what amounts are measured in.
     n_resamples, confidence : int and float, default=200 and 0.95

@@ -88,8 +88,8 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
     A category that training did not see goes to its column's pool of rare categories; in a rated
     column it is rated 0, the mean. Where there is no pool it is taken for the most frequent
     category, in an ordinal column for a missing value. So is a missing category where training had
-    none. An :class:`UnseenCategoryWarning` counts them, except those that went to a pool or are
-    rated, which is what pools and ratings are for.
+    none. A :class:`fcorr.UnseenCategoryWarning` counts them, except those that went to a pool or
+    are rated, which is what pools and ratings are for.
 
     Raises
     ------

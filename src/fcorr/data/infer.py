@@ -118,7 +118,7 @@ def infer_schema(
         A missing number is taken for the mean, or is kept.
     min_category_rows : int or "auto"
         Categories seen in fewer rows are pooled into one, but never those of sensitive and of
-        boolean columns, and not where :func:`rate_columns` rates them. ``"auto"`` is the smaller
+        boolean columns, and not where ``rate_columns`` rates them. ``"auto"`` is the smaller
         of 10 and a thousandth of the rows.
     target, weight, exposure : str, optional
         Names of the columns with these roles, to keep with the schema. The exposure may be a

@@ -276,7 +276,7 @@ class RatedColumn(_HasCategories):
 
     The rating of a category is how far its mean target lies from that of all rows, on the scale
     of the model's outputs and shrunk by ``credibilities``, from 0 for what says nothing to 1 for
-    what is known for sure; :func:`~fcorr.data.infer.rate_columns` has the formula. A category that
+    what is known for sure; ``fcorr.data.infer.rate_columns`` has the formula. A category that
     training did not see is rated 0. ``number`` describes the ratings of the training rows.
     ``categories``, ``counts``, ``n_missing`` and ``mode`` are as in :class:`CategoricalColumn`;
     none is pooled.

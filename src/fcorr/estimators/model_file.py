@@ -50,7 +50,7 @@ def write_model(
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what a model file says of itself, without its weights; errors as in :func:`load`."""
+    """Read what a model file says of itself, without weights; errors as in :func:`fcorr.load`."""
     return _read(path)[0]
 
 

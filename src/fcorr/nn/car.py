@@ -10,14 +10,14 @@ summed over the sensitive features where there are several. 0 means that no exch
 In the definition (equation 2) A(x; s_i) is that of the row with its category exchanged. Both forms
 append the C embedded categories as extra keys instead, and run once (equation 3):
 
-- :func:`car_sensitive` with the gradient stopped everywhere but at the sensitive feature's own
-  embedding. It is the default of the estimators.
-- :func:`augmented_forward` as the paper trains its model.
+- :func:`fcorr.nn.car_sensitive` with the gradient stopped everywhere but at the sensitive
+  feature's own embedding. It is the default of the estimators.
+- :func:`fcorr.nn.augmented_forward` as the paper trains its model.
 
-Columns of FCorrTransformer come from :func:`~fcorr.nn.attention.attend_with_partition`: with the
-compiled kernels, nothing that it is trained with makes a p × p matrix. The difference of two
-entries of a column pair is computed as ``A_σ · (e^{t (z_i − z_σ)} − 1)``: it keeps its digits when
-the two embeddings have all but met.
+Columns of FCorrTransformer come from ``attend_with_partition``: with the compiled kernels, nothing
+that it is trained with makes a p × p matrix. The difference of two entries of a column pair is
+computed as ``A_σ · (e^{t (z_i − z_σ)} − 1)``: it keeps its digits when the two embeddings have all
+but met.
 """
 
 import math

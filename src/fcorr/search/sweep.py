@@ -90,7 +90,7 @@ def sweep(
         not repeat runs that are in it; those of other arguments, seeds or rows it leaves alone.
     budget : float, optional
         The largest change under a flip that may have been found of the chosen model; by default
-        only an exact one is chosen. See :meth:`Sweep.choose`.
+        only an exact one is chosen. See :meth:`fcorr.search.sweep.Sweep.choose`.
     progress : bool, default=True
         Show progress: a bar on a terminal, plain lines elsewhere.
 
@@ -262,7 +262,7 @@ class Summary:
         return words
 
     def values(self, metric: str) -> list[float]:
-        """List a metric of all runs, by its name in :meth:`Measured.flat`."""
+        """List a metric of all runs, by its name in ``Measured.flat``."""
         return [found.flat()[metric] for found in self.measured]
 
     def mean(self, metric: str) -> float:
