@@ -298,9 +298,10 @@
   let waiting = 0;
   function waterfall(each, { start, end }, last) {
     const items = each.map((value, i) => [model.features[i], value]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-    const rest = items.splice(15).reduce((sum, [, v]) => sum + v, 0);
+    const rest = items.splice(15);
+    if (rest.length) items.push(["all other features", rest.reduce((sum, [, v]) => sum + v, 0)]);
     let at = 0;  // each begins where the one before it ends
-    const steps = [["start", start], ...items, ["all other features", rest], ...last];
+    const steps = [["start", start], ...items, ...last];
     bars($("whatif-parts"), [...steps.map(([name, v]) => [name, at, at += v]), ["sum", 0, end]]);
   }
   function update() {
