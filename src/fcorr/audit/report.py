@@ -439,8 +439,11 @@ class _Audit:
         scores = self.subject.score(rows.X)[:, 0] if self.is_single else None
         sensitive = list(rows.sensitive)
         known: dict[str, Any] = {"sample_weight": rows.weight, "random_state": self.seed, "cv": 3}
+        model, of_model = self.subject.estimator, dict[str, Any](scores=scores)
+        if model is not None and model._options["main_effects"] and self.is_single:
+            of_model["representation"] = model._main_by_row(rows.X)
         strength = _or_why(
-            lambda: measure_proxies(rows.X, sensitive, scores=scores, n_resamples=50, **known)
+            lambda: measure_proxies(rows.X, sensitive, n_resamples=50, **of_model, **known)
         )
         self.found["proxies"] = found = {"n": len(rows), "strength": strength}
         if not isinstance(strength, str):
@@ -586,6 +589,10 @@ class _Audit:
             part["differences"] = self._split_differences(other)
         self.found["incumbent"] = part
         part["performance"] = performance(other, rows, scores)
+        if other.estimator is not None:
+            matrix = other.estimator.attention(self.sample(_MOST_ROWS).X)
+            shown = AttentionDisplay(matrix, other.estimator.schema_.sensitive_features, k=30)
+            self.displays["attention of the other model"] = shown
         if "change" in self.found["flips"]:
             sample = self.sample(self.found["flips"]["n"])
             part["flips"] = flip_metrics(other, sample, score_flips(other, sample))
