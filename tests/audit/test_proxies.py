@@ -296,7 +296,7 @@ def test_parts_are_those_of_all_orders_within_their_errors(weighted):
     nearest = nearest_admissible(price(X), estimates, sample_weight=weight)
     v = np.array([*nearest.weights.values()])
     cells, places = np.unique(X, axis=0, return_inverse=True)
-    share = np.bincount(places, weights=weight) / weight.sum()
+    share = np.bincount(places.ravel(), weights=weight) / weight.sum()  # numpy 2.0 has two axes
     truth = exact_parts(lambda X: price(X) - nearest.constant - estimate(X) @ v, cells, share)
     variance = np.cov(price(X), aweights=weight, bias=True)
     assert truth.sum() / variance == pytest.approx(nearest.discrimination)

@@ -281,7 +281,7 @@ def test_invariance_to_each_is_invariance_to_every_combination(combinations, car
         model.predict_proba(X.assign(sex=sex, region=region))[:, 1]
         for sex, region in itertools.product("fm", "abcd")
     ]
-    assert max(alone) < 0.04
+    assert max(alone) < 0.06
     assert np.ptp(joint, axis=0).max() < 0.08
 
 
