@@ -49,7 +49,8 @@ def check_models(folder: Path) -> tuple[Any, Any]:
     from fcorr.data import make_indirect_bias
 
     X = np.random.default_rng(0).normal(size=(200, 4))
-    scores = FCorrRegressor(n_members=1, epochs=2, random_state=0).fit(X, X[:, 0] + X[:, 1] ** 2).predict(X)
+    y = X[:, 0] + X[:, 1] ** 2
+    scores = FCorrRegressor(n_members=1, epochs=2, random_state=0).fit(X, y).predict(X)
     assert scores.shape == (200,)
     assert np.isfinite(scores).all()
 
