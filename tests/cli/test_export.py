@@ -73,7 +73,7 @@ def test_a_model_of_one_column(run, train, columns):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--onnx", "model.onnx", "--opset", 9), "--opset: must be 17 to 23, got 9"),
+        (("--onnx", "model.onnx", "--opset", 9), "--opset: must be 17 to 21, got 9"),
         (("--onnx", "model.bin"), "--onnx: must end in .onnx, got 'model.bin'"),
         (("--onnx", "nowhere/model.onnx"), "the folder 'nowhere' does not exist"),
         ((), "--onnx"),

@@ -11,7 +11,7 @@ from fcorr.cli._shared import ModelFile, bad_usage, check_output, echo
 def export(
     model: ModelFile,
     onnx: Annotated[Path, typer.Option(help="ONNX file to write.", dir_okay=False)],
-    opset: Annotated[int, typer.Option(help="Version of ONNX's operators, 17 to 23.")] = 17,
+    opset: Annotated[int, typer.Option(help="Version of ONNX's operators, 17 to 21.")] = 17,
 ) -> None:
     """Write a trained model as ONNX.
 

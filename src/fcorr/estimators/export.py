@@ -38,7 +38,7 @@ from fcorr.nn.car import Exchange
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
 from fcorr.nn.layers import Knots
 
-_OPSETS = range(17, 24)  # from the first that has LayerNormalization
+_OPSETS = range(17, 22)  # from the first that has LayerNormalization
 
 _DAY = 86_400.0
 
@@ -64,7 +64,7 @@ def to_onnx(estimator: Estimator, path: str | os.PathLike[str], *, opset: int = 
     path : path-like
         File to write; an existing one is replaced in one step.
     opset : int, default=17
-        Version of ONNX's operators, 17 to 23.
+        Version of ONNX's operators, 17 to 21.
 
     Raises
     ------
