@@ -198,7 +198,7 @@ class Importance:
         goes with it, alone and together with others: half of how much worse predictions are, by the
         model's own, if the feature's value is that of another row. For numbers these are shares of
         their variance, the total is Sobol's; for classes and rates it is measured as their loss is.
-        It orders features as permutation importance does.
+        It estimates what permutation importance finds, and needs no y.
     lower, upper : ndarray
         The total ± 2 standard errors, not below 0; see :class:`MainEffect`.
     agreement : float
