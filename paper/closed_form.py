@@ -15,7 +15,8 @@ from torch import Tensor
 from fcorr.nn.attention import attend_with_partition
 from fcorr.nn.car import Exchange
 from fcorr.nn.fcorr import FCorrTransformer
-from fcorr.training.objective import Objective, Rows
+from fcorr.training.objective import Objective
+from fcorr.training.rows import Rows
 
 
 class ClosedFormObjective(Objective):

@@ -18,7 +18,8 @@ from fcorr.data.schema import Schema
 from fcorr.data.tables import read_table
 from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.fcorr import FCorrTransformer
-from fcorr.training.objective import Objective, Rows, binary_log_loss, squared_error
+from fcorr.training.objective import Objective, binary_log_loss, squared_error
+from fcorr.training.rows import Rows
 from paper.baselines.car import BaselineObjective
 from paper.baselines.estimators import ARCHITECTURES
 from paper.closed_form import ClosedFormObjective

@@ -13,7 +13,8 @@ from torch import Tensor
 from benchmarks.speed.plan import Setting
 from fcorr.data import EncodedTable, Schema, encode, infer_schema, read_table
 from fcorr.nn.layers import choose_knots
-from fcorr.training.objective import Loss, Rows, binary_log_loss, squared_error
+from fcorr.training.objective import Loss, binary_log_loss, squared_error
+from fcorr.training.rows import Rows
 from paper.generators import make_bank_fraud, make_claims
 
 SENSITIVE = {"bank_fraud": "customer_age", "claims": "credit_score"}

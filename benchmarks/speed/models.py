@@ -19,7 +19,8 @@ from fcorr.nn.car import exchange_features
 from fcorr.nn.engine import EngineName, use_engine
 from fcorr.nn.layers import FeedForward
 from fcorr.training.loop import SlicedGradients
-from fcorr.training.objective import CarForm, Objective, Rows
+from fcorr.training.objective import CarForm, Objective
+from fcorr.training.rows import Rows
 from fcorr.training.threads import Workers
 from paper.baselines.tab_transformer import TabTransformer
 from paper.closed_form import ClosedFormObjective
@@ -177,7 +178,8 @@ def _sliced_step(name: str, objective: Objective, rows: Rows, n_rows: int) -> St
 
     def run() -> None:
         torch.set_num_threads(1)
-        gradients.compute(next(chosen))
+        batch = next(chosen)
+        gradients.compute(rows, batch, len(batch))
         optimizer.step()
         torch.set_num_threads(n_threads)
 

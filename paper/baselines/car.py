@@ -16,7 +16,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 from fcorr.nn.car import Exchange, exchanged_features
-from fcorr.training.objective import CarWeight, Loss, Objective, Rows
+from fcorr.training.objective import CarWeight, Loss, Objective
+from fcorr.training.rows import Rows, TrainingRows
 
 _SMALLEST_SHARE, _LARGEST_SHARE = 1e-30, 0.99  # between which a share tells what the others have
 
@@ -66,7 +67,7 @@ class BaselineObjective(Objective):
         self.car_rows = car_rows
         self._numbers_per_row = numbers_per_row
 
-    def numbers_per_row(self, rows: Rows) -> int:
+    def numbers_per_row(self, rows: TrainingRows) -> int:
         """Size of one row's step, as the model's owner says."""
         return self._numbers_per_row
 

@@ -15,8 +15,9 @@ from fcorr.data.encode import encode
 from fcorr.data.tables import read_table
 from fcorr.nn.car import exchange_features, paper_weight
 from fcorr.nn.layers import Dropout, dropout_from
-from fcorr.training.objective import Rows, binary_log_loss
+from fcorr.training.objective import binary_log_loss
 from fcorr.training.pack import PAPERS
+from fcorr.training.rows import Rows
 from paper.baselines.car import BaselineObjective, TokenwiseModel, car_cda, car_columns
 from paper.baselines.estimators import ARCHITECTURES, PlacedNumbers, make_baseline
 from paper.baselines.ffn import FeedForwardNetwork

@@ -266,6 +266,23 @@ def _check_answers(address: str) -> None:
     )
 
 
+# ------------------------------------------------------------------------------ other processes
+
+
+def spread(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any] | None:
+    """Map over the processes of a joblib backend that the caller has chosen; None without one.
+
+    ``with joblib.parallel_config("ray", n_jobs=8):`` chooses Ray's; Dask and Spark have one, too.
+    """
+    from joblib import Parallel, delayed
+    from joblib.parallel import get_active_backend
+
+    backend, _ = get_active_backend(prefer="threads")
+    if backend.supports_sharedmem:  # threads, which is to say that nobody asked for processes
+        return None
+    return list(Parallel()(delayed(function)(item) for item in items))
+
+
 # ------------------------------------------------------------------------------ files and folders
 
 

@@ -8,6 +8,7 @@ from fcorr import FCorrClassifier
 from fcorr._core import InvalidInputError
 from fcorr.estimators import base
 from fcorr.estimators.checkpoint import parse_budget
+from fcorr.training.objective import Objective
 
 OPTIONS = {"n_members": 4, "epochs": 1, "head": (8,), "random_state": 0}
 
@@ -57,15 +58,77 @@ def test_a_fit_that_was_cut_short_goes_on(tmp_path, trainings):
     assert not trainings.done
 
 
-def test_other_rows_or_arguments_are_another_fit(tmp_path, trainings):
+@pytest.mark.parametrize(
+    ("options", "rows", "difference"),
+    [
+        ({"dropout": 0.5}, X, "dropout 'auto', now 0.5"),
+        ({"random_state": 1}, X, "random_state 0, now 1"),
+        ({}, X.assign(a=X["a"] + 1e-3 * X["a"] ** 2), "other rows"),
+    ],
+)
+def test_another_fit_is_refused_with_the_difference(tmp_path, options, rows, difference):
     FCorrClassifier(**OPTIONS).fit(X, Y, checkpoint=tmp_path)
-    for options, rows in (
-        (OPTIONS | {"dropout": 0.5}, X),
-        (OPTIONS, X.assign(a=X["a"] + 1e-3 * X["a"] ** 2)),
-    ):
-        trainings.done.clear()
-        FCorrClassifier(**options).fit(rows, Y, checkpoint=tmp_path)
-        assert trainings.done
+    with pytest.raises(InvalidInputError, match=f"got one of a fit with {difference}. Use another"):
+        FCorrClassifier(**OPTIONS | options).fit(rows, Y, checkpoint=tmp_path)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    (tmp_path / "fit.json").write_text("[1]")
+    with pytest.raises(InvalidInputError, match=r"fit.json' must say which fit the folder keeps"):
+        FCorrClassifier(**OPTIONS).fit(X, Y, checkpoint=tmp_path)
+
+
+@pytest.fixture
+def kept_often(monkeypatch):
+    """Keep the state of a training after every step."""
+    monkeypatch.setattr("fcorr.estimators.checkpoint._WITHIN_EPOCH", -1.0)
+    monkeypatch.setattr("fcorr.estimators.checkpoint._BETWEEN_EPOCHS", -1.0)
+
+
+SINGLE = {
+    "n_members": 1,
+    "epochs": 6,
+    "head": (8,),
+    "dropout": 0.2,
+    "random_state": 0,
+    "advanced": {"batch_size": 16},
+}
+VARIANTS = {
+    "views": {},
+    "CAR by the paper's rule": {"sensitive": "b", "invariance": None, "car": "paper"},
+    "collapsed late": {"sensitive": "b", "advanced": {"batch_size": 16, "main_effects": False}},
+    "stops": {"advanced": {"batch_size": 16, "early_stopping": 1, "validation_fraction": 0.3}},
+}
+
+
+@pytest.mark.usefixtures("kept_often")
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+@pytest.mark.parametrize("n_steps", [1, 7, 13])
+def test_a_training_goes_on_within_an_epoch(tmp_path, monkeypatch, variant, n_steps):
+    options = SINGLE | variant
+    hold, done = Objective.hold, []
+    monkeypatch.setattr(Objective, "hold", lambda self: (done.append(1), hold(self)))
+    whole = FCorrClassifier(**options).fit(X, Y)
+    n_all = len(done)
+    done.clear()
+
+    def cut_short(self):
+        done.append(1)
+        if len(done) > n_steps:
+            raise KeyboardInterrupt
+        hold(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Objective, "hold", cut_short)
+        with pytest.raises(KeyboardInterrupt):
+            FCorrClassifier(**options).fit(X, Y, checkpoint=tmp_path)
+    assert list(tmp_path.glob("*.state"))
+    done.clear()
+    model = FCorrClassifier(**options).fit(X, Y, checkpoint=tmp_path)
+    assert len(done) == n_all - n_steps
+    assert (model.predict_proba(X) == whole.predict_proba(X)).all()
+    assert model.history_.epochs == whole.history_.epochs
+    assert not list(tmp_path.glob("*.state"))  # what is trained has no state any more
 
 
 def cut_off(content):
@@ -79,10 +142,10 @@ def flip_a_bit(content):  # of a weight: all is in its place, and one number ano
 @pytest.mark.parametrize("damage", [cut_off, flip_a_bit])
 def test_a_damaged_file_is_named_and_trained_again(tmp_path, trainings, damage):
     whole = FCorrClassifier(**OPTIONS).fit(X, Y, checkpoint=tmp_path)
-    path = sorted(tmp_path.iterdir())[0]
+    path = sorted(tmp_path.glob("*.safetensors"))[0]
     path.write_bytes(damage(path.read_bytes()))
     trainings.done.clear()
-    with pytest.warns(UserWarning, match=f"{path.name} is no member that fcorr kept"):
+    with pytest.warns(UserWarning, match=f"{path.name} is nothing that fcorr kept"):
         model = FCorrClassifier(**OPTIONS).fit(X, Y, checkpoint=tmp_path)
     assert len(trainings.done) == 1
     assert (model.predict_proba(X) == whole.predict_proba(X)).all()
@@ -111,7 +174,6 @@ def test_what_is_no_budget(budget):
         FCorrClassifier().fit(X, Y, budget=budget)
 
 
-@pytest.mark.parametrize("options", [{"budget": "1s"}, {"checkpoint": "folder"}])
-def test_a_single_network_has_no_members(options):
-    with pytest.raises(InvalidInputError, match="are for packs: a single network has no members"):
-        FCorrClassifier(n_members=1).fit(X, Y, **options)
+def test_a_single_network_has_no_members():
+    with pytest.raises(InvalidInputError, match="budget is for packs: a single network has no"):
+        FCorrClassifier(n_members=1).fit(X, Y, budget="1s")

@@ -11,7 +11,6 @@ from fcorr.nn import FCorrTransformer
 from fcorr.nn.car import exchange_features, paper_weight
 from fcorr.training.objective import (
     Objective,
-    Rows,
     binary_log_loss,
     gamma_loss,
     log_loss,
@@ -19,6 +18,7 @@ from fcorr.training.objective import (
     squared_error,
     tweedie_loss,
 )
+from fcorr.training.rows import Rows
 from paper.baselines.car import car_cda
 from paper.closed_form import ClosedFormObjective
 

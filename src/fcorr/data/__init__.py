@@ -12,6 +12,7 @@ from fcorr.data.schema import (
     RatedColumn,
     Schema,
 )
+from fcorr.data.stream import ParquetTable
 from fcorr.data.tables import Table, read_table
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "EncodedTable",
     "NumericColumn",
     "OrdinalColumn",
+    "ParquetTable",
     "RatedColumn",
     "Schema",
     "SchemaDiff",

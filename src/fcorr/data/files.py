@@ -296,11 +296,15 @@ def _check(table: pa.Table) -> pa.Table:
 
 
 class Piece(NamedTuple):
-    """Row groups of a Parquet file that follow each other, the first from row ``first_row`` on."""
+    """Row groups of a Parquet file that follow each other, the first from row ``first_row`` on.
+
+    The rows of files before it count ``before``.
+    """
 
     file: str
     groups: list[int]
     first_row: int
+    before: int
 
 
 def split_parquet(path: Path, n_rows: int = 2**20) -> tuple[pa.Schema, list[Piece], int]:
@@ -310,17 +314,19 @@ def split_parquet(path: Path, n_rows: int = 2**20) -> tuple[pa.Schema, list[Piec
     """
     pieces: list[Piece] = []
     schema, files = _list_parquet(path)
+    before = 0
     for file, metadata in files.items():
         first_row, filled = 0, n_rows  # no piece goes on in the next file
         for group in range(metadata.num_row_groups):
             size = metadata.row_group(group).num_rows
             if filled + size > n_rows:
-                pieces.append(Piece(file, [], first_row))
+                pieces.append(Piece(file, [], first_row, before))
                 filled = 0
             pieces[-1].groups.append(group)
             first_row, filled = first_row + size, filled + size
+        before += metadata.num_rows
     refuse_repeated(schema.names)
-    return schema, pieces, sum(metadata.num_rows for metadata in files.values())
+    return schema, pieces, before
 
 
 def read_piece(

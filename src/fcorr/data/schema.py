@@ -416,6 +416,9 @@ def _are_counted(column: CategoricalColumn | RatedColumn) -> bool:
     )
 
 
+_COUNTS = ("counts", "n_missing", "n_pooled_rows")  # fields that grow with the rows
+
+
 def _are_counts(*values: object) -> bool:
     return all(isinstance(value, int) and value >= 0 for value in values)
 
@@ -549,6 +552,23 @@ class Schema:
         """Return the schema as plain data, ready for JSON."""
         columns = [{"kind": column.kind, **asdict(column)} for column in self.columns]
         return {**asdict(replace(self, columns=())), "columns": columns}
+
+    def scaled(self, n_rows: int) -> "Schema":
+        """Return the schema of a sample as that of a table of ``n_rows``: counts are estimates."""
+
+        def scale(value: Any) -> Any:
+            if isinstance(value, list | tuple):
+                return [scale(each) for each in value]
+            if isinstance(value, dict):
+                return {k: scale(v) if k in _COUNTS else inside(v) for k, v in value.items()}
+            return round(value * n_rows / self.n_rows)
+
+        def inside(value: Any) -> Any:
+            is_dict = isinstance(value, dict)
+            has_dicts = isinstance(value, list | tuple) and value and isinstance(value[0], dict)
+            return scale(value) if is_dict or has_dicts else value
+
+        return Schema.from_dict({**inside(self.to_dict()), "n_rows": n_rows})
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Schema":

@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -36,7 +36,6 @@ from fcorr.certify import Certificate, Link, certify_model, is_exact, largest_ch
 from fcorr.data.encode import (
     EncodedTable,
     Outcomes,
-    column_name,
     encode,
     find_differences,
     read_exposure,
@@ -45,8 +44,9 @@ from fcorr.data.encode import (
 )
 from fcorr.data.infer import Bins, MinCategoryRows, infer_schema, rate_columns, warn_of_copies
 from fcorr.data.schema import Kinds, NumericColumn, OrdinalColumn, Schema
-from fcorr.data.tables import Table, read_table, resolve_columns
-from fcorr.estimators.checkpoint import Checkpoint, parse_budget
+from fcorr.data.stream import RowStore, parse_memory
+from fcorr.data.tables import Table, read_table
+from fcorr.estimators.checkpoint import Checkpoint, StateKeeper, parse_budget
 from fcorr.estimators.invariance import (
     Invariance,
     Portfolio,
@@ -62,12 +62,14 @@ from fcorr.estimators.options import (
     check_device,
 )
 from fcorr.estimators.proxies import find_groups
+from fcorr.estimators.training_table import TrainingTable, open_training_table
 from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.engine import prepare_engine, resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network, Pack
 from fcorr.nn.layers import choose_knots
-from fcorr.training.loop import History, Pace, train
-from fcorr.training.objective import CarWeight, Loss, Objective, Rows
+from fcorr.training.distributed import Ranks
+from fcorr.training.loop import EpochRecord, History, Pace, train
+from fcorr.training.objective import CarWeight, Loss, Objective
 from fcorr.training.pack import (
     PAPERS,
     SINGLE,
@@ -77,17 +79,20 @@ from fcorr.training.pack import (
     Trained,
     count_trainings,
     draw_recipe,
+    hash_bags,
     list_recipes,
     make_bags,
     train_pack,
 )
 from fcorr.training.proxies import Groups, ProxyDial
+from fcorr.training.rows import Fold, Rows, StoredRows, TrainingRows
 from fcorr.training.threads import Workers, locate_rows, map_rows, start_workers
 
 Columns = str | int | Sequence[str | int] | None
 Auto = Literal["auto"]
 Monotone = Mapping[str, Literal["increasing", "decreasing"]]
 EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
+OnEpochEnd = Callable[[EpochRecord], object]
 
 EQUAL_PREDICTIONS = "Predictions must differ between rows to be of use"
 """How the warning of a network begins that predicts one value for all."""
@@ -208,6 +213,8 @@ class BaseFCorr(BaseEstimator, ABC):
         *,
         budget: str | float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        memory: str | float = "2GB",
+        on_epoch_end: OnEpochEnd | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -216,14 +223,17 @@ class BaseFCorr(BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : dataframe (pandas, polars, pyarrow) or array of shape (n_rows, n_features)
+        X : dataframe (pandas, polars, pyarrow), array of shape (n_rows, n_features) or path
             Training table. Numbers are numeric features, text and booleans categorical ones, dates
-            are taken apart into numbers; ``kinds`` says otherwise.
-        y : array-like of shape (n_rows,)
-            Target.
-        sample_weight : array-like of shape (n_rows,), optional
+            are taken apart into numbers; ``kinds`` says otherwise. A path, or a
+            :class:`fcorr.data.ParquetTable`, is a Parquet file or a folder of them, which is read
+            piece by piece and need not fit into memory.
+        y : array-like of shape (n_rows,) or str
+            Target; of a table in files the name of its column.
+        sample_weight : array-like of shape (n_rows,) or str, optional
             Weight of each row: in the loss, and in every total and threshold that is learnt. A row
-            of weight 0 is as if it were not there, whatever it holds, also in ``eval_set``.
+            of weight 0 is as if it were not there, whatever it holds, also in ``eval_set``. Of a
+            table in files the name of its column.
         eval_set : tuple (X, y) or (X, y, sample_weight), optional
             For a single network (``n_members=1``): rows to measure after every epoch; with
             ``early_stopping`` they decide when to stop.
@@ -232,9 +242,18 @@ class BaseFCorr(BaseEstimator, ABC):
             recipes are drawn at random and tried until it is over, or until they no longer lower
             the out-of-bag loss. How many were tried, ``recipes_`` tells; it depends on the machine.
         checkpoint : path-like, optional
-            Folder that keeps each member as soon as it is trained. A fit of the same rows with the
-            same arguments and an integer ``random_state`` takes them from there: one that was
-            cut short goes on, and one with a larger ``budget`` goes further.
+            Folder that keeps what is trained, and every two minutes and after each epoch what is
+            in training. A fit of the same rows with the same arguments and an integer
+            ``random_state`` takes it from there: one that was cut short goes on, to the same
+            weights as if it had not been, and one with a larger ``budget`` goes further. A fit
+            with other arguments is refused.
+        memory : str or float, default="2GB"
+            For a table in files: about how much to use, as text or in bytes, beside some 50 bytes
+            for each row. It sets how many rows the schema is inferred from, and how many are
+            shuffled at a time.
+        on_epoch_end : callable, optional
+            Called with an :class:`fcorr.training.loop.EpochRecord` after each epoch of each
+            network, by the thread that trains it; if it returns something true, that training ends.
 
         Returns
         -------
@@ -243,28 +262,19 @@ class BaseFCorr(BaseEstimator, ABC):
         """
         check_arguments(self.get_params(deep=False))
         until = None if budget is None else time.monotonic() + parse_budget(budget)
+        training = _Training(eval_set, until, checkpoint, on_epoch_end)
         with _unchanged_if_it_fails(self), use_engine(self._options["engine"]):
-            self._fit(X, y, sample_weight, eval_set, until, checkpoint)
+            self._fit(X, y, sample_weight, parse_memory(memory), training)
         return self
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        eval_set: Any,
-        until: float | None,
-        checkpoint: str | os.PathLike[str] | None,
-    ) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, memory: int, training: "_Training") -> None:
         device = check_device(self._options["device"])
+        self.seed_ = Ranks.current().agree(draw_seed(self.random_state))
         # The table and the target
-        with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
-            table = read_table(X)
-            exposure, exposures = None, np.ones(table.n_rows)
-            if self.exposure is not None:
-                (exposure,) = resolve_columns(table, [self.exposure], "exposure")
-                exposures = read_exposure(table, exposure)
-            outcomes = read_outcomes(y, sample_weight, exposures)
+        with open_training_table(
+            X, y, sample_weight, exposure=self.exposure, memory=memory, seed=self.seed_
+        ) as data:
+            table, outcomes = data.table, data.outcomes
             self._learn_target(outcomes)
             self.schema_ = infer_schema(
                 table,
@@ -274,9 +284,9 @@ class BaseFCorr(BaseEstimator, ABC):
                 missing_categorical=self._options["missing_categorical"],
                 missing_numeric=self._options["missing_numeric"],
                 min_category_rows=self.min_category_rows,
-                target=column_name(y),
-                weight=column_name(sample_weight),
-                exposure=exposure,
+                target=data.target,
+                weight=data.weight,
+                exposure=data.exposure,
             )
         if self.invariance is not None and set(self.schema_.names) == set(self.schema_.sensitive):
             raise InvalidInputError(
@@ -284,11 +294,12 @@ class BaseFCorr(BaseEstimator, ABC):
                 f"{enumerate_some(self.schema_.names)} and invariance={self.invariance!r}. Add "
                 "features, or use invariance=None."
             )
-        warn_of_copies(table, self.schema_, outcomes.classes[1], outcomes.label)
-        self.seed_ = draw_seed(self.random_state)
-        self.schema_, held_out_ratings = rate_columns(
-            table, self.schema_, outcomes, link=self._link().name, seed=self.seed_
+        known = data.outcomes_of_table
+        warn_of_copies(table, self.schema_, known.classes[1], known.label)
+        schema, ratings = rate_columns(
+            table, self.schema_, known, link=self._link().name, seed=self.seed_
         )
+        self.schema_ = data.complete(schema)
         self.n_features_in_ = len(table.names)
         if table.named:
             self.feature_names_in_ = np.asarray(table.names, dtype=object)
@@ -296,15 +307,20 @@ class BaseFCorr(BaseEstimator, ABC):
             del self.feature_names_in_
         # The network, or a pack of them
         encoded = self._encode(table)
-        training = use_ratings(encoded, self.schema_, held_out_ratings)
         groups = None
         if self.proxy:
+            if data.source is not None:
+                raise InvalidInputError(
+                    "proxy needs a table in memory, got one in files. Read it first, or leave "
+                    "proxy out.",
+                    argument="proxy",
+                )
             weight = outcomes.weight * outcomes.exposure
             batch_size = choose_batch_size(self._options["batch_size"], len(encoded))
             groups = find_groups(table, encoded, self.schema_, weight, batch_size)
-        members, held_out = self._train(
-            training, outcomes, eval_set, device, groups, until, checkpoint
-        )
+        with data.store(self.schema_, ratings, memory, self.seed_) as store:
+            source = _Source(use_ratings(encoded, self.schema_, ratings), data, store)
+            members, held_out = self._train(source, outcomes, device, groups, training)
         # Engine and device are those of the training: predictions are computed in one way.
         networks = [member.model.to("cpu") for member in members]
         self.model_ = networks[0] if len(networks) == 1 else Pack(networks)
@@ -314,15 +330,14 @@ class BaseFCorr(BaseEstimator, ABC):
         sensitive = self.schema_.sensitive_positions
         self.portfolio_ = None
         if sensitive and self.invariance == "marginal":
-            weight = outcomes.weight * outcomes.exposure
-            self.portfolio_ = Portfolio.learn(encoded, sensitive, weight)
+            self.portfolio_ = Portfolio.learn(encoded, sensitive, known.weight * known.exposure)
         is_collapsed = bool(sensitive) and self.invariance == "adapt"
         self.exact_ = self.portfolio_ is not None or (
             is_collapsed and is_exact(self.model_, sensitive)
         )
         # On all rows of X, also on those that early stopping set aside: it is their totals that
         # must agree, and one constant per output is not overfitted.
-        outputs = self._raw_outputs(encoded)
+        outputs = self._raw_outputs(encoded) if data.source is None else self._output_files(data)
         _warn_of_equal_outputs(outputs, outcomes)
         self.balance_ = self._balance(outputs, outcomes)
         # Rows that a network learnt from look better than others will: where there are bags, a
@@ -345,13 +360,11 @@ class BaseFCorr(BaseEstimator, ABC):
 
     def _train(
         self,
-        encoded: EncodedTable,
+        source: "_Source",
         outcomes: Outcomes,
-        eval_set: EvalSet | None,
         device: torch.device,
-        groups: Groups | None = None,
-        until: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
+        groups: Groups | None,
+        training: "_Training",
     ) -> tuple[list[Trained], NDArray[np.float64] | None]:
         """Train one network on all rows, or a pack of them: the members that predictions need.
 
@@ -369,7 +382,7 @@ class BaseFCorr(BaseEstimator, ABC):
                 "'main_effects': False for the paper's model.",
                 argument="advanced",
             )
-        validation = self._read_eval_set(eval_set)
+        validation = self._read_eval_set(training.eval_set)
         if validation is not None and n_members != 1:
             raise InvalidInputError(
                 "eval_set is for a single network: members of a pack are judged by rows of X that "
@@ -377,28 +390,48 @@ class BaseFCorr(BaseEstimator, ABC):
                 argument="eval_set",
             )
         target, weight = self._encode_target(outcomes), self._loss_weight(outcomes)
+        encoded, store, n_rows = source.encoded, source.store, len(target)
         exchanges = self._exchanges(encoded, device) if self._has_car else ()
         dial = self._dial() if self.proxy else None
-        batch_size = choose_batch_size(self._options["batch_size"], len(encoded))
-        curvature = self._curvature(outcomes)
+        batch_size = choose_batch_size(self._options["batch_size"], n_rows)
+        curvature, centred_on = self._curvature(outcomes), source.data.outcomes_of_table.weight
 
         def train_one(
-            recipe: Recipe, bag: Bag | None, seed: int, workers: Workers, progress: Progress
+            recipe: Recipe,
+            bag: Bag | None,
+            seed: int,
+            workers: Workers,
+            progress: Progress,
+            keeper: StateKeeper | None = None,
         ) -> Trained:
             generator = torch.Generator().manual_seed(seed)
             model = self._make_network(encoded, recipe, generator)
-            rows = replace(self._rows(model, encoded, target, weight, workers), groups=groups)
+            some = self._rows(model, encoded, *source.of_table(target, weight), workers)
             if isinstance(model, FCorrTransformer) and model.views is not None:
-                weights = torch.from_numpy(outcomes.weight)
-                model.views.center_on(rows.x_cat, rows.x_num, weights)
+                model.views.center_on(some.x_cat, some.x_num, torch.from_numpy(centred_on))
                 with torch.no_grad():
                     model.head.output.bias.copy_(torch.as_tensor(self._start(outcomes)))
-            model, rows = model.to(device), rows.to(device)
-            held_out = None if validation is None else self._rows(model, *validation, workers)
-            if bag is not None:
-                rows, held_out = rows.take(bag.rows), rows.take(bag.held_out)
-            elif self._options["early_stopping"] and held_out is None:
-                rows, held_out = self._split(rows, generator)
+            model = model.to(device)
+            some = replace(some, groups=groups).to(device)
+            rows: TrainingRows = some
+            held_out: TrainingRows | None = None
+            if validation is not None:
+                held_out = self._rows(model, *validation, workers)
+            splits = bool(self._options["early_stopping"]) and held_out is None
+            if store is not None:
+                fold = None if bag is None else bag.fold
+                if bag is None and splits:
+                    n_folds = max(2, round(1 / self._options["validation_fraction"]))
+                    fold = Fold(0, n_folds, seed, inside=True)
+                stored = partial(
+                    StoredRows.open, store, target, torch.from_numpy(weight).float(), model.locate
+                )
+                rows = stored(None if fold is None else fold.others)
+                held_out = held_out if fold is None else stored(fold)
+            elif bag is not None:
+                rows, held_out = some.take(bag.rows), some.take(bag.held_out)
+            elif splits:
+                rows, held_out = self._split(some, generator)
             penalty_scale = curvature / len(rows)  # rows have a loss each, the penalty one for all
             objective = self._objective(model, exchanges, recipe, penalty_scale)
             objective.dial = dial
@@ -411,35 +444,61 @@ class BaseFCorr(BaseEstimator, ABC):
                 workers=workers,
                 validation=held_out,
                 progress=progress,
+                keeper=keeper,
+                on_epoch_end=training.on_epoch_end,
             )
             outputs = torch.empty(0)
             if bag is not None and held_out is not None:
                 outputs = objective.score(held_out, workers)
+                if isinstance(held_out, StoredRows):
+                    outputs = held_out.by_place(outputs, bag.held_out)
             return Trained(model, history, outputs)
 
+        kept = None
+        if training.checkpoint is not None:
+            arguments = {**self.get_params(deep=False), "random_state": self.seed_}
+            del arguments["verbose"]
+            arrays = encoded.codes, encoded.numbers, target.numpy(), weight
+            kept = Checkpoint(training.checkpoint, arguments, *arrays)
+
+        def train_or_recall(
+            recipe: Recipe, bag: Bag | None, seed: int, workers: Workers, progress: Progress
+        ) -> Trained:
+            if kept is None:
+                return train_one(recipe, bag, seed, workers, progress)
+            found = kept.recall(recipe, seed, lambda: self._make_network(encoded, recipe, None))
+            if found is None:
+                keeper = kept.keeper(recipe, seed)
+                found = train_one(recipe, bag, seed, workers, progress, keeper)
+                kept.keep(recipe, seed, found)
+            return found
+
         if n_members == 1:
-            if until is not None or checkpoint is not None:
+            if training.until is not None:
                 raise InvalidInputError(
-                    "budget and checkpoint are for packs: a single network has no members to add "
-                    "or to keep. Leave them out, or use n_members='auto'.",
-                    argument="budget" if until is not None else "checkpoint",
+                    "budget is for packs: a single network has no members to add. Leave it out, or "
+                    "use n_members='auto'.",
+                    argument="budget",
                 )
             recipe = replace(SINGLE if self._options["main_effects"] else PAPERS, **fixed)
-            n_numbers = min(batch_size, len(encoded)) * len(self.schema_.feature_names)
+            n_numbers = min(batch_size, n_rows) * len(self.schema_.feature_names)
             shown = show_progress("training", recipe.epochs, shown=bool(self.verbose), unit="epoch")
             with start_workers(n_numbers) as workers, shown as progress:
                 prepare_engine(progress.say)
                 self.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
                 self.oob_loss_ = None
-                return [train_one(recipe, None, self.seed_, workers, progress)], None
-        if len(encoded) == 1:
+                return [train_or_recall(recipe, None, self.seed_, workers, progress)], None
+        if n_rows == 1:
             raise InvalidInputError(
                 "Members of a pack leave rows out: X must have at least two rows, got 1 sample. "
                 "Add rows, or use n_members=1.",
                 argument="n_members",
             )
-        recipes = list_recipes(len(encoded), fixed)
-        bags = make_bags(torch.from_numpy(self._strata(outcomes)), n_members, self.seed_)
+        recipes = list_recipes(n_rows, fixed)
+        if store is None:
+            bags = make_bags(torch.from_numpy(self._strata(outcomes)), n_members, self.seed_)
+        else:
+            bags = hash_bags(n_rows, n_members, self.seed_)
         shown = show_progress(
             "training", count_trainings(recipes, bags, n_members), shown=bool(self.verbose),
             unit="member",
@@ -456,36 +515,31 @@ class BaseFCorr(BaseEstimator, ABC):
                 found += float(dial.penalty(outputs, wanted, some))
             return found
 
-        kept = None
-        if checkpoint is not None:
-            arguments = {**self.get_params(deep=False), "random_state": self.seed_, "verbose": 0}
-            arrays = encoded.codes, encoded.numbers, target.numpy(), weight
-            kept = Checkpoint(checkpoint, sorted(arguments.items()), *arrays)
+        engine = self._options["engine"]
 
         def train_member(recipe: Recipe, bag: Bag, seed: int) -> Trained:
-            if kept is None:
-                return train_one(recipe, bag, seed, Workers(None), Progress())
-            found = kept.recall(recipe, seed, lambda: self._make_network(encoded, recipe, None))
-            if found is None:
-                found = train_one(recipe, bag, seed, Workers(None), Progress())
-                kept.keep(recipe, seed, found)
-            return found
+            with use_engine(engine):  # also in another process
+                return train_or_recall(recipe, bag, seed, Workers(None), Progress())
 
-        with start_workers(2**62 if device.type == "cpu" else 0) as workers, shown as progress:
+        # Processes that train together take one member after the other, or would wait for each
+        # other's gradients of different ones.
+        side_by_side = device.type == "cpu" and Ranks.current().n == 1
+        with start_workers(2**62 if side_by_side else 0) as members, shown as progress:
             prepare_engine(progress.say)
+
             candidates = Candidates(
                 recipes,
                 bags,
                 train_member,
                 loss_of,
                 seed=self.seed_,
-                workers=workers,
+                workers=members,
                 progress=progress,
             )
             result = train_pack(
                 candidates,
                 n_members=n_members,
-                until=until,
+                until=training.until,
                 draw=lambda number: replace(draw_recipe(number, self.seed_), **fixed),
             )
         self.recipes_, self.oob_loss_ = result.tried, result.loss
@@ -798,6 +852,17 @@ class BaseFCorr(BaseEstimator, ABC):
             function = partial(self.portfolio_.outputs, self.model_, self._link().name)
         return torch.cat([*self._map(encoded, function)]).double().numpy()
 
+    def _output_files(self, data: TrainingTable) -> NDArray[np.float64]:
+        """Compute the outputs of a training table in files, as predictions are computed."""
+        outputs = torch.zeros(data.n_rows, self._n_outputs(), dtype=torch.float64)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # which said it when the rows were stored
+            for rows, table in data.blocks():
+                outputs[torch.from_numpy(rows)] = torch.from_numpy(
+                    self._raw_outputs(self._encode(table, read_sensitive=not self.exact_))
+                )
+        return Ranks.current().add_up(outputs).numpy()
+
     @property
     def _score(self) -> Callable[[Tensor, Tensor], Tensor]:
         """What makes outputs of codes and numbers."""
@@ -1004,6 +1069,32 @@ class BaseFCorr(BaseEstimator, ABC):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+@dataclass(frozen=True)
+class _Training:
+    """How a fit is watched, and how long it may take."""
+
+    eval_set: EvalSet | None
+    until: float | None
+    checkpoint: str | os.PathLike[str] | None
+    on_epoch_end: OnEpochEnd | None
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Encoded rows: all, or of a table in files some, with the store that has all."""
+
+    encoded: EncodedTable
+    data: TrainingTable
+    store: RowStore | None
+
+    def of_table(
+        self, target: Tensor, weight: NDArray[np.float64]
+    ) -> tuple[Tensor, NDArray[np.float64]]:
+        """Return the targets and weights of the encoded rows."""
+        drawn = self.data.drawn
+        return (target, weight) if drawn is None else (target[drawn], weight[drawn])
 
 
 @contextmanager

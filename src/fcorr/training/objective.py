@@ -7,7 +7,6 @@ huge μ is ever divided by.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -21,7 +20,9 @@ from fcorr.nn.car import (
     paper_weight,
 )
 from fcorr.nn.fcorr import FCorrTransformer
-from fcorr.training.proxies import Groups, ProxyDial
+from fcorr.training.distributed import Ranks
+from fcorr.training.proxies import ProxyDial
+from fcorr.training.rows import Rows, TrainingRows
 from fcorr.training.threads import Workers
 
 CarForm = Literal["sensitive", "paper"]
@@ -80,46 +81,6 @@ def tweedie_loss(power: float) -> Loss:
 def _log_mean(outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     y, offset = target.unbind(1)
     return y, offset + outputs.squeeze(1)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows as tensors: codes, numbers, target and weight (of mean 1).
-
-    FCorrTransformer's numbers are located among its knots (``model.locate``), once and not in
-    every step. ``groups`` are those of each sensitive column, where a proxy dial needs them.
-    """
-
-    x_cat: Tensor
-    x_num: Tensor
-    target: Tensor
-    weight: Tensor
-    groups: Groups | None = None
-
-    def __len__(self) -> int:
-        return len(self.target)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.x_cat.shape[1] + self.x_num.shape[1]
-
-    def take(self, rows: Tensor) -> "Rows":
-        """Select rows by index."""
-        return self._each(lambda part: part[rows])
-
-    def to(self, device: torch.device) -> "Rows":
-        """Move them to a device."""
-        return self._each(lambda part: part.to(device))
-
-    def _each(self, change: Callable[[Tensor], Tensor]) -> "Rows":
-        return Rows(
-            change(self.x_cat),
-            change(self.x_num),
-            change(self.target),
-            change(self.weight),
-            None if self.groups is None else self.groups.each(change),
-        )
 
 
 class Objective:
@@ -182,7 +143,7 @@ class Objective:
             total = total + self.penalty()
         return total, performance, car
 
-    def numbers_per_row(self, rows: Rows) -> int:
+    def numbers_per_row(self, rows: TrainingRows) -> int:
         """Size of one row's step, in numbers of a table; it sets the size of slices."""
         return rows.n_features
 
@@ -194,19 +155,21 @@ class Objective:
         sums = sum(
             len(part) * torch.stack(self._losses(batch.take(part))[1:]).double() for part in parts
         )
-        performance, car = (torch.as_tensor(sums) / len(batch)).tolist()
+        # Processes that have other rows must still agree.
+        counted = torch.cat([torch.as_tensor(sums), torch.tensor([float(len(batch))]).double()])
+        both = Ranks.current().add_up(counted)
+        performance, car = (both[:2] / both[2]).tolist()
         self.car_ratio = performance / car if car > 0 else None
         self.car_weight = paper_weight(performance, car)
 
     @torch.no_grad()
-    def collapse(self, rows: Rows) -> None:
+    def collapse(self, rows: TrainingRows) -> None:
         """Embed each sensitive feature as one number, the mean over the rows, for good."""
-        chunks = zip(rows.x_cat.split(_CHUNK_ROWS), rows.x_num.split(_CHUNK_ROWS), strict=True)
         sums = [
-            self.model.embed_located(*chunk)[:, 0, self.sensitive].double().sum(0)
-            for chunk in chunks
+            self.model.embed_located(part.x_cat, part.x_num)[:, 0, self.sensitive].double().sum(0)
+            for part in rows.chunks(_CHUNK_ROWS)
         ]
-        total_S = torch.stack(sums).sum(0)
+        total_S = rows.add_up(torch.stack(sums).sum(0))
         for sigma, mean in zip(self.sensitive, (total_S / len(rows)).tolist(), strict=True):
             self.model.collapse(sigma, mean)
         self.collapsed = True
@@ -218,16 +181,15 @@ class Objective:
         for feature, sign in self.signs.items():
             self.model.hold_monotone(feature, sign)
 
-    def score(self, rows: Rows, workers: Workers) -> Tensor:
+    def score(self, rows: TrainingRows, workers: Workers) -> Tensor:
         """Compute the outputs of rows in evaluation mode, without gradient: ``(N, n_outputs)``."""
         self.model.eval()
 
-        def outputs(chunk: tuple[Tensor, Tensor]) -> Tensor:
+        def outputs(part: Rows) -> Tensor:
             with torch.no_grad():
-                return self.model.outputs(self.model.embed_located(*chunk)).cpu()
+                return self.model.outputs(self.model.embed_located(part.x_cat, part.x_num)).cpu()
 
-        chunks = zip(rows.x_cat.split(_CHUNK_ROWS), rows.x_num.split(_CHUNK_ROWS), strict=True)
-        return torch.cat([*workers.map(outputs, chunks)])
+        return torch.cat([*workers.map(outputs, rows.chunks(_CHUNK_ROWS))])
 
     def _losses(self, batch: Rows) -> tuple[Tensor, Tensor, Tensor]:
         outputs, losses = self._outputs_and_car(batch)

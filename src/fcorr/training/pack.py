@@ -17,12 +17,14 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fcorr._core import Progress
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.loop import History
+from fcorr.training.rows import Fold
 from fcorr.training.threads import Workers
 
 _FEW_ROWS = 10_000  # up to which the first round tries every recipe on all bags, not on one
@@ -104,10 +106,14 @@ def list_recipes(n_rows: int, fixed: Mapping[str, Any]) -> list[Recipe]:
 
 @dataclass(frozen=True)
 class Bag:
-    """The rows that a member learns from, and those that it is judged by."""
+    """The rows that a member learns from, and those that it is judged by.
+
+    Rows in files have a ``fold`` instead of a list of those to learn from.
+    """
 
     rows: Tensor
     held_out: Tensor
+    fold: Fold | None = None
 
     @property
     def stops(self) -> bool:
@@ -162,6 +168,14 @@ def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
     return [Bag(everything[fold != k], everything[fold == k]) for k in range(n_folds)]
 
 
+def hash_bags(n_rows: int, n_members: int | None, seed: int) -> list[Bag]:
+    """Make bags of rows in files: a row's fold is a hash of its place."""
+    n_folds = _N_FOLDS if n_members is None else max(2, min(n_members, _N_FOLDS))
+    folds = [Fold(k, n_folds, seed, inside=True) for k in range(n_folds)]
+    places, nothing = np.arange(n_rows), torch.empty(0, dtype=torch.long)
+    return [Bag(nothing, torch.from_numpy(np.flatnonzero(f.has(places))), f) for f in folds]
+
+
 class Candidates:
     """Networks of some recipes, trained on some bags when they are first asked for.
 
@@ -189,12 +203,15 @@ class Candidates:
         """Train what of it is not trained yet."""
         pairs = [pair for pair in product(recipes, bags) if pair not in self.trained]
 
+        # A function of what it needs and no more, which may have to travel to another process.
+        train_one, recipes_, bags_, seed_ = self.train_one, self.recipes, self.bags, self.seed
+
         def one(pair: tuple[int, int]) -> Trained:
             r, b = pair
-            seed = (self.seed + 1_000_003 * r + 7_919 * b) % 2**62
-            return self.train_one(self.recipes[r], self.bags[b], seed)
+            seed = (seed_ + 1_000_003 * r + 7_919 * b) % 2**62
+            return train_one(recipes_[r], bags_[b], seed)
 
-        for (r, b), result in zip(pairs, self.workers.map(one, pairs), strict=True):
+        for (r, b), result in zip(pairs, self.workers.spread(one, pairs), strict=True):
             self.trained[r, b] = result
             found = self.loss(result.outputs.double(), self.bags[b].held_out)
             self.progress.advance(f"recipe {r + 1}, bag {b + 1}: out-of-bag loss {found:.4f}")

@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from threading import Lock, Thread
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from fcorr._core import spread
 from fcorr.nn.fcorr import FCorrTransformer
 
 Item = TypeVar("Item")
@@ -35,6 +37,12 @@ class Workers:
     def __init__(self, pool: ThreadPoolExecutor | None, n_threads: int = 1) -> None:
         self._pool = pool
         self._most_pending = 2 * n_threads
+
+    def spread(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Do the same as :meth:`map`, in the processes that the caller chose for it, if any."""
+        items = list(items)
+        found = spread(partial(_with_one_thread, function), items)
+        yield from self.map(function, items) if found is None else found
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield the results in the order of the items.
@@ -71,6 +79,11 @@ def start_workers(n_numbers: int) -> Iterator[Workers]:
     finally:
         if n_threads > 1:
             torch.set_num_threads(n_threads)
+
+
+def _with_one_thread(function: Callable[[Item], Result], item: Item) -> Result:
+    with start_workers(0):
+        return function(item)
 
 
 def _use_one_thread() -> int:

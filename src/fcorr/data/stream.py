@@ -1,0 +1,264 @@
+"""Tables larger than memory: Parquet read in pieces, and encoded rows kept in shuffled files.
+
+A first pass draws rows at random, from which the schema is inferred; a second encodes every row and
+puts it into one of many files, at random. Reading these in any order, and shuffling each in memory,
+is then as good as shuffling all. What happens to a row follows from a hash of its place in the
+table, so that nothing has to be kept of it.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fcorr._core import (
+    InvalidInputError,
+    enumerate_some,
+    errors_of_writing,
+    near_match,
+)
+from fcorr.data.encode import EncodedTable
+from fcorr.data.files import Piece, read_piece, split_parquet
+from fcorr.data.tables import BLOCK
+
+Item = TypeVar("Item")
+
+_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
+_LEAST_MEMORY = 64 * 10**6
+_SAMPLE_SHARE, _PART_SHARE = 8, 32  # of the memory, that a sample and a part may take
+_BYTES_PER_CELL = 16  # of a sampled table: a float64, its mask, or a short text
+_MOST_PARTS = 512  # files that are written to at the same time
+
+
+def parse_memory(memory: str | float) -> int:
+    """Return the bytes of a size such as ``"2GB"``, ``"500MB"`` or a number of them.
+
+    Examples
+    --------
+    >>> parse_memory("1.5GB")
+    1500000000
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([MGT]B)\s*", str(memory), re.IGNORECASE)
+    size = float(found[1]) * _UNITS[found[2].upper()] if found else float("nan")
+    if found is None and isinstance(memory, int | float) and not isinstance(memory, bool):
+        size = float(memory)
+    if not _LEAST_MEMORY <= size < float("inf"):
+        raise InvalidInputError(
+            f"memory must be a size of at least 64 MB, such as '500MB' or '2GB', got {memory!r}.",
+            argument="memory",
+        )
+    return int(size)
+
+
+def hash_places(places: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+    """Hash rows by their places in a table: evenly over 64 bits, and otherwise for other seeds.
+
+    It is the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+    """
+    start = np.uint64((1 + seed) * 0x9E3779B97F4A7C15 % 2**64)
+    mixed = places.astype(np.uint64) + start
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+class ParquetTable:
+    """A table in a Parquet file, or in a folder of them, that need not fit into memory.
+
+    Parameters
+    ----------
+    path : path-like
+        A file, or a folder whose Parquet files are taken in the order of their names.
+    columns : sequence of str, optional
+        The columns to read; by default all.
+
+    Examples
+    --------
+    ``FCorrClassifier(sensitive="race").fit(ParquetTable("people", columns=[...]), "income")``
+    """
+
+    def __init__(self, path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> None:
+        self.path = Path(path)
+        self.schema, self.pieces, self.n_rows = split_parquet(path, 1)
+        self.columns = list(self.schema.names) if columns is None else self._check(columns)
+        if self.n_rows == 0:
+            raise InvalidInputError(f"{os.fspath(path)!r} must have rows, got none.")
+
+    def _check(self, columns: Iterable[str]) -> list[str]:
+        for name in columns:
+            if name not in self.schema.names:
+                raise InvalidInputError(
+                    f"{os.fspath(self.path)!r} must have the columns that are asked for, got no "
+                    f"{name!r}.{near_match(name, self.schema.names)} It has "
+                    f"{enumerate_some(self.schema.names, 8)}."
+                )
+        return list(columns)
+
+    def without(self, names: Iterable[str]) -> "ParquetTable":
+        """Return the same table without some columns."""
+        left_out = set(self._check(names))
+        return ParquetTable(self.path, [name for name in self.columns if name not in left_out])
+
+    def read(self, name: str) -> pa.ChunkedArray:
+        """Read one column as a whole."""
+        self._check([name])
+        tables = [table for _, table in self.blocks([name])]
+        return pa.concat_tables(tables).column(name)
+
+    def blocks(
+        self, columns: Sequence[str] | None = None, pieces: Sequence[Piece] | None = None
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Read some pieces, by default all, block by block; each with its first row."""
+        columns = self.columns if columns is None else columns
+        for piece in self.pieces if pieces is None else pieces:
+            for first_row, table in read_piece(piece, columns, BLOCK):
+                yield piece.before + first_row, table
+
+    def sample(self, share: float, seed: int, counted: NDArray[np.bool_]) -> "Sample":
+        """Draw about a share of the ``counted`` rows."""
+        limit = np.uint64(min(share, 1.0) * (2**64 - 2**11))
+        tables, rows = [], []
+        for first, table in self.blocks():
+            places = np.arange(first, first + len(table))
+            is_drawn = counted[places] & ((hash_places(places, seed) < limit) | (share >= 1))
+            tables.append(table.filter(pa.array(is_drawn)))
+            rows.append(places[is_drawn])
+        return Sample(pa.concat_tables(tables).unify_dictionaries(), np.concatenate(rows))
+
+
+class Sample(NamedTuple):
+    """Rows of a table, and their places in it."""
+
+    table: pa.Table
+    places: NDArray[np.int64]
+
+
+def share_to_sample(table: ParquetTable, memory: int) -> float:
+    """Return the share of the rows that may be kept as they are."""
+    n_rows = memory / _SAMPLE_SHARE / (_BYTES_PER_CELL * len(table.columns))
+    return float(n_rows) / table.n_rows
+
+
+class StoredPart(NamedTuple):
+    """Encoded rows in memory: their places in the table, codes and numbers."""
+
+    places: NDArray[np.int64]
+    codes: NDArray[np.int32]
+    numbers: NDArray[np.float32]
+
+
+class RowStore:
+    """Encoded rows in the files of a folder, each a random part of the table.
+
+    Parameters
+    ----------
+    folder : path-like
+        An empty folder for them.
+    n_rows, n_codes, n_numbers : int
+        How many rows there are going to be, and what each has.
+    memory : int
+        Bytes that may be used; a part takes a small share of them.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        n_rows: int,
+        n_codes: int,
+        n_numbers: int,
+        memory: int,
+        seed: int = 0,
+    ) -> None:
+        self.folder, self.seed = Path(folder), seed
+        self.n_codes, self.n_numbers = n_codes, n_numbers
+        size = n_rows * (8 + 4 * (n_codes + n_numbers))
+        self.n_parts = max(1, min(_MOST_PARTS, -(-size * _PART_SHARE // memory)))
+        self._schema = pa.schema(
+            {
+                "place": pa.int64(),
+                "codes": pa.list_(pa.int32(), n_codes),
+                "numbers": pa.list_(pa.float32(), n_numbers),
+            }
+        )
+
+    def write(self, blocks: Iterable[tuple[NDArray[np.int64], EncodedTable]]) -> None:
+        """Write all rows, block by block with their places."""
+        left = "training needs room there; TMPDIR names another folder"
+        with errors_of_writing(self.folder, left), ExitStack() as stack:
+            writers = [
+                stack.enter_context(pa.ipc.new_stream(self._path(part), self._schema))
+                for part in range(self.n_parts)
+            ]
+            for places, encoded in blocks:
+                part_of = (hash_places(places, self.seed) % np.uint64(self.n_parts)).astype(int)
+                order = np.argsort(part_of, kind="stable")
+                ends = np.cumsum(np.bincount(part_of, minlength=self.n_parts))
+                for writer, rows in zip(writers, np.split(order, ends[:-1]), strict=True):
+                    if len(rows):
+                        writer.write(self._to_batch(places, encoded, rows))
+
+    def _to_batch(
+        self, places: NDArray[np.int64], encoded: EncodedTable, rows: NDArray[np.intp]
+    ) -> pa.RecordBatch:
+        codes = pa.array(encoded.codes[rows].ravel())
+        numbers = pa.array(encoded.numbers[rows].ravel())
+        columns = [
+            pa.array(places[rows]),
+            _fixed_lists(codes, self.n_codes, len(rows)),
+            _fixed_lists(numbers, self.n_numbers, len(rows)),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def read(self, part: int) -> StoredPart:
+        """Read a part."""
+        with pa.OSFile(self._path(part)) as file, pa.ipc.open_stream(file) as stream:
+            places, codes, numbers = stream.read_all().columns
+        return StoredPart(
+            places.to_numpy(),
+            _flatten(codes, self.n_codes, np.int32),
+            _flatten(numbers, self.n_numbers, np.float32),
+        )
+
+    def read_places(self, part: int) -> NDArray[np.int64]:
+        """Read no more than the places of a part's rows."""
+        options = pa.ipc.IpcReadOptions(included_fields=[0])
+        with pa.OSFile(self._path(part)) as file, pa.ipc.open_stream(file, options=options) as rows:
+            found = [batch["place"].to_numpy() for batch in rows]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def parts(self, order: Iterable[int], then: Callable[[StoredPart], Item]) -> Iterator[Item]:
+        """Read parts in some order and do something with each; a thread does it ahead."""
+        with ThreadPoolExecutor(1) as reader:
+            ahead = None
+            for part in order:
+                coming = reader.submit(self._read_then, part, then)
+                if ahead is not None:
+                    yield ahead.result()
+                ahead = coming
+            if ahead is not None:
+                yield ahead.result()
+
+    def _read_then(self, part: int, then: Callable[[StoredPart], Item]) -> Item:
+        return then(self.read(part))
+
+    def _path(self, part: int) -> str:
+        return os.fspath(self.folder / f"part-{part:03d}.arrows")
+
+
+def _fixed_lists(values: pa.Array, size: int, n_rows: int) -> pa.Array:
+    if size:
+        return pa.FixedSizeListArray.from_arrays(values, size)
+    return pa.array([[]] * n_rows, pa.list_(values.type, 0))
+
+
+def _flatten(lists: pa.ChunkedArray, size: int, dtype: type) -> NDArray[Any]:
+    parts = [chunk.flatten().to_numpy() for chunk in lists.chunks if size]
+    flat = np.concatenate(parts) if parts else np.empty(0, dtype)
+    return flat.reshape(len(lists), size)
