@@ -6,6 +6,7 @@ import glob
 import html
 import importlib
 import json
+import logging
 import numbers
 import os
 import re
@@ -233,10 +234,11 @@ def connect_ray(address: str | None = None, workers: int | None = None) -> Itera
         return
     address = address or os.environ.get("RAY_ADDRESS")
     if address is None:
-        ray.init("local", num_cpus=workers, include_dashboard=False, logging_level="error")
+        quiet = {"logging_level": "error", "log_to_driver": False}
+        ray.init("local", num_cpus=workers, include_dashboard=False, **quiet)
     else:
         _check_answers(address)
-        ray.init(address, logging_level="error")
+        ray.init(address, logging_level="error", log_to_driver=False)
     try:
         yield ray
     finally:
@@ -278,7 +280,7 @@ def spread(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any] | 
     from joblib.parallel import get_active_backend
 
     backend, _ = get_active_backend(prefer="threads")
-    if backend.supports_sharedmem:  # threads, which is to say that nobody asked for processes
+    if getattr(backend, "supports_sharedmem", False):  # threads: nobody asked for processes
         return None
     return list(Parallel()(delayed(function)(item) for item in items))
 
@@ -534,11 +536,31 @@ class Progress:
     advance: Callable[[str], None] = lambda text: None
 
 
+_logger = logging.getLogger("fcorr")
+
+
 @contextmanager
 def show_progress(
     title: str, n_steps: int, *, shown: bool, unit: str = "run"
 ) -> Iterator[Progress]:
-    """Show progress on stderr: a bar on a terminal, a line for each step elsewhere, or nothing."""
+    """Show progress on stderr: a bar on a terminal, a line for each step elsewhere, or nothing.
+
+    The logger ``fcorr`` hears of it in any case, at the level INFO.
+    """
+    with _shown_progress(title, n_steps, shown=shown, unit=unit) as progress:
+
+        def told(tell: Callable[[str], None]) -> Callable[[str], None]:
+            def log_and_tell(text: str) -> None:
+                _logger.info("%s: %s", title, show_text(text))
+                tell(text)
+
+            return log_and_tell
+
+        yield Progress(told(progress.say), told(progress.advance))
+
+
+@contextmanager
+def _shown_progress(title: str, n_steps: int, *, shown: bool, unit: str) -> Iterator[Progress]:
     if not shown or not n_steps:
         yield Progress()
     elif sys.stderr.isatty():

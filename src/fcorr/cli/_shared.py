@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from fcorr.data.files import Dialect
     from fcorr.data.schema import Schema
+    from fcorr.data.stream import ParquetTable
     from fcorr.estimators import FCorrClassifier, FCorrRegressor
 
 _Arguments = ParamSpec("_Arguments")
@@ -386,17 +387,43 @@ def read_training_file(
     table are then the rows of the file that it has.
     """
     from fcorr.data.files import file_ending, read_file
-    from fcorr.data.tables import is_number, name_values
+    from fcorr.data.tables import name_values
 
     table, _ = read_data(data, dialect)
-    roles.check(table.column_names)
-    kinds: dict[str, Any] = arguments.get("kinds", {})
-    for name in ("kinds", "bins", "monotone"):
-        check_columns(arguments.get(name, []), table.column_names, _option(name))
+    kinds = _check_columns_of(table, roles, arguments)
     categories = [n for n, kind in kinds.items() if kind == "categorical" or isinstance(kind, list)]
     dates = [name for name in categories if name_values(table[name].type) == "dates"]
     if dates and file_ending(data) != ".parquet":  # to be categories they stay as they are written
         table = read_file(data, dates, dialect)
+    counted = find_counted(table[roles.weight]) if roles.weight else None
+    return (table, None) if counted is None else (table.take(counted), counted.tolist())
+
+
+def open_training_files(
+    data: Path, roles: Roles, arguments: dict[str, Any]
+) -> "tuple[pa.Table, ParquetTable]":
+    """Open Parquet files to learn from piece by piece; return their target as a table, too."""
+    import pyarrow as pa
+
+    from fcorr.data.files import file_ending
+    from fcorr.data.stream import ParquetTable
+
+    if file_ending(data) != ".parquet":
+        bad_usage("--memory", f"is for Parquet files, got {data.name!r}.")
+    source = ParquetTable(data)
+    _check_columns_of(source.schema.empty_table(), roles, arguments)
+    target = str(roles.target)
+    return pa.table({target: source.read(target)}), source.without(roles.drop)
+
+
+def _check_columns_of(table: "pa.Table", roles: Roles, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Check what the options say of a table's columns; return the kinds, in the columns' types."""
+    from fcorr.data.tables import is_number
+
+    roles.check(table.column_names)
+    kinds: dict[str, Any] = arguments.get("kinds", {})
+    for name in ("kinds", "bins", "monotone"):
+        check_columns(arguments.get(name, []), table.column_names, _option(name))
     for name, kind in kinds.items():
         if isinstance(kind, list) and is_number(table[name].type):
             try:  # the order of a column of numbers is one of numbers
@@ -405,8 +432,7 @@ def read_training_file(
                 message = f"the column {name!r} holds numbers, got the order {','.join(kind)}."
                 bad_usage("--kinds", message)
             kinds[name] = [int(number) if number.is_integer() else number for number in numbers]
-    counted = find_counted(table[roles.weight]) if roles.weight else None
-    return (table, None) if counted is None else (table.take(counted), counted.tolist())
+    return kinds
 
 
 def read_validation_file(

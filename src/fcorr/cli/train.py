@@ -45,19 +45,45 @@ def train(
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Folder that keeps trained members; the same command goes on from there.",
+            help="Folder that keeps what is trained, also within epochs; the same command goes on "
+            "from there.",
             file_okay=False,
         ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on from --checkpoint, which must have something kept."),
+    ] = False,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Read Parquet files piece by piece, within about so much memory, such as 2GB.",
+            metavar="SIZE",
+        ),
+    ] = None,
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="Where to train: in this process, or in those of a Ray cluster."),
+    ] = "local",
+    workers: Annotated[
+        int, typer.Option(help="Processes of --engine ray, one processor each.", min=1)
+    ] = 2,
+    address: Annotated[
+        str | None,
+        typer.Option(help="Address of a Ray cluster; by default one on this machine alone."),
     ] = None,
     seed: Annotated[int | None, shared.Seed] = None,
     as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,
     **options: Any,
 ) -> None:
-    """Train a model on a CSV, TSV or Parquet file."""
-    from fcorr.estimators import read_header
+    """Train a model on a CSV, TSV or Parquet file, or on a folder of Parquet files."""
+    from fcorr.estimators import fit_on_ray, read_header
+    from fcorr.estimators.engines import join_torchrun
 
     shared.check_output(output, data)
+    if resume and (checkpoint is None or not (checkpoint / "fit.json").is_file()):
+        shared.bad_usage("--resume", "--checkpoint must be the folder of a training that began.")
     roles = shared.Roles(target, sensitive or (), weight, options["exposure"], drop or ())
     arguments = shared.collect_arguments(
         **options,
@@ -69,12 +95,24 @@ def train(
         verbose=not quiet,
     )
     dialect = shared.make_dialect(delimiter, decimal, dates)
-    table, counted = shared.read_training_file(data, roles, arguments, dialect)
+    fitting: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint}
+    counted = None
+    if memory is None:
+        table, counted = shared.read_training_file(data, roles, arguments, dialect)
+        rows = roles.split(table)
+    else:
+        table, source = shared.open_training_files(data, roles, arguments)
+        rows, fitting["memory"] = (source, target, weight), memory
     model = shared.make_estimator(task, table, target, arguments, err=as_json)
     start = time.perf_counter()
-    with shared.lines_of(data, dialect, counted):
-        model.fit(*roles.split(table), budget=budget, checkpoint=checkpoint)
+    with join_torchrun() as is_first, shared.lines_of(data, dialect, counted):
+        if engine == "ray":
+            fit_on_ray(model, *rows, workers=workers, address=address, **fitting)
+        else:
+            model.fit(*rows, **fitting)
     seconds = time.perf_counter() - start
+    if not is_first:  # all processes of torchrun have the same model
+        return
     model.save(output)
     if as_json:
         shared.print_json(read_header(output))

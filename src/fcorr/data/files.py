@@ -316,7 +316,7 @@ def split_parquet(path: Path, n_rows: int = 2**20) -> tuple[pa.Schema, list[Piec
     schema, files = _list_parquet(path)
     before = 0
     for file, metadata in files.items():
-        first_row, filled = 0, n_rows  # no piece goes on in the next file
+        first_row, filled = 0, n_rows + 1  # no piece goes on in the next file
         for group in range(metadata.num_row_groups):
             size = metadata.row_group(group).num_rows
             if filled + size > n_rows:

@@ -221,7 +221,7 @@ class RowStore:
         with pa.OSFile(self._path(part)) as file, pa.ipc.open_stream(file) as stream:
             places, codes, numbers = stream.read_all().columns
         return StoredPart(
-            places.to_numpy(),
+            places.to_numpy().copy(),  # torch takes no arrays that are read-only
             _flatten(codes, self.n_codes, np.int32),
             _flatten(numbers, self.n_numbers, np.float32),
         )

@@ -1,6 +1,7 @@
 """The scikit-learn surface: a classifier, a regressor, model files, and a repair of any scores."""
 
 from fcorr.estimators.classifier import FCorrClassifier
+from fcorr.estimators.engines import fit_on_ray
 from fcorr.estimators.export import to_onnx
 from fcorr.estimators.model_file import load, read_header
 from fcorr.estimators.options import Advanced
@@ -24,6 +25,7 @@ __all__ = [
     "MainEffect",
     "MainEffects",
     "QuantileRepair",
+    "fit_on_ray",
     "load",
     "read_header",
     "to_onnx",

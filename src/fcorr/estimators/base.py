@@ -633,7 +633,8 @@ class BaseFCorr(BaseEstimator, ABC):
         workers: Workers,
     ) -> Rows:
         return Rows(
-            torch.from_numpy(encoded.codes),
+            # From another process arrays come read-only, which torch does not take.
+            torch.from_numpy(np.require(encoded.codes, requirements="W")),
             self._prepare_numbers(model, torch.from_numpy(encoded.numbers), workers),
             target,
             torch.from_numpy(weight).float(),

@@ -5,9 +5,10 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -186,17 +187,19 @@ def _open_files(
 
         def read(name: str) -> Any:
             column = source.read(name)
-            return column if counted is None else column.take(counted)
+            column = column if counted is None else column.take(counted)
+            # With its name, which messages know then.
+            return nw.from_native(column, series_only=True).alias(name)
 
         n_rows = source.n_rows if counted is None else len(counted)
         exposures = np.ones(n_rows)
         if exposure is not None:
             source.without([str(exposure)])  # or it says that there is none
-            column = Table({str(exposure): read(str(exposure))}, n_rows, named=True)
+            column = Table({str(exposure): read(str(exposure)).to_native()}, n_rows, named=True)
             exposures = read_exposure(column, str(exposure))
-        target = read(y).to_numpy()
-        weight = None if weights is None else read(str(sample_weight)).to_numpy()
-        outcomes = replace(read_outcomes(target, weight, exposures), label=f"y ({y!r})")
+        outcomes = read_outcomes(
+            read(y), None if sample_weight is None else read(sample_weight), exposures
+        )
         share = share_to_sample(features, memory)
         is_counted = np.ones(source.n_rows, dtype=bool)
         if counted is not None:

@@ -1,0 +1,124 @@
+"""Training past one process: members of a pack as Ray tasks, one network by Ray Train, torchrun.
+
+The members of a pack have nothing to say to each other while they are trained: each is a task, on
+whatever machine has room. A single network, and a table in files, are trained by processes that
+add up their gradients after every step; each runs the same ``fit``, and each has some row groups of
+the files. Ray starts them, and starts them again where one dies: they then go on from the last
+state that was kept.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import joblib
+import torch
+import torch.distributed as dist
+
+from fcorr._core import InvalidInputError, connect_ray, require
+from fcorr.data.stream import ParquetTable
+from fcorr.estimators.base import BaseFCorr
+
+Fitted = TypeVar("Fitted", bound=BaseFCorr)
+
+_MOST_FAILURES = 3  # after which Ray gives up
+_MODEL = "model.safetensors"
+
+
+def fit_on_ray(
+    estimator: Fitted,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    workers: int = 2,
+    address: str | None = None,
+    **options: Any,
+) -> Fitted:
+    """Fit an estimator on a Ray cluster, in place.
+
+    Parameters
+    ----------
+    estimator : FCorrClassifier or FCorrRegressor
+        What to fit.
+    X, y, sample_weight
+        As ``fit`` takes them. A table in files, and the checkpoint, must be where all machines of
+        the cluster see them.
+    workers : int, default=2
+        Processes, one processor each.
+    address : str, optional
+        The cluster's; by default that in ``RAY_ADDRESS``, or a cluster on this machine alone.
+    **options
+        More arguments of ``fit``. With a ``checkpoint``, processes that die are started again,
+        and go on from the last epoch.
+
+    Returns
+    -------
+    FCorrClassifier or FCorrRegressor
+        The estimator, fitted.
+    """
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise InvalidInputError(
+            f"workers must be an integer of at least 1, got {workers!r}.", argument="workers"
+        )
+    in_files = isinstance(X, str | os.PathLike | ParquetTable)
+    with connect_ray(address, workers):
+        if not in_files and estimator._n_members() != 1:
+            require("ray.util.joblib", extra="ray", purpose="engine='ray'").register_ray()
+            with joblib.parallel_config("ray", n_jobs=workers):
+                return estimator.fit(X, y, sample_weight, **options)
+        return _fit_together(estimator, (X, y, sample_weight), workers, options)
+
+
+def _fit_together(
+    estimator: Fitted, data: tuple[Any, Any, Any], workers: int, options: dict[str, Any]
+) -> Fitted:
+    """Let processes of Ray Train fit one estimator together, and take over what they fitted."""
+    train = require("ray.train", extra="ray", purpose="engine='ray'")
+    by_torch = require("ray.train.torch", extra="ray", purpose="engine='ray'")
+    from fcorr.estimators.model_file import load
+
+    with tempfile.TemporaryDirectory(prefix="fcorr-ray-") as own:
+        # Ray keeps its files where all machines see them, which is where ours are.
+        storage = Path(options.get("checkpoint") or own).resolve()
+        options = {**options, "checkpoint": storage}
+        trainer = by_torch.TorchTrainer(
+            _fit_as_one_of_many,
+            train_loop_config={"estimator": estimator, "data": data, "options": options},
+            scaling_config=train.ScalingConfig(num_workers=workers),
+            run_config=train.RunConfig(
+                name="ray",
+                storage_path=os.fspath(storage),
+                failure_config=train.FailureConfig(max_failures=_MOST_FAILURES),
+            ),
+            torch_config=by_torch.TorchConfig(backend="gloo"),
+        )
+        trainer.fit()
+        fitted = load(storage / _MODEL)
+    parameters = estimator.get_params(deep=False)
+    estimator.__dict__.update(vars(fitted) | parameters)
+    return estimator
+
+
+def _fit_as_one_of_many(config: dict[str, Any]) -> None:
+    estimator, data, options = config["estimator"], config["data"], config["options"]
+    torch.set_num_threads(1)
+    estimator.fit(*data, **options)
+    if dist.get_rank() == 0:
+        estimator.save(Path(options["checkpoint"]) / _MODEL)
+
+
+@contextmanager
+def join_torchrun() -> Iterator[bool]:
+    """Join the processes that torchrun has started, if it has; tell whether this is the first."""
+    if not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys() or dist.is_initialized():
+        yield True
+        return
+    dist.init_process_group("gloo")
+    try:
+        yield dist.get_rank() == 0
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,158 @@
+"""Training in several processes: torchrun, tasks of Ray, Ray Train, kills."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch.distributed as dist
+
+from fcorr import FCorrClassifier, InvalidInputError, load
+from fcorr.estimators import fit_on_ray
+from fcorr.metrics import bootstrap_interval, mean_absolute_error
+
+ray = pytest.importorskip("ray")
+
+pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
+
+
+def make_table(n_rows=4_000):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=n_rows), "s": rng.choice(["x", "y"], n_rows)})
+    X = X.assign(b=rng.exponential(size=n_rows), c=rng.choice(list("pqr"), n_rows))
+    y = rng.random(n_rows) < 1 / (1 + np.exp(-2 * X["a"] - np.sin(3 * X["b"])))
+    return X, y.astype(int).rename("y")
+
+
+X, Y = make_table()
+WIDE = X.assign(**{f"n{k}": np.random.default_rng(k).normal(size=len(X)) for k in range(30)})
+FEW = {"sensitive": "s", "n_members": 2, "epochs": 1, "head": (8,), "random_state": 0}
+ONE = FEW | {"n_members": 1, "epochs": 4, "advanced": {"batch_size": 1_024}}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    X.assign(y=Y).to_parquet(folder / "rows.parquet", row_group_size=300)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def run_torchrun(*arguments):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    done = subprocess.run(
+        [*command, "2", "-m", "fcorr", "train", *map(str, arguments)],
+        capture_output=True, text=True, env=environment, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2_000:]
+    return done.stdout
+
+
+def test_two_processes_train_the_model_of_one(tmp_path):
+    """The same slices of the same batches, added up in another order: a difference of rounding."""
+    path, output = tmp_path / "rows.csv", tmp_path / "model.fcorr"
+    WIDE.assign(y=Y).to_csv(path, index=False)
+    told = run_torchrun(
+        path, "--target", "y", "--sensitive", "s", "-o", output, "--n-members", "1", "--epochs", 4,
+        "--set", "head=8", "--random-state", 0, "--set", "batch_size=1024", "--quiet",
+    )  # fmt: skip
+    assert told.count("wrote") == 1
+    table = pd.read_csv(path)
+    alone = FCorrClassifier(**ONE).fit(table.drop(columns="y"), table["y"])
+    found = [each.predict_proba(table)[:, 1] for each in (alone, load(output))]
+    np.testing.assert_allclose(*found, atol=1e-4)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_members_as_tasks_are_the_same_to_the_bit():
+    here = FCorrClassifier(**FEW).fit(X, Y)
+    there = fit_on_ray(FCorrClassifier(**FEW), X, Y, workers=2)
+    assert np.array_equal(here.predict_proba(X), there.predict_proba(X))
+    assert there.recipes_ == here.recipes_
+
+
+@pytest.mark.usefixtures("cluster")
+def test_draws_of_a_bootstrap_as_tasks():
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    rng = np.random.default_rng(0)
+    truth, guess = rng.normal(size=(2, 200))
+    options = {"n_resamples": 50, "random_state": 0}
+    here = bootstrap_interval(mean_absolute_error, truth, guess, **options)
+    with joblib.parallel_config("ray", n_jobs=2):
+        there = bootstrap_interval(mean_absolute_error, truth, guess, **options)
+    assert here == there
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_process_that_dies_is_started_again(files, tmp_path):
+    whole = fit_on_ray(FCorrClassifier(**ONE), files, "y", workers=2)
+    marker = tmp_path / "died"
+
+    def die(record):
+        if record.epoch == 2 and dist.get_rank() == 1 and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    model = fit_on_ray(
+        FCorrClassifier(**ONE), files, "y", workers=2, checkpoint=tmp_path / "kept",
+        on_epoch_end=die,
+    )  # fmt: skip
+    assert marker.exists()
+    assert np.array_equal(model.predict_proba(X), whole.predict_proba(X))
+    alone = FCorrClassifier(**ONE).fit(files, "y")
+    losses = [each.history_.epochs[-1].loss for each in (alone, model)]
+    assert losses[1] == pytest.approx(losses[0], rel=0.05)  # rows come in another order
+    assert model.get_params() == FCorrClassifier(**ONE).get_params()
+
+
+def test_an_address_without_a_cluster(monkeypatch):
+    monkeypatch.setattr("fcorr._core._RAY_SECONDS", 3.0)
+    with pytest.raises(InvalidInputError, match="address must be that of a Ray cluster"):
+        fit_on_ray(FCorrClassifier(**FEW), X, Y, address="127.0.0.1:1")
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, True])
+def test_workers_that_are_none(workers):
+    with pytest.raises(InvalidInputError, match="workers must be an integer of at least 1"):
+        fit_on_ray(FCorrClassifier(**FEW), X, Y, workers=workers)
+
+
+def test_killed_at_any_time_it_goes_on_to_the_same_model(files, tmp_path):
+    """SIGKILL leaves nothing broken, and no epoch that was kept is trained again."""
+    options = ["--target", "y", "--sensitive", "s", "--epochs", "12", "--n-members", "1"]
+    options += ["--set", "head=8", "--random-state", "0", "--memory", "64MB", "--quiet"]
+
+    def start(output, *more):
+        command = [sys.executable, "-m", "fcorr", "train", str(files), "-o", str(output)]
+        return subprocess.Popen([*command, *options, *more], stderr=subprocess.PIPE, text=True)
+
+    whole = start(tmp_path / "whole.fcorr")
+    began = time.monotonic()
+    assert whole.wait(300) == 0
+    took = time.monotonic() - began
+    kept = ["--checkpoint", str(tmp_path / "kept")]
+    rng = np.random.default_rng(1)
+    for share in rng.uniform(0.3, 1.0, 3):
+        process = start(tmp_path / "model.fcorr", *kept)
+        time.sleep(share * took)
+        process.kill()
+        process.wait()
+    process = start(tmp_path / "model.fcorr", *kept, "--resume")
+    _, problems = process.communicate(timeout=300)
+    assert process.returncode == 0, problems
+    found = [load(tmp_path / f"{name}.fcorr").predict_proba(X) for name in ("whole", "model")]
+    assert np.array_equal(*found)
