@@ -80,7 +80,8 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 
 @pytest.fixture
 def kept_often(monkeypatch):
-    """Keep the state of a training after every step."""
+    """Keep the state of a training after every step, and train in slices."""
+    monkeypatch.setattr("fcorr.training.loop._TWO_SLICES", 1)
     monkeypatch.setattr("fcorr.estimators.checkpoint._WITHIN_EPOCH", -1.0)
     monkeypatch.setattr("fcorr.estimators.checkpoint._BETWEEN_EPOCHS", -1.0)
 

@@ -343,7 +343,7 @@ class SlicedGradients:
         n_processes = len(states)
         for i, generator in enumerate(self.generators):
             owner = i % n_processes if self.is_shared else self.ranks.own
-            generator.set_state(states[owner, i])
+            generator.set_state(states[owner, i].clone())  # torch would read from the start
 
     def _add_up(self, losses: Tensor, gradients: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         parts = gradients or [torch.zeros_like(parameter) for parameter in self.parameters]
