@@ -21,6 +21,7 @@ from fcorr.estimators.reading import (
     mean_output,
     rank_correlation,
     shapley_values,
+    without_bias,
 )
 from fcorr.metrics.sharing import draw_orders
 from fcorr.nn.fcorr import FCorrTransformer
@@ -263,7 +264,7 @@ def test_shares_by_nested_loops():
         one = np.stack([c * a, np.sin(b)], axis=1)
         return np.stack([one, np.stack([a + b, 0 * a], axis=1)], axis=1)
 
-    effects = rng.normal(size=(40, 2, 3))
+    effects = rng.normal(size=(40, 2, 2, 3))
     main, total = explained_shares(
         lambda rows: score(rows.codes, rows.numbers),
         encoded,
@@ -273,7 +274,7 @@ def test_shares_by_nested_loops():
         n_exchanges=39,
     )
     f = score(codes, numbers)
-    mains, squares = np.zeros(3), np.zeros((2, 3))
+    mains, squares = np.zeros((2, 2, 3))
     for i in range(40):
         for k in set(range(40)) - {i}:  # all other rows: as many exchanges as there are
             for j in range(3):
@@ -283,11 +284,11 @@ def test_shares_by_nested_loops():
                 else:
                     x[0, j - 1] = numbers[k, j - 1]
                 squares[:, j] += np.square(score(c, x)[0] - f[i]).sum(1) / 2 / (40 * 39)
-                moved = effects[k, :, j] - effects[i, :, j]
-                mains[j] += np.square(moved).sum() / 2 / (40 * 39)
+                moved = effects[k, ..., j] - effects[i, ..., j]
+                mains[:, j] += np.square(moved).sum(1) / 2 / (40 * 39)
     variance = f.var(0).sum(1)
     np.testing.assert_allclose(total, squares / variance[:, None], rtol=1e-6)
-    np.testing.assert_allclose(main, mains / variance[0], rtol=1e-6)
+    np.testing.assert_allclose(main, mains / variance[:, None], rtol=1e-6)
 
 
 @pytest.mark.parametrize("link", ["sigmoid", "softmax", "exp", "identity"])
@@ -331,12 +332,39 @@ def test_main_and_total_of_a_known_function():
         a, b, c = rows.numbers.T
         return (2 * a + b * c)[:, None, None]
 
-    effects = numbers[:, None] * [2.0, 0.0, 0.0]
+    effects = numbers[:, None, None] * [2.0, 0.0, 0.0]
     main, total = explained_shares(
         score, encoded, "identity", effects=effects, seed=0, n_exchanges=4
     )
-    np.testing.assert_allclose(main, [0.8, 0, 0], atol=0.03)
+    np.testing.assert_allclose(main[0], [0.8, 0, 0], atol=0.03)
     np.testing.assert_allclose(total[0], [0.8, 0.2, 0.2], atol=0.03)
+
+
+def test_a_square_without_bias():
+    """Of a mean's square the jackknife takes off the variance of the mean, exactly."""
+    x = np.random.default_rng(0).normal(size=(7, 3))
+    left_out = (x.sum(0) - x) / 6
+    found = without_bias(np.square(np.concatenate([x.mean(0, keepdims=True), left_out])))
+    np.testing.assert_allclose(found, np.square(x.mean(0)) - x.var(0, ddof=1) / 7)
+    assert without_bias(np.array([[2.0, 3.0]])).tolist() == [2, 3]
+
+
+def test_significance_of_a_pack_is_without_bias(classifier, table):
+    """By its definition, from the main effects of the members of each bag, in plain numpy."""
+    encoded = classifier._encode_known(table[0])
+    rows = torch.from_numpy(encoded.codes), torch.from_numpy(encoded.numbers)
+    n_bags, members = classifier._n_bags, classifier.model_.members
+    assert n_bags > 1
+    with torch.no_grad():
+        effects = [m.views.main_effects(rows[0], m.locate(rows[1]))[:, 0].double() for m in members]
+
+    def squares(some):
+        return np.square(np.mean(some, axis=0)).mean(0)
+
+    bags = np.mean([squares(effects[k::n_bags]) for k in range(n_bags)], axis=0)
+    expected = n_bags * squares(effects) - (n_bags - 1) * bags
+    expected /= squares(effects).mean() * math.sqrt(len(expected))
+    np.testing.assert_allclose(classifier.significance_, expected, rtol=1e-4, atol=1e-7)
 
 
 def test_a_constant_model_has_no_importance():
@@ -344,7 +372,7 @@ def test_a_constant_model_has_no_importance():
     main, total = explained_shares(
         lambda rows: np.ones((len(rows), 1, 1)), encoded, "sigmoid", seed=0
     )
-    assert (main.tolist(), total.tolist()) == ([0.0], [[0.0]])
+    assert (main.tolist(), total.tolist()) == ([[0.0]], [[0.0]])
 
 
 def test_importance_of_a_pack(classifier, table):
@@ -528,19 +556,15 @@ def test_an_ignored_feature_has_no_significance(table):
     assert not matrix.values[matrix.names.index("sex")].any()
 
 
-def test_significance_is_the_mean_square_in_units_of_the_rows(table):
+def test_attention_is_the_products_of_main_effects(table):
     X, score = table
     model = FCorrClassifier(**SMALL | {"n_members": 1}).fit(X, score > 0)
-    encoded = model._encode(model._read_known_table(X))
-    with torch.no_grad():  # of the first view, without what was moved to the main effects
-        rows = torch.from_numpy(encoded.codes), torch.from_numpy(encoded.numbers)
-        e = model.model_.embed(*rows)[:, 0].double().numpy()
-    z = e / np.sqrt(np.square(e).mean(1, keepdims=True) + 1e-5)
-    expected = np.square(z).mean(0) / math.sqrt(e.shape[1])
+    effects = model.explain(X, n_samples=4).main
+    z = effects / np.sqrt(np.square(effects).mean())
     names = model.schema_.feature_names
-    assert model.feature_significance() == pytest.approx(
-        dict(zip(names, expected, strict=True)), rel=1e-5
-    )
+    found = model.attention(X).to_pandas().loc[list(names), list(names)]
+    np.testing.assert_allclose(found, z.T @ z / len(z) / math.sqrt(len(names)), rtol=1e-5)
+    assert model.feature_significance() == pytest.approx(model.attention(X).diagonal())
 
 
 def test_a_feature_with_a_main_effect_only(table, monkeypatch):

@@ -108,17 +108,28 @@ def test_rows_too_large_for_the_series(n_elementwise, factor):
     compare_with_double(layer, h, atol=4e-6 * factor)
 
 
-def test_rows_about_the_limit_agree():
-    """On both sides of where rows change their way."""
+@pytest.mark.parametrize("limit", [views.SMALL, views.LARGEST])
+def test_rows_about_the_limits_agree(limit):
+    """On both sides of where rows take more terms, and of where they change their way."""
     layer = FCorrEncoderLayer(40, n_elementwise=0, views=True)
     h = torch.randn(64, 40, generator=seeded(1))
     with torch.no_grad():
-        layer.attention_norm.weight.mul_(
-            (views.LARGEST / largest_exponents(layer, h).median()) ** 0.5
-        )
+        layer.attention_norm.weight.mul_((limit / largest_exponents(layer, h).median()) ** 0.5)
     exponents = largest_exponents(layer, h)
-    assert (exponents > views.LARGEST).any()
-    assert (exponents < views.LARGEST).any()
+    assert (exponents > limit).any()
+    assert (exponents < limit).any()
+    compare_with_double(layer, h)
+
+
+@pytest.mark.parametrize("limit", [views.SMALL, views.LARGEST])
+def test_terms_are_enough_up_to_the_limit(limit):
+    """Two features, and the largest exponent that their number of terms is for."""
+    layer = FCorrEncoderLayer(2, n_elementwise=0, views=True)
+    with torch.no_grad():
+        layer.attention_norm.weight.fill_((0.999 * limit * 2**0.5) ** 0.5)
+    h = torch.tensor([[1.0, -1.0], [-50.0, 50.0]])
+    assert (largest_exponents(layer, h) > 0.99 * limit).all()
+    assert (largest_exponents(layer, h) < limit).all()
     compare_with_double(layer, h)
 
 

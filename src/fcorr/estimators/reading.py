@@ -124,7 +124,8 @@ class ReadableFCorr(BaseFCorr):
         """Measure how much each feature matters for the outputs of rows.
 
         Each row takes the feature's value of other rows, and what changes is measured. Where
-        features depend on each other this also makes combinations that no row has.
+        features depend on each other this also makes combinations that no row has. What a model
+        made of chance is taken off, as far as its bags of rows disagree: see :func:`without_bias`.
 
         Parameters
         ----------
@@ -154,24 +155,25 @@ class ReadableFCorr(BaseFCorr):
                 "rows, or use explain(X) for a single one."
             )
         encoded = sample_rows(encoded, n_rows, seed)
-        effects = torch.cat([*self._map(encoded, self._mean_effects)]).numpy()
-        main, total = explained_shares(
+        main_BMOF = torch.cat([*self._map(encoded, self._effects_by_bag)]).numpy()
+        shares = explained_shares(
             self._score_bags,
             encoded,
             self._link().name,
-            effects=effects,
+            effects=main_BMOF,
             seed=seed,
             n_exchanges=_N_EXCHANGES,
         )
-        error = _N_ERRORS * jackknife_error(total[1:])
-        order = np.argsort(-total[0], kind="stable")
+        main, total = (np.maximum(without_bias(share), 0) for share in shares)
+        error = _N_ERRORS * jackknife_error(shares[1][1:])
+        order = np.argsort(-total, kind="stable")
         return Importance(
             tuple(self.schema_.feature_names[i] for i in order),
             main[order],
-            total[0, order],
-            np.maximum(total[0] - error, 0)[order],
-            (total[0] + error)[order],
-            rank_correlation(total[0], self.significance_),
+            total[order],
+            np.maximum(total - error, 0)[order],
+            (total + error)[order],
+            rank_correlation(total, self.significance_),
             len(encoded),
         )
 
@@ -255,10 +257,12 @@ class ReadableFCorr(BaseFCorr):
         significance (paper, §4.1). Sensitive features come first. A model with
         ``invariance="marginal"`` needs the sensitive columns here, which ``predict`` does not.
 
-        NOTE[DIFF]: in the first layer of a model with main effects, z are the first views over the
-        root of their mean square in the row, mean over the members. The LayerNorm of the layer
-        takes the row's mean away as well and weighs the features: a feature without any effect
-        would have a significance.
+        NOTE[DIFF]: in the first layer of a model with main effects, z are the main effects over the
+        root of their mean square over rows and features: the matrix is that of their products. The
+        LayerNorm of the layer divides row by row, so that a feature that seldom matters, but then
+        much, would hardly count; and it takes the row's mean away and weighs the features, so that
+        one without any effect would have a significance. Of a pack, what chance put into the matrix
+        is taken off by :func:`without_bias`.
 
         Parameters
         ----------
@@ -289,9 +293,10 @@ class ReadableFCorr(BaseFCorr):
         """Significance of each feature on the training table, the largest first.
 
         It is the diagonal of the attention matrix before the softmax (paper, §4.1), that of
-        :meth:`attention`: the mean square of a feature's first view in units of the row's, over
-        √p. A feature that the model ignores has 0. It is quick and rough, and leaves out what
-        features do together: :meth:`importance` measures what changes, and how far the two agree.
+        :meth:`attention`: the mean square of a feature's main effect in units of all features',
+        over √p. A feature that the model ignores has 0, one that cannot be told from chance may
+        have less. It is quick, and leaves out what features do together: :meth:`importance`
+        measures what changes, and how far the two agree.
         """
         check_is_fitted(self, "model_")
         order = np.argsort(-self.significance_, kind="stable")
@@ -322,27 +327,42 @@ class ReadableFCorr(BaseFCorr):
         n_features = max(1, len(self.schema_.feature_names))
         n_rows = min(_N_IMPORTANCE_ROWS, max(200, _N_IMPORTANCE_SCORES // n_features))
         _, total = explained_shares(
-            lambda rows: self._raw_outputs(rows)[:, None] + self.balance_,
+            self._score_bags
+            if self._n_bags > 1
+            else lambda rows: self._raw_outputs(rows)[:, None] + self.balance_,
             sample_rows(encoded, n_rows, self.seed_),
             self._link().name,
             seed=self.seed_,
         )
-        return total[0]
+        return np.maximum(without_bias(total), 0)
 
     def _significance(self, encoded: EncodedTable) -> NDArray[np.float64]:
         return self._mean_attention(encoded).diagonal().copy()
 
     def _mean_attention(self, encoded: EncodedTable, layer: int = 0) -> NDArray[np.float64]:
-        n_features = len(self.schema_.feature_names)
-        total, n_rows = torch.zeros(n_features, n_features, dtype=torch.float64), 0
-        for member in self.model_.members:
-            z_of: Callable[..., Tensor] = partial(member.normalized_embedding, layer=layer)
-            if layer == 0 and member.views is not None:
-                z_of = partial(scaled_effects, member)
-            for z in self._map(encoded, z_of):
+        members, n_rows = self.model_.members, 0
+        total: Tensor | float = 0.0
+        if layer == 0 and members[0].views is not None:
+            for main_BMOF in self._map(encoded, self._effects_by_bag):
+                total += torch.einsum("bmof,bmog->mfg", main_BMOF, main_BMOF)
+            squares = torch.as_tensor(total).numpy()
+            size = math.sqrt(squares.shape[-1]) * squares[0].diagonal().mean()
+            return without_bias(squares) / size if size else squares[0]
+        for member in members:
+            for z in self._map(encoded, partial(member.normalized_embedding, layer=layer)):
                 total += len(z) * mean_attention_scores(z.double())
                 n_rows += len(z)
-        return (total / n_rows).numpy()
+        return (torch.as_tensor(total) / n_rows).numpy()
+
+    def _whole_and_bags(self, by_member: Tensor) -> Tensor:
+        """Average over all members, and over those of each bag: ``(N, B, *)`` → ``(B, 1 + K, *)``.
+
+        A single bag is the whole.
+        """
+        bags = by_member.unflatten(0, (-1, self._n_bags)).mean(0)
+        whole = by_member.mean(0, keepdim=True)
+        found = torch.cat([whole, bags]) if len(bags) > 1 else whole
+        return found.transpose(0, 1).contiguous()
 
     def _name_matrix(self, values: NDArray[np.float64]) -> FeatureMatrix:
         """Name a matrix between the first features; sensitive ones come first."""
@@ -402,15 +422,19 @@ class ReadableFCorr(BaseFCorr):
 
     def _mean_effects(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Take the mean over the members of the main effects: ``(B, O, F)``."""
+        return self._effects_by_bag(x_cat, x_num)[:, 0]
+
+    def _effects_by_bag(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Return the main effects of the model and of the members of each bag: ``(B, M, O, F)``."""
         with use_engine("compiled"):
             found = [
                 member.views.main_effects(x_cat, member.locate(x_num)).double()
                 for member in self.model_.members
                 if member.views is not None
             ]
-        main_BOF = torch.stack(found).mean(0)
-        main_BOF[:, :, self._unread] = 0
-        return main_BOF
+        main_BMOF = self._whole_and_bags(torch.stack(found))
+        main_BMOF[..., self._unread] = 0
+        return main_BMOF
 
     def _score_embedded(self, network: Network, e_BHF: Tensor) -> Tensor:
         """Compute outputs of embedded features in float64: ``(B, O)``."""
@@ -419,18 +443,17 @@ class ReadableFCorr(BaseFCorr):
         return self.portfolio_.average(network, self._link().name, e_BHF.clone())
 
     def _score_bags(self, encoded: EncodedTable) -> Vector:
-        """Compute outputs of the model, and by the members of each bag: ``(n_rows, 1 + K, O)``."""
+        """Compute outputs of the model and of the members of each bag: ``(n_rows, M, O)``."""
         sizes = [member.n_views for member in self.model_.members]
 
         def score(x_cat: Tensor, x_num: Tensor) -> Tensor:
             e_BHF = self._embed(x_cat, x_num)
             parts = zip(self.model_.members, e_BHF.split(sizes, dim=1), strict=True)
             members = torch.stack([self._score_embedded(*part) for part in parts])
-            # Averages over a portfolio are not linear in the outputs.
-            is_mean = self.portfolio_ is None
-            whole = members.mean(0) if is_mean else self._score_embedded(self.model_, e_BHF)
-            bags = members.unflatten(0, (-1, self._n_bags)).mean(0)
-            return torch.cat([whole[None], bags]).transpose(0, 1)
+            found = self._whole_and_bags(members)
+            if self.portfolio_ is not None:  # averages over it are not linear in the outputs
+                found[:, 0] = self._score_embedded(self.model_, e_BHF)
+            return found
 
         return torch.cat([*self._map(encoded, score)]).numpy() + self.balance_
 
@@ -439,17 +462,6 @@ def mean_attention_scores(z_NF: Tensor) -> Tensor:
     """Mean over rows of ``z zᵀ / √p``, the paper's feature dependencies: ``(F, F)``."""
     n_rows, n_features = z_NF.shape
     return z_NF.T @ z_NF / (n_rows * math.sqrt(n_features))
-
-
-def scaled_effects(network: FCorrTransformer, x_cat: Tensor, x_num: Tensor) -> Tensor:
-    """Divide main effects by the root of their mean square in the row: ``(B · n_outputs, F)``.
-
-    This is LayerNorm, but for what it does to a feature that has no effect: it takes the row's mean
-    away, which leaves of 0 minus that mean, and weighs the features.
-    """
-    e_RF = network.embed(x_cat, x_num)[:, : network.n_outputs].flatten(0, 1).double()
-    eps = network.first_layer.attention_norm.eps
-    return e_RF * torch.rsqrt(e_RF.square().mean(1, keepdim=True) + eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -565,6 +577,25 @@ def jackknife_error(bags: Vector) -> Vector:
     return np.sqrt((n_bags - 1) / n_bags * total)
 
 
+def without_bias(shares: Vector) -> Vector:
+    """Take off what chance adds to a share, by the jackknife: ``(1 + K, *)`` → ``(*)``.
+
+    The first is of the model, the others of its K bags of rows, each of which leaves a group out.
+    Shares are squares, and what a model makes of chance does not cancel in them: pure noise has
+    one too. It is the larger the further bags lie apart, and ``θ − (K − 1) (mean θ_k − θ)`` is
+    without it (Quenouille, 1956). A model without bags keeps it.
+
+    Examples
+    --------
+    Effects of 1 ± 0.1 in two bags, squared:
+
+    >>> round(float(without_bias(np.array([1.0, 1.21, 0.81]))), 6)
+    0.99
+    """
+    whole, bags = shares[0], shares[1:]
+    return whole - (len(bags) - 1) * (bags.mean(0) - whole) if len(bags) > 1 else whole
+
+
 def sample_rows(encoded: EncodedTable, n_rows: int, seed: int) -> EncodedTable:
     """Draw rows, at most so many."""
     if len(encoded) <= n_rows:
@@ -601,25 +632,21 @@ def explained_shares(
         The rows.
     link : str
         What makes predictions of outputs.
-    effects : ndarray of shape (B, n_outputs, n_features), optional
-        The first model's main effects.
+    effects : ndarray of shape (B, M, n_outputs, n_features), optional
+        The models' main effects.
     seed, n_exchanges : int
         Order of the rows, and how many others each is exchanged with.
 
     Returns
     -------
-    main, total : ndarrays of shape (n_features,) and (M, n_features)
+    main, total : ndarrays of shape (M, n_features)
         The share if only the main effect were that of the other row, 0 without ``effects``; and if
         the value is. Both are 0 for a model that predicts one value for all.
     """
     n_rows, (n_codes, n_numbers) = len(encoded), (encoded.codes.shape[1], encoded.numbers.shape[1])
     circle = np.random.default_rng(seed).permutation(n_rows)
     before = torch.from_numpy(score(encoded))
-    first = before[:, 0].contiguous()  # laid out as what it is compared with: the same rounding
-    main, total = (
-        torch.zeros(n_codes + n_numbers),
-        torch.zeros(before.shape[1], n_codes + n_numbers),
-    )
+    main, total = torch.zeros(2, before.shape[1], n_codes + n_numbers, dtype=torch.float64)
     # With one row more are the same row.
     shifts = range(1, min(n_exchanges, n_rows - 1) + 1)
     for shift in shifts:
@@ -630,12 +657,12 @@ def explained_shares(
             after = torch.from_numpy(score(set_feature(encoded, j, column[other])))
             total[:, j] += divergence(link, before, after).mean(0)
             if effects is not None:
-                moved = torch.from_numpy(effects[other, :, j] - effects[:, :, j])
-                main[j] += divergence(link, first, first + moved).mean()
+                moved = torch.from_numpy(effects[other, ..., j] - effects[..., j])
+                main[:, j] += divergence(link, before, before + moved).mean(0)
     known = 2 * max(1, len(shifts)) * divergence(link, before, mean_output(link, before)).mean(0)
     is_told = known > _NOTHING_TOLD
-    total = torch.where(is_told[:, None], total / known[:, None], 0.0)
-    return torch.where(is_told[0], main / known[0], 0.0).numpy(), total.numpy()
+    main, total = (torch.where(is_told[:, None], x / known[:, None], 0.0) for x in (main, total))
+    return main.numpy(), total.numpy()
 
 
 def divergence(link: LinkName, outputs: Tensor, others: Tensor) -> Tensor:
