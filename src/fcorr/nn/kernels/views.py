@@ -10,7 +10,9 @@ the same power series. With y the centred keys, t the queries over √p and c th
 and likewise with a factor of y or y² inside the sum. The moments M_k are at most p, so that nothing
 overflows, and N_i is at least p since the mean of y is 0, so that what cancels is small beside it.
 The number of terms is always the same: what a row gives is the same to the bit whatever rows are
-beside it. Rows for which it is too small take the other way, view by view.
+beside it. Rows for which it is too small are left out and listed. They are for the kernels of
+:mod:`fcorr.nn.kernels.network`, which are not called from here: most models never need them, and
+would wait twice as long for the compiler.
 """
 
 import math
@@ -18,7 +20,6 @@ import math
 import numpy as np
 
 from fcorr.nn.kernels.arithmetic import compiled_in_order, gelu_32, gelu_slope_32
-from fcorr.nn.kernels.network import encoder_backward, encoder_forward
 
 LANES = 64
 N_TERMS = 28
@@ -145,8 +146,8 @@ def _power_sum(power, factor, inverse, total):
 
 
 @compiled_in_order
-def _attend(z, root, lanes, u, s, moments, N, P, Q, squares):
-    """Compute N, P = Σ y e^{t y} and, for the gradient, Q = Σ y² e^{t y}.
+def _attend(z, root, lanes, u, s, moments, N, P):
+    """Compute N and P = Σ y e^{t y}.
 
     ``u`` are the keys over their largest, ``s`` the queries times it. Of the ``lanes``, mean gets
     the mean of z, c the largest key, and largest the largest |t y|. Where that is too large for the
@@ -185,20 +186,25 @@ def _attend(z, root, lanes, u, s, moments, N, P, Q, squares):
                 p = p * step + moments[k, i]
             N[j, i] = n
             P[j, i] = p * c[i]
-    if squares:
-        for j in range(len(z)):
-            for i in range(LANES):
-                q = moments[N_TERMS + 1, i]
-                for k in range(N_TERMS - 1, 0, -1):
-                    q = q * (s[j, i] * (_ONE / np.float32(k))) + moments[k + 1, i]
-                Q[j, i] = q * (c[i] * c[i])
+
+
+@compiled_in_order
+def _attend_squares(s, c, moments, Q):
+    """Compute Q = Σ y² e^{t y}, which the gradient needs, from what :func:`_attend` left."""
+    for j in range(len(s)):
+        for i in range(LANES):
+            q = moments[N_TERMS + 1, i]
+            for k in range(N_TERMS - 1, 0, -1):
+                q = q * (s[j, i] * (_ONE / np.float32(k))) + moments[k + 1, i]
+            Q[j, i] = q * (c[i] * c[i])
 
 
 @compiled_in_order
 def views_forward(h, norms, stack, eps, residual, out):
     """Compute the layer's output ``out (R, F)`` of rows or views ``h (R, F)``.
 
-    Arguments as in :func:`fcorr.nn.kernels.network.encoder_forward`.
+    Arguments as in :func:`fcorr.nn.kernels.network.encoder_forward`. Returns the rows that were
+    left out, whose numbers in ``out`` mean nothing.
     """
     n_rows, n = h.shape
     root = math.sqrt(n)
@@ -207,12 +213,12 @@ def views_forward(h, norms, stack, eps, residual, out):
     lanes = np.empty((6, LANES), dtype=np.float32)
     moments = np.empty((N_TERMS + 2, LANES), dtype=np.float32)
     n_stack = len(stack) // 2
-    none = np.empty(0, dtype=np.int64)
+    left_out, n_left_out = np.empty(n_rows, dtype=np.int64), 0
     for first in range(0, n_rows, LANES):
         _load(h, first, x)
         _normalize(x, eps, normed, lanes[4], lanes[5])
         _affine(normed, norms[0], norms[1], z)
-        _attend(z, root, lanes, u, s, moments, N, P, P, False)
+        _attend(z, root, lanes, u, s, moments, N, P)
         mean = lanes[0]
         for j in range(n):
             for i in range(LANES):
@@ -229,18 +235,17 @@ def views_forward(h, norms, stack, eps, residual, out):
         _store(x, first, out)
         for i in range(min(LANES, n_rows - first)):
             if not lanes[2, i] <= LARGEST:
-                r = first + i
-                no_columns = (
-                    np.empty((1, 0, n), dtype=np.float32),
-                    np.empty((1, 0), dtype=np.float32),
-                )
-                rows, outs = h[r : r + 1], out[r : r + 1]
-                encoder_forward(rows, norms, stack, eps, residual, none, outs, *no_columns)
+                left_out[n_left_out] = first + i
+                n_left_out += 1
+    return left_out[:n_left_out]
 
 
 @compiled_in_order
 def views_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
-    """Compute the gradient by the input, and by the parameters, as ``encoder_backward`` does."""
+    """Compute the gradient by the input, and by the parameters, as ``encoder_backward`` does.
+
+    Returns the rows that were left out, which have no part in the parameters' gradient.
+    """
     n_rows, n = h.shape
     root = math.sqrt(n)
     x, normed, z, u, s = _empty(n), _empty(n), _empty(n), _empty(n), _empty(n)
@@ -252,14 +257,15 @@ def views_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
     n_stack = len(stack) // 2
     inputs = np.empty((n_stack + 1, n, LANES), dtype=np.float32)
     active = np.empty((n_stack + 1, n, LANES), dtype=np.float32)
-    row_norms, row_stack = np.empty(dnorms.shape), np.empty(dstack.shape)
+    left_out, n_left_out = np.empty(n_rows, dtype=np.int64), 0
     dnorms[:] = 0.0
     dstack[:] = 0.0
     for first in range(0, n_rows, LANES):
         _load(h, first, x)
         _normalize(x, eps, normed, lanes[4], lanes[6])
         _affine(normed, norms[0], norms[1], z)
-        _attend(z, root, lanes, u, s, moments, N, P, Q, True)
+        _attend(z, root, lanes, u, s, moments, N, P)
+        _attend_squares(s, lanes[1], moments, Q)
         mean, largest = lanes[0], lanes[2]
         for j in range(n):
             for i in range(LANES):
@@ -270,7 +276,7 @@ def views_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
         _affine(normed_2, norms[2], norms[3], inputs[0])
         _load(grad, first, da)
         for i in range(LANES):
-            # Lanes beyond the last row, and rows that take the other way, add nothing here.
+            # Lanes beyond the last row, and rows that are left out, add nothing.
             if first + i >= n_rows or not largest[i] <= LARGEST:
                 for j in range(n):
                     da[j, i] = 0.0
@@ -296,12 +302,9 @@ def views_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
         _store(dx, first, dh)
         for i in range(min(LANES, n_rows - first)):
             if not largest[i] <= LARGEST:
-                r = first + i
-                rows, grads, outs = h[r : r + 1], grad[r : r + 1], dh[r : r + 1]
-                options = norms, stack, eps, residual
-                encoder_backward(rows, *options, grads, outs, row_norms, row_stack)
-                dnorms += row_norms
-                dstack += row_stack
+                left_out[n_left_out] = first + i
+                n_left_out += 1
+    return left_out[:n_left_out]
 
 
 @compiled_in_order
