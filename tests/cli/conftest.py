@@ -8,8 +8,15 @@ from typer.testing import CliRunner
 
 from fcorr.cli import _shared, app
 from fcorr.data.files import write_file
+from fcorr.nn.engine import compile_kernels
 
 SMALL = ("--n-members", 1, "--epochs", 1, "--set", "head=4", "--random-state", 0, "--quiet")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _compiled():
+    # What is compiling is told on stderr, which tests look at.
+    compile_kernels()
 
 
 @pytest.fixture(scope="session")

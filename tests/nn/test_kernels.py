@@ -1,6 +1,10 @@
 """Compiled kernels against plain torch in float64, piece by piece and as a whole model."""
 
+import logging
 import math
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -10,7 +14,8 @@ from scipy.special import ndtr
 from scipy.stats import norm as normal
 from torch.autograd import gradcheck
 
-from fcorr.nn import FCorrTransformer, SplineEmbedding, attention
+from fcorr._core import Progress
+from fcorr.nn import FCorrTransformer, SplineEmbedding, attention, engine
 from fcorr.nn.engine import (
     CompiledEncoderLayer,
     prepare_engine,
@@ -181,17 +186,57 @@ def test_each_thread_has_its_own_engine():
     assert chosen == {"other": True, "own": False}
 
 
-def test_waiting_for_the_compiler_is_announced(monkeypatch, tmp_path):
-    said = []
-    monkeypatch.setattr(arithmetic, "cache_folder", lambda: tmp_path)
+def announcements(monkeypatch, folder, on_wait=None):
+    """What is told, and where, when kernels are prepared for; nothing is compiled."""
+    told, logged, started = [], [], []
+    monkeypatch.setattr(arithmetic, "_announced", False)
+    monkeypatch.setattr(arithmetic, "cache_folder", lambda: folder)
+    monkeypatch.setattr(engine, "compile_kernels", lambda: started.append(True))
+    handler = logging.Handler()
+    handler.emit = lambda record: logged.append((record.levelname, record.getMessage()))
+    logging.getLogger("fcorr").addHandler(handler)
+    try:
+        prepare_engine(told.append if on_wait is None else on_wait)
+        prepare_engine(told.append if on_wait is None else on_wait)
+    finally:
+        logging.getLogger("fcorr").removeHandler(handler)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(10)
+    return told, logged, len(started)
+
+
+def test_waiting_for_the_compiler_is_announced_once(monkeypatch, tmp_path):
+    text = "compiling fcorr's kernels, once per installation; it takes about 10 seconds"
     with use_engine("plain"):
-        prepare_engine(said.append)
-    assert said == []
-    prepare_engine(said.append)
-    assert said == ["compiling fcorr's kernels, once per installation; it takes about 15 seconds"]
-    (tmp_path / "network.locate-0123456789abcdef.nbc").touch()
-    prepare_engine(said.append)
-    assert len(said) == 1
-    monkeypatch.setattr(arithmetic, "cache_folder", lambda: None)
-    prepare_engine(said.append)
-    assert said[1:] == ["compiling fcorr's kernels, in every process; it takes about 15 seconds"]
+        assert announcements(monkeypatch, tmp_path) == ([], [], 0)
+    assert announcements(monkeypatch, tmp_path) == ([text], [], 2)
+    silent = Progress().say
+    assert announcements(monkeypatch, tmp_path, silent) == ([], [("WARNING", text)], 2)
+    told = announcements(monkeypatch, None)[0]
+    assert told == ["compiling fcorr's kernels, in every process; it takes about 10 seconds"]
+    (tmp_path / "views.views_backward-0123456789abcdef.nbc").touch()
+    assert announcements(monkeypatch, tmp_path) == ([], [], 0)
+
+
+def test_kernels_of_a_usual_fit_are_compiled_ahead(tmp_path):
+    """A fit after it compiles nothing: neither another kernel nor another kind of arrays."""
+    program = (
+        "import numpy as np; from fcorr import FCorrClassifier; from fcorr.nn import engine\n"
+        "from fcorr.nn.kernels import network, views\n"
+        "def signatures():\n"
+        "    both = {**vars(network), **vars(views)}\n"
+        "    return {k: len(v.signatures) for k, v in both.items() if hasattr(v, 'signatures')}\n"
+        "engine.compile_kernels(); before = signatures()\n"
+        "rng = np.random.default_rng(0); X = rng.normal(size=(300, 3)); X[:, 2] = X[:, 2] > 0\n"
+        "model = FCorrClassifier(n_members=2, epochs=1, random_state=0).fit(X, X[:, 0] > 0)\n"
+        "model.predict_proba(X); print(before == signatures(), max(before.values()))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout == "True 1\n"

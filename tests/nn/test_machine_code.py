@@ -17,6 +17,8 @@ from fcorr.nn import attention
 from fcorr.nn.engine import use_engine
 from fcorr.nn.kernels import arithmetic
 
+COMPILING = "compiling fcorr's kernels, once per installation; it takes about 10 seconds\n"
+
 
 def double(x):
     return 2 * x
@@ -98,7 +100,9 @@ def test_is_found_again_for_the_same_types_only(home):
 def test_processes_may_compile_at_once(home):
     program = "from fcorr.nn.kernels import arithmetic as a; print(a.gelu(0.0), a.gelu(0.0))"
     runs = [run_python(program) for _ in range(2)]
-    assert [run.communicate() for run in runs] == [("0.0 0.0\n", "")] * 2
+    found = [run.communicate() for run in runs]
+    assert [out for out, _ in found] == ["0.0 0.0\n"] * 2
+    assert COMPILING in [told for _, told in found]  # the other may find what the first has kept
     run = run_python(program + "; print(sum(a.gelu.stats.cache_hits.values()))")
     assert run.communicate() == ("0.0 0.0\n1\n", "")
     assert {path.suffix for path in arithmetic.cache_folder().iterdir()} == {".nbc"}
@@ -239,7 +243,7 @@ def test_folder_that_others_can_write_to(home, planted, mode, where, reason):
     assert arithmetic.cache_folder() is None
     assert [str(entry.message) for entry in caught] == [
         f"Compiled kernels are not kept in {str(folder)!r}: {reason.format(home=home)}. Every "
-        "process compiles its own, which takes about 15 seconds. Delete the folder if it is "
+        "process compiles its own, which takes about 10 seconds. Delete the folder if it is "
         "there, or set NUMBA_CACHE_DIR to one that you alone can write to."
     ]
     assert not planted.exists()
@@ -301,7 +305,7 @@ def test_fit_with_damaged_kernels(home):
         "print(model.predict_proba(X).tolist())"
     )
     predicted, complaints = run_python(program).communicate()
-    assert (predicted[:2], complaints) == ("[[", "")
+    assert (predicted[:2], complaints) == ("[[", COMPILING)
     folder = arithmetic.cache_folder()
     files = {path: path.read_bytes() for path in folder.iterdir()}
     for path in files:

@@ -8,6 +8,7 @@ step takes them half of plain torch's time or less.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Thread
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
+
+from fcorr._core import Progress
 
 EngineName = Literal["auto", "compiled", "plain"]
 
@@ -56,14 +59,36 @@ def runs_compiled(x: Tensor) -> bool:
 
 
 def prepare_engine(on_wait: Callable[[str], None]) -> None:
-    """Tell ``on_wait`` if kernels are going to be compiled, as they are at their first use."""
-    if _chosen.get() != "plain":
-        from fcorr.nn.kernels.arithmetic import cache_folder
+    """Have the kernels of a usual fit compiled beside it, if they are yet to be.
 
-        folder = cache_folder()
-        if folder is None or not any(folder.glob("*.nbc")):  # the files of machine code
-            how_often = "in every process" if folder is None else "once per installation"
-            on_wait(f"compiling fcorr's kernels, {how_often}; it takes about 15 seconds")
+    ``on_wait`` is told so; where it tells nobody, the log is.
+    """
+    if _chosen.get() != "plain":
+        from fcorr.nn.kernels import arithmetic
+
+        folder = arithmetic.cache_folder()
+        if folder is None or not any(folder.glob("views.views_backward-*")):
+            arithmetic.announce(None if on_wait is Progress.say else on_wait)
+            Thread(target=compile_kernels).start()
+
+
+def compile_kernels() -> None:
+    """Compile the kernels of a usual fit, and keep them: a small network is trained and asked.
+
+    In a container, do it when the image is built. First come main effects alone, which is a matter
+    of a second: members that have nothing else train while the compiler is busy with the rest.
+    """
+    from fcorr.nn.fcorr import FCorrTransformer
+    from fcorr.nn.layers import dropout_from
+
+    generator = torch.Generator()
+    codes, numbers = torch.zeros(1, 1, dtype=torch.long), torch.zeros(1, 1)
+    for additive in ([0, 1], []):
+        options: dict[str, Any] = {"dropout": 0.5, "feature_dropout": 0.5, "additive": additive}
+        model = FCorrTransformer([1], 1, (1,), n_views=1, **options, generator=generator)
+        with use_engine("compiled"), dropout_from(generator):
+            model(codes, numbers).sum().backward()
+            model.score(codes, numbers)
 
 
 def run_kernel(kernel: str, *arguments: Any) -> Any:
@@ -124,6 +149,15 @@ class CompiledAttention(torch.autograd.Function):
         return dz_BF, None
 
 
+def _encode(h_BF: Tensor, own: Sequence[int], *options: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Take rows through an encoder layer, one by one in double precision."""
+    n_rows, n_features = h_BF.shape
+    columns_BSF = h_BF.new_empty(n_rows, len(own), n_features)
+    outputs = torch.empty_like(h_BF), columns_BSF, h_BF.new_empty(n_rows, len(own))
+    run_kernel("encoder_forward", h_BF, *options, np.asarray(own, dtype=np.int64), *outputs)
+    return outputs
+
+
 class CompiledEncoderLayer(torch.autograd.Function):
     """A whole encoder layer, see :class:`fcorr.nn.fcorr.FCorrEncoderLayer`.
 
@@ -150,13 +184,13 @@ class CompiledEncoderLayer(torch.autograd.Function):
         ctx.save_for_backward(h_BF, norms, stack)
         ctx.options = eps, residual
         ctx.kernel = "views_backward" if own is None else "encoder_backward"
-        inputs, out_BF = (h_BF, norms, stack, eps, residual), torch.empty_like(h_BF)
+        options, out_BF = (norms, stack, eps, residual), torch.empty_like(h_BF)
         if own is None:
-            run_kernel("views_forward", *inputs, out_BF)
+            left_out = run_kernel("views_forward", h_BF, *options, out_BF)
+            if len(left_out):
+                out_BF[left_out] = _encode(h_BF[left_out], (), *options)[0]
             return (out_BF,)
-        columns_BSF = h_BF.new_empty(len(h_BF), len(own), h_BF.shape[1])
-        outputs = out_BF, columns_BSF, h_BF.new_empty(len(h_BF), len(own))
-        run_kernel("encoder_forward", *inputs, np.asarray(own, dtype=np.int64), *outputs)
+        outputs = _encode(h_BF, own, *options)
         ctx.mark_non_differentiable(*outputs[1:])
         ctx.set_materialize_grads(False)
         return outputs
@@ -171,8 +205,14 @@ class CompiledEncoderLayer(torch.autograd.Function):
         dh_BF = torch.empty_like(h_BF)
         # Added up over all rows, so in double precision.
         dnorms, dstack = np.empty(norms.shape), np.empty(stack.shape)
-        inputs = h_BF, norms, stack, *ctx.options
-        run_kernel(ctx.kernel, *inputs, grad_BF, dh_BF, dnorms, dstack)
+        options = norms, stack, *ctx.options
+        left_out = run_kernel(ctx.kernel, h_BF, *options, grad_BF, dh_BF, dnorms, dstack)
+        if left_out is not None and len(left_out):
+            dh, of_norms, of_stack = dh_BF[left_out], np.empty_like(dnorms), np.empty_like(dstack)
+            rows, grads = h_BF[left_out], grad_BF[left_out]
+            run_kernel("encoder_backward", rows, *options, grads, dh, of_norms, of_stack)
+            dh_BF[left_out] = dh
+            dnorms, dstack = dnorms + of_norms, dstack + of_stack
         by_parameter = torch.from_numpy(np.concatenate([dnorms, dstack])).to(h_BF.dtype)
         return dh_BF, None, None, None, *by_parameter.unbind()
 

@@ -1,6 +1,7 @@
 """What kernels are made of: how they are compiled, exponentials in lanes, a row's layers."""
 
 import hashlib
+import logging
 import math
 import os
 import pickle
@@ -84,9 +85,22 @@ def _warn_not_kept(folder: Path, error: Exception) -> None:
     reason = str(getattr(error, "strerror", None) or error).rstrip(".")
     _warn_once(
         f"Compiled kernels are not kept in {str(folder)!r}: {reason}. Every process compiles its "
-        "own, which takes about 15 seconds. Delete the folder if it is there, or set "
+        "own, which takes about 10 seconds. Delete the folder if it is there, or set "
         "NUMBA_CACHE_DIR to one that you alone can write to."
     )
+
+
+_announced = False
+
+
+def announce(tell: Callable[[str], None] | None = None) -> None:
+    """Tell somebody, else the log, why nothing seems to happen; once in a process."""
+    global _announced
+    if not _announced:
+        _announced = True
+        how_often = "in every process" if cache_folder() is None else "once per installation"
+        tell = tell or logging.getLogger("fcorr").warning
+        tell(f"compiling fcorr's kernels, {how_often}; it takes about 10 seconds")
 
 
 class _MachineCode:
@@ -109,6 +123,12 @@ class _MachineCode:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return what was compiled for a signature, or None."""
+        found = self._load(signature, target_context)
+        if found is None:
+            announce()
+        return found
+
+    def _load(self, signature: Any, target_context: Any) -> Any:
         folder = cache_folder()
         if folder is None:
             return None
@@ -128,7 +148,7 @@ class _MachineCode:
         except Exception:  # the file is no use, whatever is wrong with it
             _warn_once(
                 f"Compiled kernels in {str(folder)!r} are damaged or cannot be read. They are "
-                "compiled again, which takes about 15 seconds."
+                "compiled again, which takes about 10 seconds."
             )
             return None
 

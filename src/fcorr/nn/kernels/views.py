@@ -11,7 +11,9 @@ and likewise with a factor of y or y² inside the sum. The moments M_k are at mo
 overflows, and N_i is at least p since the mean of y is 0, so that what cancels is small beside it.
 The number of terms follows from the view alone, a few for small exponents and more for larger ones:
 what a row gives is the same to the bit whatever rows are beside it. Rows for which they are too
-large for either take the other way, view by view.
+large for either are left out and listed. They are for the kernels of
+:mod:`fcorr.nn.kernels.network`, which are not called from here: most models never need them, and
+would wait twice as long for the compiler.
 """
 
 import math
@@ -19,7 +21,6 @@ import math
 import numpy as np
 
 from fcorr.nn.kernels.arithmetic import compiled_in_order, gelu_32, gelu_slope_32
-from fcorr.nn.kernels.network import encoder_backward, encoder_forward
 
 LANES = 64
 # Terms, and the largest |t y| that they are enough for: what the series leaves out is then below
@@ -148,8 +149,8 @@ def _power_sum(power, factor, inverse, total):
 
 
 @compiled_in_order
-def _attend(z, root, lanes, u, s, moments, N, P, Q, squares, more):
-    """Compute N, P = Σ y e^{t y} and, for the gradient, Q = Σ y² e^{t y}.
+def _attend(z, root, lanes, u, s, moments, N, P, more):
+    """Compute N and P = Σ y e^{t y}.
 
     ``u`` are the keys over their largest, ``s`` the queries times it. Of the ``lanes``, mean gets
     the mean of z, c the largest key, and largest the largest |t y|. Where that is too large for the
@@ -179,30 +180,11 @@ def _attend(z, root, lanes, u, s, moments, N, P, Q, squares, more):
     needs_more = _needs_more(largest)
     for k in range((N_TERMS if needs_more else FEW_TERMS) + 2):
         _power_sum(N, u, _ONE, moments[k])
-    # A constant number of terms is written out, and as many lanes taken at a time as the processor
-    # has.
+    _add_up(s, moments, largest, N, more)
+    _add_up(s, moments[1:], largest, P, more)
     for j in range(len(z)):
         for i in range(LANES):
-            N[j, i] = _series(s[j, i], moments, i, 0, FEW_TERMS)
-            P[j, i] = _series(s[j, i], moments, i, 1, FEW_TERMS) * c[i]
-        if squares:
-            for i in range(LANES):
-                Q[j, i] = _series(s[j, i], moments, i, 2, FEW_TERMS) * (c[i] * c[i])
-    if not needs_more:
-        return
-    _sum_more(s, moments, more)
-    _take(largest, more, N)
-    _sum_more(s, moments[1:], more)
-    for j in range(len(z)):
-        for i in range(LANES):
-            more[j, i] *= c[i]
-    _take(largest, more, P)
-    if squares:
-        _sum_more(s, moments[2:], more)
-        for j in range(len(z)):
-            for i in range(LANES):
-                more[j, i] *= c[i] * c[i]
-        _take(largest, more, Q)
+            P[j, i] *= c[i]
 
 
 @compiled_in_order
@@ -215,14 +197,27 @@ def _needs_more(largest):
 
 
 @compiled_in_order
-def _sum_more(s, moments, more):
-    """Do what :func:`_series` does with all terms."""
+def _add_up(s, moments, largest, out, more):
+    """Add up ``Σ_k s^k / k! · M_k`` of every lane, with all terms where it needs them.
+
+    A constant number of terms is written out by the compiler, and as many lanes are taken at a
+    time as the processor has.
+    """
+    for j in range(len(s)):
+        for i in range(LANES):
+            total = moments[FEW_TERMS - 1, i]
+            for k in range(FEW_TERMS - 1, 0, -1):
+                total = total * (s[j, i] * (_ONE / np.float32(k))) + moments[k - 1, i]
+            out[j, i] = total
+    if not _needs_more(largest):
+        return
     for j in range(len(s)):
         for i in range(LANES):
             total = moments[N_TERMS - 1, i]
             for k in range(N_TERMS - 1, 0, -1):
                 total = total * (s[j, i] * (_ONE / np.float32(k))) + moments[k - 1, i]
             more[j, i] = total
+    _take(largest, more, out)
 
 
 @compiled_in_order
@@ -234,19 +229,11 @@ def _take(largest, more, out):
 
 
 @compiled_in_order
-def _series(s, moments, i, first, n_terms):
-    """Add up ``Σ_k s^k / k! · M_(first + k)`` of a lane."""
-    total = moments[first + n_terms - 1, i]
-    for k in range(n_terms - 1, 0, -1):
-        total = total * (s * (_ONE / np.float32(k))) + moments[first + k - 1, i]
-    return total
-
-
-@compiled_in_order
 def views_forward(h, norms, stack, eps, residual, out):
     """Compute the layer's output ``out (R, F)`` of rows or views ``h (R, F)``.
 
-    Arguments as in :func:`fcorr.nn.kernels.network.encoder_forward`.
+    Arguments as in :func:`fcorr.nn.kernels.network.encoder_forward`. Returns the rows that were
+    left out, whose numbers in ``out`` mean nothing.
     """
     n_rows, n = h.shape
     root = math.sqrt(n)
@@ -255,12 +242,12 @@ def views_forward(h, norms, stack, eps, residual, out):
     lanes = np.empty((6, LANES), dtype=np.float32)
     moments = np.empty((N_TERMS + 2, LANES), dtype=np.float32)
     n_stack = len(stack) // 2
-    none = np.empty(0, dtype=np.int64)
+    left_out, n_left_out = np.empty(n_rows, dtype=np.int64), 0
     for first in range(0, n_rows, LANES):
         _load(h, first, x)
         _normalize(x, eps, normed, lanes[4], lanes[5])
         _affine(normed, norms[0], norms[1], z)
-        _attend(z, root, lanes, u, s, moments, N, P, P, False, normed)
+        _attend(z, root, lanes, u, s, moments, N, P, normed)
         mean = lanes[0]
         for j in range(n):
             for i in range(LANES):
@@ -277,18 +264,17 @@ def views_forward(h, norms, stack, eps, residual, out):
         _store(x, first, out)
         for i in range(min(LANES, n_rows - first)):
             if not lanes[2, i] <= LARGEST:
-                r = first + i
-                no_columns = (
-                    np.empty((1, 0, n), dtype=np.float32),
-                    np.empty((1, 0), dtype=np.float32),
-                )
-                rows, outs = h[r : r + 1], out[r : r + 1]
-                encoder_forward(rows, norms, stack, eps, residual, none, outs, *no_columns)
+                left_out[n_left_out] = first + i
+                n_left_out += 1
+    return left_out[:n_left_out]
 
 
 @compiled_in_order
 def views_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
-    """Compute the gradient by the input, and by the parameters, as ``encoder_backward`` does."""
+    """Compute the gradient by the input, and by the parameters, as ``encoder_backward`` does.
+
+    Returns the rows that were left out, which have no part in the parameters' gradient.
+    """
     n_rows, n = h.shape
     root = math.sqrt(n)
     x, normed, z, u, s = _empty(n), _empty(n), _empty(n), _empty(n), _empty(n)
@@ -300,14 +286,18 @@ def views_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
     n_stack = len(stack) // 2
     inputs = np.empty((n_stack + 1, n, LANES), dtype=np.float32)
     active = np.empty((n_stack + 1, n, LANES), dtype=np.float32)
-    row_norms, row_stack = np.empty(dnorms.shape), np.empty(dstack.shape)
+    left_out, n_left_out = np.empty(n_rows, dtype=np.int64), 0
     dnorms[:] = 0.0
     dstack[:] = 0.0
     for first in range(0, n_rows, LANES):
         _load(h, first, x)
         _normalize(x, eps, normed, lanes[4], lanes[6])
         _affine(normed, norms[0], norms[1], z)
-        _attend(z, root, lanes, u, s, moments, N, P, Q, True, dz)
+        _attend(z, root, lanes, u, s, moments, N, P, dz)
+        _add_up(s, moments[2:], lanes[2], Q, dz)
+        for j in range(n):
+            for i in range(LANES):
+                Q[j, i] *= lanes[1, i] * lanes[1, i]
         mean, largest = lanes[0], lanes[2]
         for j in range(n):
             for i in range(LANES):
@@ -318,7 +308,7 @@ def views_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
         _affine(normed_2, norms[2], norms[3], inputs[0])
         _load(grad, first, da)
         for i in range(LANES):
-            # Lanes beyond the last row, and rows that take the other way, add nothing here.
+            # Lanes beyond the last row, and rows that are left out, add nothing.
             if first + i >= n_rows or not largest[i] <= LARGEST:
                 for j in range(n):
                     da[j, i] = 0.0
@@ -344,12 +334,9 @@ def views_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
         _store(dx, first, dh)
         for i in range(min(LANES, n_rows - first)):
             if not largest[i] <= LARGEST:
-                r = first + i
-                rows, grads, outs = h[r : r + 1], grad[r : r + 1], dh[r : r + 1]
-                options = norms, stack, eps, residual
-                encoder_backward(rows, *options, grads, outs, row_norms, row_stack)
-                dnorms += row_norms
-                dstack += row_stack
+                left_out[n_left_out] = first + i
+                n_left_out += 1
+    return left_out[:n_left_out]
 
 
 @compiled_in_order
