@@ -81,7 +81,7 @@ from fcorr.training.pack import (
     make_bags,
     train_pack,
 )
-from fcorr.training.proxies import Groups, ProxyDial
+from fcorr.training.proxies import DecisionDial, Groups, ProxyDial, ScoreDial
 from fcorr.training.threads import Workers, locate_rows, map_rows, start_workers
 
 Columns = str | int | Sequence[str | int] | None
@@ -175,7 +175,7 @@ class BaseFCorr(BaseEstimator, ABC):
 
     def _dial(self) -> ProxyDial:
         """Return the penalty on what groups differ in."""
-        return ProxyDial(float(self.proxy))
+        return ScoreDial(float(self.proxy))
 
     @abstractmethod
     def _link(self) -> Link:
@@ -417,6 +417,13 @@ class BaseFCorr(BaseEstimator, ABC):
                 outputs = objective.score(held_out, workers)
             return Trained(model, history, outputs)
 
+        def settle_dial(workers: Workers) -> None:
+            """Let a first network find the price at which all others are trained and judged."""
+            if isinstance(dial, DecisionDial):
+                recipe = replace(SINGLE, **fixed)
+                train_one(recipe, None, self.seed_, workers, Progress())
+                dial.follows = False
+
         if n_members == 1:
             if until is not None or checkpoint is not None:
                 raise InvalidInputError(
@@ -431,6 +438,8 @@ class BaseFCorr(BaseEstimator, ABC):
                 prepare_engine(progress.say)
                 self.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
                 self.oob_loss_ = None
+                if self._options["early_stopping"]:
+                    settle_dial(workers)
                 return [train_one(recipe, None, self.seed_, workers, progress)], None
         if len(encoded) == 1:
             raise InvalidInputError(
@@ -473,6 +482,7 @@ class BaseFCorr(BaseEstimator, ABC):
 
         with start_workers(2**62 if device.type == "cpu" else 0) as workers, shown as progress:
             prepare_engine(progress.say)
+            settle_dial(workers)
             candidates = Candidates(
                 recipes,
                 bags,
