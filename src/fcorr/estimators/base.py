@@ -84,7 +84,7 @@ from fcorr.training.pack import (
     make_bags,
     train_pack,
 )
-from fcorr.training.proxies import Groups, ProxyDial
+from fcorr.training.proxies import DecisionDial, Groups, ProxyDial, ScoreDial
 from fcorr.training.rows import Fold, Rows, StoredRows, TrainingRows
 from fcorr.training.threads import Workers, locate_rows, map_rows, start_workers
 
@@ -180,7 +180,7 @@ class BaseFCorr(BaseEstimator, ABC):
 
     def _dial(self) -> ProxyDial:
         """Return the penalty on what groups differ in."""
-        return ProxyDial(float(self.proxy))
+        return ScoreDial(float(self.proxy))
 
     @abstractmethod
     def _link(self) -> Link:
@@ -309,10 +309,10 @@ class BaseFCorr(BaseEstimator, ABC):
         encoded = self._encode(table)
         groups = None
         if self.proxy:
-            if data.source is not None:
+            if data.source is not None or Ranks.current().n > 1:
                 raise InvalidInputError(
-                    "proxy needs a table in memory, got one in files. Read it first, or leave "
-                    "proxy out.",
+                    "proxy needs a table in memory, and one process, got one in files or several. "
+                    "Read it first, or leave proxy out.",
                     argument="proxy",
                 )
             weight = outcomes.weight * outcomes.exposure
@@ -468,10 +468,19 @@ class BaseFCorr(BaseEstimator, ABC):
                 return train_one(recipe, bag, seed, workers, progress)
             found = kept.recall(recipe, seed, lambda: self._make_network(encoded, recipe, None))
             if found is None:
-                keeper = kept.keeper(recipe, seed)
+                # A dial that follows the training has a state of its own, which is not kept.
+                follows = isinstance(dial, DecisionDial) and dial.follows
+                keeper = None if follows else kept.keeper(recipe, seed)
                 found = train_one(recipe, bag, seed, workers, progress, keeper)
                 kept.keep(recipe, seed, found)
             return found
+
+        def settle_dial(workers: Workers) -> None:
+            """Let a first network find the price at which all others are trained and judged."""
+            if isinstance(dial, DecisionDial):
+                recipe = replace(SINGLE, **fixed)
+                train_one(recipe, None, self.seed_, workers, Progress())
+                dial.follows = False
 
         if n_members == 1:
             if training.until is not None:
@@ -487,6 +496,8 @@ class BaseFCorr(BaseEstimator, ABC):
                 prepare_engine(progress.say)
                 self.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
                 self.oob_loss_ = None
+                if self._options["early_stopping"]:
+                    settle_dial(workers)
                 return [train_or_recall(recipe, None, self.seed_, workers, progress)], None
         if n_rows == 1:
             raise InvalidInputError(
@@ -526,7 +537,7 @@ class BaseFCorr(BaseEstimator, ABC):
         side_by_side = device.type == "cpu" and Ranks.current().n == 1
         with start_workers(2**62 if side_by_side else 0) as members, shown as progress:
             prepare_engine(progress.say)
-
+            settle_dial(members)
             candidates = Candidates(
                 recipes,
                 bags,

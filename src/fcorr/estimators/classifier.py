@@ -23,7 +23,7 @@ from fcorr.estimators.options import Advanced
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
 from fcorr.training.objective import CarWeight, Loss, binary_log_loss, log_loss
-from fcorr.training.proxies import ProxyDial, ProxyTarget, decision_cut
+from fcorr.training.proxies import DecisionDial, ProxyDial, ProxyTarget, ScoreDial
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 
@@ -279,15 +279,22 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
             )
 
     def _dial(self) -> ProxyDial:
-        if self.proxy_target != "score" and not isinstance(self.threshold, Real):
-            raise InvalidInputError(
-                f"proxy_target={self.proxy_target!r} is about decisions, whose threshold must be "
-                f"known in training: a number, got threshold={self.threshold!r}. Set a number, or "
-                "use proxy_target='score'.",
-                argument="proxy_target",
-            )
-        cut = decision_cut(float(self.threshold)) if isinstance(self.threshold, Real) else 0.0
-        return ProxyDial(float(self.proxy), self.proxy_target, cut)
+        if self.proxy_target == "score":
+            return ScoreDial(float(self.proxy), is_log_odds=True)
+        if not isinstance(self.threshold, Real) or not 0 < self.threshold < 1:
+            needed, got = "a threshold that is a number within (0, 1)", f"{self.threshold!r}"
+        elif len(self.classes_) > 2:
+            needed, got = "two classes", f"{len(self.classes_)}"
+        elif self.class_weight is not None:
+            # Both say what errors cost.
+            needed, got = "class_weight=None", f"{self.class_weight!r}"
+        else:
+            return DecisionDial(float(self.proxy), self.proxy_target, float(self.threshold))
+        raise InvalidInputError(
+            f"proxy_target={self.proxy_target!r} sets the cost of decisions in training: it needs "
+            f"{needed}, got {got}. Correct it, or use proxy_target='score'.",
+            argument="proxy_target",
+        )
 
     def _weigh_classes(self, outcomes: Outcomes) -> NDArray[np.float64]:
         shares = self._class_shares(outcomes)
@@ -342,6 +349,8 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         return weight * (len(weight) / weight.sum())
 
     def _balance(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
+        if self.proxy and self.proxy_target != "score":
+            return np.zeros(1)  # decisions are trained for the threshold as it is
         shares = self._class_shares(outcomes)
         if len(self.classes_) > 2:
             return class_shift(outputs, shares, outcomes.weight)

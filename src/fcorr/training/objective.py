@@ -175,11 +175,13 @@ class Objective:
         self.collapsed = True
 
     def hold(self) -> None:
-        """Keep what is collapsed so, and what is monotone, after a step of the optimiser."""
+        """Keep what is collapsed so, and what is monotone, after a step; the dial follows it."""
         for sigma in self.sensitive if self.collapsed else ():
             self.model.hold_collapsed(sigma)
         for feature, sign in self.signs.items():
             self.model.hold_monotone(feature, sign)
+        if self.dial is not None:
+            self.dial.follow()
 
     def score(self, rows: TrainingRows, workers: Workers) -> Tensor:
         """Compute the outputs of rows in evaluation mode, without gradient: ``(N, n_outputs)``."""

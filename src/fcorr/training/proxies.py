@@ -1,29 +1,41 @@
-"""The proxy dial: a penalty on how far the groups of a sensitive column differ in what is said.
+"""The proxy dial: what groups of a sensitive column differ in has a price in training.
 
 A model that does not read a sensitive column can still tell groups apart by columns that go with
-it. How far, is measured as a share: that part of the spread of all rows that lies between groups,
-and not within them. The spread is the mean distance of two rows drawn at random, which a batch
-estimates without bias, however few rows of a group it holds: a row is never paired with itself.
+it.
 
-With the distance ``|a − b|`` of scores the share is 0 only if all groups have the same
+**Scores** (:class:`ScoreDial`). How far groups differ is measured as a share: that part of the
+spread of all rows that lies between groups, and not within them. The spread is the mean distance
+``|a − b|`` of two rows drawn at random, which a batch estimates without bias, however few rows of a
+group it holds: a row is never paired with itself. The share is 0 only if all groups have the same
 distribution: the numerator is the mean energy distance of two groups, twice the integral of the
-squared difference of their distribution functions (Székely and Rizzo, 2013). With ``(a − b)²`` of
-decisions, 0 or 1, it is the share of their variance that groups explain.
+squared difference of their distribution functions (Székely and Rizzo, 2013).
+
+**Decisions** (:class:`DecisionDial`). Of all rules that do not read the column, the one that errs
+least for the share ``r_s`` of each group s that it decides positive has a threshold on a corrected
+probability: ``p(x) − t > Σ_s P(s | x) μ_s``, with multipliers ``μ_s`` such that
+``Σ_s P(s) μ_s = 0``. A log loss in which each row has the label and the weight of its own cost,
+``t − y + μ_s``, is least for just that rule (the reduction of Agarwal et al., 2018), and needs no
+estimate of ``P(s | x)``. Its scores are log-odds, moved by as much as the groups that a row may be
+of. For a penalty ``weight/2 · Σ_s (r_s − r)²``, r the mean of the groups' shares, ``μ_s`` is
+``weight · (r_s − r) / P(s)``: training follows it as the shares change.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 ProxyTarget = Literal["score", "decision", "odds"]
 
-_NO_SPREAD = 1e-4  # of scores
-
 UNKNOWN = -1  # the group of a row whose sensitive value is not known; it has no part in this
+
+_NO_SPREAD = 1e-4  # of scores
+_FEW_ROWS = 10.0  # of a group, whose share is believed by half
+_LARGEST = 10.0  # multiplier; a decision's own cost is 1 at most
 
 
 @dataclass(frozen=True)
@@ -42,52 +54,137 @@ class Groups:
         return Groups(change(self.codes), change(self.weight), self.sizes)
 
 
-@dataclass(frozen=True)
-class ProxyDial:
-    """Weight of the penalty, and what it is about.
+class ScoreDial:
+    """A penalty on the share of the spread of scores that lies between groups.
 
-    ``cut`` is the output above which a row is decided positive; None where outputs are no log-odds.
-
-    A decision is a step, which has no gradient. It is given that of a sigmoid at the cut: the row
-    to change its side is then that for which it costs least for what it does to the groups. The
-    gradient of a steeper one would move only rows that are at the cut already.
+    ``is_log_odds`` says whether scores are the sigmoid of outputs, or outputs themselves.
     """
 
-    weight: float
-    target: ProxyTarget = "score"
-    cut: float | None = None
+    def __init__(self, weight: float, *, is_log_odds: bool = False) -> None:
+        self.weight = weight
+        self.is_log_odds = is_log_odds
 
     def penalty(self, outputs_BO: Tensor, outcomes: Tensor, groups: Groups) -> Tensor:
-        """Return the weighted mean, over sensitive columns, of the share between groups.
-
-        ``outcomes`` are the classes, which only ``"odds"`` looks at: the mean over them, each by
-        itself.
-        """
-        values_BO, squared = outputs_BO, self.target != "score"
+        """Return the weighted mean, over sensitive columns and classes, of the share."""
+        values_BO = outputs_BO
         if outputs_BO.shape[1] > 1:
             values_BO = outputs_BO.softmax(1)
-        elif squared:
-            smooth_BO = (outputs_BO - (self.cut or 0.0)).sigmoid()
-            values_BO = (smooth_BO > 0.5).to(smooth_BO) + smooth_BO - smooth_BO.detach()
-        elif self.cut is not None:
+        elif self.is_log_odds:
             values_BO = outputs_BO.sigmoid()
-        strata: list[Any] = [slice(None)]
-        if self.target == "odds":
-            strata = [outcomes == outcome for outcome in outcomes.unique()]
         found = [
-            share_between(
-                values_B[some], groups.weight[some], codes_B[some], sizes, squared=squared
-            )
+            share_between(values_B, groups.weight, codes_B, sizes)
             for sizes, codes_B in zip(groups.sizes, groups.codes.T, strict=True)
             for values_B in values_BO.T
-            for some in strata
         ]
         return self.weight * torch.stack(found).mean()
 
+    def follow(self) -> None:
+        """Take note of a step: there is nothing that it could change."""
 
-def share_between(
-    values_B: Tensor, weight_B: Tensor, groups_B: Tensor, sizes_G: Tensor, *, squared: bool
-) -> Tensor:
+
+class DecisionDial:
+    """Costs of decisions, by group and, for ``"odds"``, by outcome.
+
+    While it follows a training, the multipliers are those of the decisions of about one pass over
+    the rows. ``follows`` is then set to False for what shall be trained, or judged, at one price.
+
+    Attributes
+    ----------
+    multipliers : list of Tensor
+        Of each sensitive column, ``(n_outcomes, n_groups)``; for ``"decision"`` one outcome.
+    """
+
+    def __init__(self, weight: float, target: ProxyTarget, threshold: float) -> None:
+        self.weight = weight
+        self.target = target
+        self.threshold = threshold
+        self.follows = True
+        self.multipliers: list[Tensor] = []
+        self._totals: list[Tensor] = []  # (2, n_outcomes, n_groups): rows, and those decided so
+        self._seen: list[list[Tensor]] = []
+        self._n_rows = self._n_seen = 0.0
+
+    def penalty(self, outputs_BO: Tensor, outcomes: Tensor, groups: Groups) -> Tensor:
+        """Return what the loss at the present costs is more than without them."""
+        f_B, y_B = outputs_BO[:, 0], outcomes.to(outputs_BO)
+        if self.follows and f_B.requires_grad:
+            self._n_rows = float(groups.sizes[0].sum())
+            # Slices of a batch come in any order, from several threads.
+            self._seen.append(self._count(f_B.detach(), outcomes, groups))
+        if not self.multipliers:
+            return f_B.sum() * 0
+        cost_B = self.threshold - y_B
+        for mu_YG, codes_B in zip(self.multipliers, groups.codes.T, strict=True):
+            known_B = codes_B != UNKNOWN
+            mu_B = mu_YG[self._stratum(outcomes), codes_B.clamp_min(0)]
+            cost_B = cost_B + torch.where(known_B, mu_B.to(cost_B), 0.0)
+        label_B = (cost_B < 0).to(y_B)
+        # Without multipliers a weight of 1, so that the threshold stays where it is.
+        scale_B = cost_B.abs() / torch.where(label_B > 0, 1 - self.threshold, self.threshold)
+        costly_B = scale_B * binary_cross_entropy_with_logits(f_B, label_B, reduction="none")
+        plain_B = binary_cross_entropy_with_logits(f_B, y_B, reduction="none")
+        return (groups.weight.to(f_B) * (costly_B - plain_B)).mean()
+
+    def follow(self) -> None:
+        """Move the multipliers, after a step, to where the groups' shares are now."""
+        if not self._seen:
+            return
+        # Sums that are exact before they are rounded do not depend on the order of slices.
+        seen = [
+            torch.tensor([math.fsum(v) for v in zip(*parts, strict=True)]).view(shape)
+            for parts, shape in (
+                ([p[k].flatten().tolist() for p in self._seen], self._seen[0][k].shape)
+                for k in range(len(self._seen[0]))
+            )
+        ]
+        self._seen = []
+        n_batch = float(seen[0][0].sum())
+        self._n_seen += n_batch
+        kept = math.exp(-n_batch / max(self._n_rows, self._n_seen / 3))
+        before = self._totals or [torch.zeros(()) for _ in seen]
+        self._totals = [kept * b + n for b, n in zip(before, seen, strict=True)]
+        self.multipliers = [self._price(total) for total in self._totals]
+
+    def _price(self, total_2YG: Tensor) -> Tensor:
+        """Return the multipliers for rows and decisions that were counted."""
+        rows_YG, decided_YG = total_2YG
+        present_YG = rows_YG > 0
+        mean_Y1 = decided_YG.sum(1, keepdim=True) / rows_YG.sum(1, keepdim=True).clamp_min(1e-9)
+        rate_YG = (decided_YG + _FEW_ROWS * mean_Y1) / (rows_YG + _FEW_ROWS)
+        n_present_Y1 = present_YG.sum(1, keepdim=True).clamp_min(1)
+        middle_Y1 = (rate_YG * present_YG).sum(1, keepdim=True) / n_present_Y1
+        share_YG = (rows_YG + _FEW_ROWS) / rows_YG.sum()
+        mu_YG = self.weight * (rate_YG - middle_Y1) / share_YG * present_YG
+        mu_YG = mu_YG.clamp(-_LARGEST, _LARGEST)
+        # They move decisions between groups, and not all of them to one side.
+        centre_Y1 = (mu_YG * rows_YG).sum(1, keepdim=True) / rows_YG.sum(1, keepdim=True).clamp_min(
+            1e-9
+        )
+        return (mu_YG - centre_Y1) * present_YG
+
+    def _count(self, f_B: Tensor, outcomes: Tensor, groups: Groups) -> list[Tensor]:
+        cut = math.log(self.threshold / (1 - self.threshold))
+        found = []
+        for sizes, codes_B in zip(groups.sizes, groups.codes.T, strict=True):
+            n_outcomes, n_groups = (2 if self.target == "odds" else 1), len(sizes)
+            known_B = codes_B != UNKNOWN
+            place_B = (self._stratum(outcomes) * n_groups + codes_B)[known_B]
+            weight_B = groups.weight[known_B].double()
+            counts = [
+                torch.bincount(place_B, weights, minlength=n_outcomes * n_groups)
+                for weights in (weight_B, weight_B * (f_B[known_B] >= cut))
+            ]
+            found.append(torch.stack(counts).view(2, n_outcomes, n_groups))
+        return found
+
+    def _stratum(self, outcomes: Tensor) -> Tensor:
+        return outcomes.long() if self.target == "odds" else torch.zeros_like(outcomes).long()
+
+
+ProxyDial = ScoreDial | DecisionDial
+
+
+def share_between(values_B: Tensor, weight_B: Tensor, groups_B: Tensor, sizes_G: Tensor) -> Tensor:
     """Return the share of the spread of all rows that lies between groups; a scalar.
 
     ``sizes_G`` are the groups' sizes in the population, in any unit. Groups with fewer than two
@@ -99,40 +196,30 @@ def share_between(
         return values_B.sum() * 0
     weight_GB = weight_B.to(values_B) * member_GB[seen]
     shares_G = sizes_G.to(values_B)[seen]
-    distance_GG = mean_distances(values_B, weight_GB, squared=squared)
+    distance_GG = mean_distances(values_B, weight_GB)
     pair_GG = torch.outer(shares_G, shares_G) / shares_G.sum() ** 2
     within_G = distance_GG.diagonal()
     total = (pair_GG * distance_GG).sum()
     between = (pair_GG * (distance_GG - (within_G[:, None] + within_G) / 2)).sum()
     # Where all say the same, as main effects do before the first step, a share of the spread would
     # have a gradient without bound.
-    differ = total > (_NO_SPREAD**2 if squared else _NO_SPREAD)
+    differ = total > _NO_SPREAD
     return torch.where(differ, between, 0.0) / torch.where(differ, total, 1.0)
 
 
-def mean_distances(values_B: Tensor, weight_GB: Tensor, *, squared: bool) -> Tensor:
+def mean_distances(values_B: Tensor, weight_GB: Tensor) -> Tensor:
     """Return the mean distance of two rows of each pair of groups, never a row and itself."""
     total_G = weight_GB.sum(1)
-    if squared:
-        mean_G, square_G = (weight_GB @ v / total_G for v in (values_B, values_B.square()))
-        distance_GG = square_G[:, None] + square_G - 2 * torch.outer(mean_G, mean_G)
-    else:
-        # In order of size, the distances to all rows before and after one are two sums.
-        values_B, order = values_B.sort()
-        weight_GB = weight_GB[:, order]
-        moment_GB = weight_GB * values_B
-        before_GB, low_GB = weight_GB.cumsum(1), moment_GB.cumsum(1)
-        to_row_GB = values_B * (2 * before_GB - total_G[:, None])
-        to_row_GB = to_row_GB + moment_GB.sum(1, keepdim=True) - 2 * low_GB
-        distance_GG = to_row_GB @ weight_GB.T / torch.outer(total_G, total_G)
+    # In order of size, the distances to all rows before and after one are two sums.
+    values_B, order = values_B.sort()
+    weight_GB = weight_GB[:, order]
+    moment_GB = weight_GB * values_B
+    before_GB, low_GB = weight_GB.cumsum(1), moment_GB.cumsum(1)
+    to_row_GB = values_B * (2 * before_GB - total_G[:, None])
+    to_row_GB = to_row_GB + moment_GB.sum(1, keepdim=True) - 2 * low_GB
+    distance_GG = to_row_GB @ weight_GB.T / torch.outer(total_G, total_G)
     # The pairs of a row and itself, at distance 0, are taken out of the mean.
     pairs_G = total_G.square() / (total_G.square() - weight_GB.square().sum(1))
     return distance_GG * torch.where(
         torch.eye(len(total_G), device=total_G.device) == 1, pairs_G, 1.0
     )
-
-
-def decision_cut(threshold: float) -> float:
-    """Return the log-odds of a threshold; of 0 and 1 those of the nearest that has some."""
-    share = min(max(threshold, 1e-6), 1 - 1e-6)
-    return math.log(share / (1 - share))
