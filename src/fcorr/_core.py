@@ -10,6 +10,7 @@ import numbers
 import os
 import re
 import stat
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
@@ -211,15 +212,72 @@ def require(package: str, *, extra: str, purpose: str) -> ModuleType:
         raise ImportError(f"{purpose} needs {package}: pip install 'fcorr[{extra}]'") from error
 
 
+_RAY_SECONDS = 30.0  # to answer; Ray itself tries for minutes, and then ends the process
+
+
+@contextmanager
+def connect_ray(address: str | None = None, workers: int | None = None) -> Iterator[ModuleType]:
+    """Give Ray, connected: to the cluster at an address, or to one that lives as long as this.
+
+    The latter is on this machine, with as many processors as there are ``workers``. An address in
+    ``RAY_ADDRESS``, and a cluster that the program has connected to before, are taken by default.
+
+    Raises
+    ------
+    InvalidInputError
+        No cluster answers at the address within half a minute.
+    """
+    ray = require("ray", extra="ray", purpose="engine='ray'")
+    if ray.is_initialized():
+        yield ray
+        return
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is None:
+        ray.init("local", num_cpus=workers, include_dashboard=False, logging_level="error")
+    else:
+        _check_answers(address)
+        ray.init(address, logging_level="error")
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Connect to a Ray cluster in a process that can be ended when none answers."""
+    script = "import ray, sys; ray.init(sys.argv[1], logging_level='error', log_to_driver=False)"
+    try:
+        tried = subprocess.run(
+            [sys.executable, "-c", script, address],
+            capture_output=True,
+            text=True,
+            timeout=_RAY_SECONDS,
+            check=False,
+        )
+        if tried.returncode == 0:
+            return
+        problem = (tried.stderr.strip().splitlines() or ["no reason given"])[-1]
+    except subprocess.TimeoutExpired:
+        problem = f"no answer in {_RAY_SECONDS:g} seconds"
+    raise InvalidInputError(
+        f"address must be that of a Ray cluster which answers, got {address!r} ({problem}). Start "
+        "one with `ray start --head`, or leave it out for this machine.",
+        argument="address",
+    )
+
+
 # ------------------------------------------------------------------------------ files and folders
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+def write_atomically(
+    path: str | os.PathLike[str], content: bytes | Callable[[BinaryIO], object]
+) -> None:
     """Write a file so that no reader ever sees half of it, whatever interrupts the write.
 
-    The content goes to a temporary file beside the target, which then takes the target's place
-    in one step. An existing file is replaced, or left as it was; its permissions stay, and so does
-    a link to it. Temporary files that killed processes left of the same target are removed.
+    The content, or what a function writes, goes to a temporary file beside the target, which then
+    takes the target's place in one step. An existing file is replaced, or left as it was; its
+    permissions stay, and so does a link to it. Temporary files that killed processes left of the
+    same target are removed.
 
     Raises
     ------
@@ -249,7 +307,7 @@ def errors_of_writing(path: str | os.PathLike[str], left: str = "") -> Iterator[
         raise OSError(error.errno, text, os.fspath(path)) from error
 
 
-def _replace(target: Path, content: bytes | None) -> None:
+def _replace(target: Path, content: bytes | Callable[[BinaryIO], object] | None) -> None:
     """Put new content into a file's place; without any, go as far as that can be tried."""
     mode = _find_mode(target)
     start, end = f".{target.name[:50]}.", ".fcorr-tmp"  # short enough where the name itself is
@@ -259,7 +317,7 @@ def _replace(target: Path, content: bytes | None) -> None:
         with file:
             if content is None:
                 return
-            file.write(content)
+            file.write(content) if isinstance(content, bytes) else content(file)
             file.flush()
             os.fsync(file.fileno())
             os.chmod(temporary, mode)

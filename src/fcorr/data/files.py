@@ -295,27 +295,87 @@ def _check(table: pa.Table) -> pa.Table:
 # ------------------------------------------------------------------------------ Parquet
 
 
+class Piece(NamedTuple):
+    """Row groups of a Parquet file that follow each other, the first from row ``first_row`` on."""
+
+    file: str
+    groups: list[int]
+    first_row: int
+
+
+def split_parquet(path: Path, n_rows: int = 2**20) -> tuple[pa.Schema, list[Piece], int]:
+    """Split a Parquet file, or a folder of them, into pieces of ``n_rows`` or one row group.
+
+    Returns the columns' names and types, the pieces in order, and how many rows they have together.
+    """
+    pieces: list[Piece] = []
+    schema, files = _list_parquet(path)
+    for file, metadata in files.items():
+        first_row, filled = 0, n_rows  # no piece goes on in the next file
+        for group in range(metadata.num_row_groups):
+            size = metadata.row_group(group).num_rows
+            if filled + size > n_rows:
+                pieces.append(Piece(file, [], first_row))
+                filled = 0
+            pieces[-1].groups.append(group)
+            first_row, filled = first_row + size, filled + size
+    refuse_repeated(schema.names)
+    return schema, pieces, sum(metadata.num_rows for metadata in files.values())
+
+
+def read_piece(
+    piece: Piece, columns: Sequence[str], batch_rows: int
+) -> Iterator[tuple[int, pa.Table]]:
+    """Read columns of a piece in batches, each with its first row in the file.
+
+    The memory that takes does not depend on how long row groups are.
+    """
+    if not os.path.isfile(piece.file):
+        raise InvalidInputError(
+            f"{piece.file!r} must be there as long as it is read, on every machine that reads it, "
+            "found no such file. Put the data where all of them see it."
+        )
+    first_row = piece.first_row
+    with _errors_of(piece.file):
+        options = {"pre_buffer": False, "buffer_size": 2**20, "page_checksum_verification": True}
+        with pa_parquet.ParquetFile(piece.file, **options) as file:
+            for batch in file.iter_batches(batch_rows, piece.groups, list(columns)):
+                yield first_row, _check(pa.Table.from_batches([batch]).select(columns))
+                first_row += batch.num_rows
+
+
 def _read_parquet(path: Path, columns: Sequence[str] = ()) -> pa.Table:
     """Read one file, or all Parquet files of a folder in the order of their names."""
-    if not os.path.isdir(path):
-        return pa_parquet.read_table(path, columns=list(columns) or None)
-    names = sorted(name for name in os.listdir(path) if _is(name, _PARQUET))
-    if not names:
+    schema, files = _list_parquet(path)
+    parts = []
+    for file in files:
+        with _errors_of(file):
+            parts.append(pa_parquet.read_table(file, columns=list(columns) or schema.names))
+    return pa.concat_tables(parts).unify_dictionaries()
+
+
+def _list_parquet(path: Path) -> tuple[pa.Schema, dict[str, Any]]:
+    """Return the columns of a Parquet file, or of all in a folder, and what each says of itself."""
+    files = [os.fspath(path)]
+    if os.path.isdir(path):
+        # Names that begin so are other programs' own, which these leave unread as well.
+        names = [n for n in os.listdir(path) if _is(n, _PARQUET) and not n.startswith((".", "_"))]
+        files = [os.path.join(path, name) for name in sorted(names)]
+    if not files:
         raise InvalidInputError(
             f"The folder {os.fspath(path)!r} must hold Parquet files, found none ending in "
             ".parquet. Pass the folder they are in, or one file."
         )
-    schemas = [pa_parquet.read_schema(os.path.join(path, name)) for name in names]
-    for name, schema in zip(names[1:], schemas[1:], strict=True):
-        _refuse_other_columns(name, schema, names[0], schemas[0])
-    parts = [
-        pa_parquet.read_table(os.path.join(path, name), columns=list(columns) or schemas[0].names)
-        for name in names
-    ]
-    return pa.concat_tables(parts).unify_dictionaries()
+    found, schemas = {}, []
+    for file in files:
+        with _errors_of(file):
+            found[file] = pa_parquet.read_metadata(file)
+            schemas.append(found[file].schema.to_arrow_schema())
+        _refuse_other_columns(*map(os.path.basename, (file, files[0])), schemas[-1], schemas[0])
+    return schemas[0], found
 
 
-def _refuse_other_columns(file: str, schema: pa.Schema, other: str, expected: pa.Schema) -> None:
+def _refuse_other_columns(file: str, other: str, schema: pa.Schema, expected: pa.Schema) -> None:
     """Say in which column the parts of a folder differ, if they do."""
     for name in (*expected.names, *schema.names):
         here, there = (
