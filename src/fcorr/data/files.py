@@ -371,7 +371,7 @@ def _list_parquet(path: Path) -> tuple[pa.Schema, dict[str, Any]]:
         with _errors_of(file):
             found[file] = pa_parquet.read_metadata(file)
             schemas.append(found[file].schema.to_arrow_schema())
-        _refuse_other_columns(*map(os.path.basename, (file, files[0])), schemas[-1], schemas[0])
+        _refuse_other_columns(file, files[0], schemas[-1], schemas[0])
     return schemas[0], found
 
 
@@ -385,7 +385,8 @@ def _refuse_other_columns(file: str, other: str, schema: pa.Schema, expected: pa
         if here != there:
             raise InvalidInputError(
                 f"All files of a folder must have the same columns, but {name!r} is {here} in "
-                f"{file!r} and {there} in {other!r}. Convert one of them, or move it elsewhere."
+                f"{os.path.basename(file)!r} and {there} in {os.path.basename(other)!r}. Convert "
+                "one of them, or move it elsewhere."
             )
 
 

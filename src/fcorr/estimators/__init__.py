@@ -13,6 +13,7 @@ from fcorr.estimators.results import (
     MainEffect,
     MainEffects,
 )
+from fcorr.estimators.scoring import Scorer, score_parquet, score_spark
 
 __all__ = [
     "Advanced",
@@ -24,7 +25,10 @@ __all__ = [
     "MainEffect",
     "MainEffects",
     "QuantileRepair",
+    "Scorer",
     "load",
     "read_header",
+    "score_parquet",
+    "score_spark",
     "to_onnx",
 ]
