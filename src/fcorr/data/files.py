@@ -280,7 +280,7 @@ def _errors_of(path: Path) -> Iterator[None]:
     except (pa.ArrowException, OSError, EOFError, UnicodeError, csv.Error) as error:
         kind = "Parquet" if file_ending(path) == ".parquet" else "CSV"
         raise InvalidInputError(
-            f"{os.fspath(path)!r} cannot be read as {kind} ({error}). "
+            f"{os.fspath(path)!r} cannot be read as {kind} ({' '.join(str(error).split())}). "
             "Check that the file is whole and of the kind its name says."
         ) from error
 
@@ -314,6 +314,8 @@ def split_parquet(path: Path, n_rows: int = 2**20) -> tuple[pa.Schema, list[Piec
         first_row, filled = 0, n_rows  # no piece goes on in the next file
         for group in range(metadata.num_row_groups):
             size = metadata.row_group(group).num_rows
+            if size == 0:
+                continue
             if filled + size > n_rows:
                 pieces.append(Piece(file, [], first_row))
                 filled = 0

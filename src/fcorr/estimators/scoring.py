@@ -115,7 +115,7 @@ class Scorer:
             classes = self.model.classes_.tolist()
             scores = {"prediction": pa.array(classes).type}
             scores |= {f"probability_{label}": pa.float64() for label in classes}
-        kept = self._kept(schema.names)
+        kept = self.columns_kept(schema.names)
         for name in kept:
             if name in scores:
                 raise InvalidInputError(
@@ -125,7 +125,8 @@ class Scorer:
                 )
         return pa.schema([*((name, schema.field(name).type) for name in kept), *scores.items()])
 
-    def _kept(self, names: Sequence[str]) -> list[str]:
+    def columns_kept(self, names: Sequence[str]) -> list[str]:
+        """Return those columns of a table that are copied to the output."""
         schema = self.model.schema_
         known = {*schema.names, schema.target, schema.weight, schema.exposure}
         kept = [name for name in names if name not in known] if self.keep is None else self.keep
@@ -140,7 +141,7 @@ class Scorer:
     def columns_read(self, names: Sequence[str]) -> list[str]:
         """Return those columns of a table that it needs; refuse one that has not all of them."""
         model, schema = self.model, self.model.schema_
-        kept = self._kept(names)
+        kept = self.columns_kept(names)
         if not hasattr(model, "feature_names_in_"):
             return [*names]  # the columns are taken in their order
         unread = {*schema.sensitive} if model.exact_ else set()
@@ -245,7 +246,8 @@ def _check_engine(engine: str, address: str | None, workers: int | None) -> None
     for name, value in (("address", address), ("workers", workers)):
         if engine != "ray" and value is not None:
             raise InvalidInputError(
-                f"{name} is for engine='ray', got engine={engine!r}. Leave it out.", argument=name
+                f"{name} is for Ray, got {value!r} for the engine {engine!r}. Leave it out.",
+                argument=name,
             )
     if workers is not None and not is_integer(workers, 1):
         raise InvalidInputError(
@@ -373,16 +375,14 @@ def score_spark(
         pa.bool_(): types.BooleanType(),
         pa.string(): types.StringType(),
     }
-    fields = [
-        types.StructField(field.name, kinds[field.type])
-        if field.type in kinds
-        # a kept column, which stays what it is
-        else read.schema[field.name]
-        for field in scorer.output_schema(pa.schema([(name, pa.null()) for name in names]))
-    ]
+    kept = {name: read.schema[name] for name in scorer.columns_kept(names)}
+    output = scorer.output_schema(pa.schema([(name, pa.null()) for name in names]))
+    scores = [types.StructField(f.name, kinds[f.type]) for f in output if f.name not in kept]
 
     def score(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from scorer(batch).to_batches()
+            yield from scorer(pa.RecordBatch.from_arrays(batch.columns, names)).to_batches()
 
-    return read.mapInArrow(score, types.StructType(fields))
+    # Under names of our own: mapInArrow cannot read a column with a dot in its name.
+    renamed = read.toDF(*(f"c{i}" for i in range(len(names))))
+    return renamed.mapInArrow(score, types.StructType([*kept.values(), *scores]))
