@@ -25,7 +25,15 @@ if TYPE_CHECKING:
         UnseenCategoryWarning,
     )
     from fcorr.audit.report import AuditResult, audit_model
-    from fcorr.estimators import FCorrClassifier, FCorrRegressor, QuantileRepair, load
+    from fcorr.estimators import (
+        FCorrClassifier,
+        FCorrRegressor,
+        QuantileRepair,
+        Scorer,
+        load,
+        score_parquet,
+        score_spark,
+    )
     from fcorr.search.sweep import sweep
 
 __all__ = [
@@ -36,6 +44,7 @@ __all__ = [
     "ModelFileError",
     "NotEstimableWarning",
     "QuantileRepair",
+    "Scorer",
     "UnseenCategoryWarning",
     "__version__",
     "audit",
@@ -45,6 +54,8 @@ __all__ = [
     "load",
     "metrics",
     "nn",
+    "score_parquet",
+    "score_spark",
     "sweep",
     "training",
 ]
@@ -57,9 +68,12 @@ _HOME = {
     "ModelFileError": "fcorr._core",
     "NotEstimableWarning": "fcorr._core",
     "QuantileRepair": "fcorr.estimators",
+    "Scorer": "fcorr.estimators",
     "UnseenCategoryWarning": "fcorr._core",
     "audit_model": "fcorr.audit.report",
     "load": "fcorr.estimators",
+    "score_parquet": "fcorr.estimators",
+    "score_spark": "fcorr.estimators",
     "sweep": "fcorr.search.sweep",
 }
 

@@ -168,10 +168,17 @@ def test_rows_are_lines_of_the_file(run, train, files):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (["--keep", "keys"], {}, "--keep: the file has no column 'keys'. Did you mean 'key'?"),
-        (["--keep", "prediction"], {}, "--keep: the output has a column 'prediction' of its own."),
-        ([], {}, "--keep: the output has a column 'prediction' of its own."),
-        (["--rate"], {}, "--rate: the model predicts classes."),
+        (["--keep", "keys"], {}, "--keep: must name columns of the table, got 'keys'. Did you"),
+        (["--keep", "prediction"], {}, "that the output has not of its own, got 'prediction'."),
+        ([], {}, "--keep: must name columns that the output has not of its own, got 'prediction'."),
+        (["--rate"], {}, "--rate: is for models of numbers, and this one predicts classes."),
+        (["--engine", "ray"], {}, "--engine: is for Parquet data and output."),
+        (["--workers", 2], {}, "--workers: is for Parquet data and output."),
+        (
+            ["--workers", 2, "--keep", "key"],
+            {"data": "data.parquet", "output": "out.parquet"},
+            "--workers: is for Ray, got 2 for the engine 'local'. Leave it out.",
+        ),
         ([], {"output": "nowhere/out.csv"}, "--output: the folder 'nowhere' does not exist."),
         ([], {"output": "out.txt"}, "--output: must end in .csv, .tsv or .parquet, got 'out.txt'."),
         ([], {"output": "."}, "'.' is a directory"),

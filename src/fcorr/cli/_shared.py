@@ -221,6 +221,7 @@ _OPTIONS = (
     *_OPTIONS_ONLY,
     *("sensitive", "car", "invariance", "bins", "epochs", "monotone", "objective", "exposure"),
     *("threshold", "thresholds", "budget", "seeds", "incumbent", "opset"),
+    *("keep", "rate", "address", "workers"),
 )
 
 

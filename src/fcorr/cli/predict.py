@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -44,6 +44,18 @@ def predict(
             help="Write text to the letter, also what a spreadsheet would run as a formula.",
         ),
     ] = False,
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="What scores Parquet to Parquet: this process, or Ray Data."),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(help="Ray's cluster, such as 10.0.0.1:6379; by default one on this machine."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Most tasks of Ray's at a time; by default one for each processor."),
+    ] = None,
     delimiter: shared.Delimiter = None,
     decimal: shared.Decimal = None,
     dates: shared.Dates = None,
@@ -53,12 +65,12 @@ def predict(
     Writes the prediction of each row, for its exposure where the model knows one, and, for
     classes, the probability of each class; CSV as the data is written. In CSV, text that a
     spreadsheet would run as a formula gets an apostrophe before it, and control characters are
-    escaped; --verbatim leaves them.
+    escaped; --verbatim leaves them. Parquet to Parquet may be larger than memory.
     """
     import pyarrow as pa
 
     from fcorr.data.files import ENDINGS, disarm, file_ending, read_verbatim, to_bytes
-    from fcorr.estimators import FCorrClassifier, load
+    from fcorr.estimators import Scorer, score_parquet
 
     if output is None and shared.is_stdin(data):
         output = shared.STDOUT
@@ -70,34 +82,28 @@ def predict(
         shared.bad_usage("--output", f"must end in .csv, .tsv or .parquet, got {output.name!r}.")
     if output != shared.STDOUT:
         shared.check_output(output, data, model)
-    estimator = load(model)
-    schema = estimator.schema_
-    table, dialect = shared.read_known(data, schema, shared.make_dialect(delimiter, decimal, dates))
-    shared.check_columns(keep or [], table.column_names, "--keep")
-    columns: dict[str, Any] = {}
+    if file_ending(data) == file_ending(kind) == ".parquet":
+        cluster: dict[str, Any] = {"engine": engine, "address": address, "workers": workers}
+        n_rows = score_parquet(model, data, output, keep=keep or None, rate=rate, **cluster)
+        shared.echo(f"wrote {output}: {n_rows} rows")
+        return
+    for option, given in (
+        ("--engine", engine != "local"),
+        ("--address", address),
+        ("--workers", workers),
+    ):
+        if given:
+            shared.bad_usage(option, "is for Parquet data and output.")
+    scorer = Scorer(model, keep=keep or None, rate=rate)
+    dialect = shared.make_dialect(delimiter, decimal, dates)
+    table, dialect = shared.read_known(data, scorer.model.schema_, dialect)
     with shared.lines_of(data, dialect):
-        if isinstance(estimator, FCorrClassifier):
-            if rate:
-                shared.bad_usage("--rate", "the model predicts classes.")
-            probabilities = estimator.predict_proba(table)
-            columns["prediction"] = pa.array(estimator._decide(probabilities))
-            for label, values in zip(estimator.classes_, probabilities.T, strict=True):
-                columns[f"probability_{label}"] = pa.array(values)
-        elif rate:
-            columns["rate"] = pa.array(estimator.predict_rate(table))
-        else:
-            columns["prediction"] = pa.array(estimator.predict(table))
-    known = {*schema.names, schema.target, schema.weight, schema.exposure}
-    kept = keep or [name for name in table.column_names if name not in known]
-    for name in kept:
-        if name in columns:
-            shared.bad_usage(
-                "--keep",
-                f"the output has a column {name!r} of its own. Rename the one in the file, or "
-                "name other columns to keep.",
-            )
+        scored = scorer(table)
+    # Columns that are kept are copied as the file has them, whatever the model reads them as.
+    kept = scorer.columns_kept(table.column_names)
     copied = read_verbatim(data, kept, dialect) if kept else pa.table({})
-    scored = pa.table({**{name: copied[name] for name in kept}, **columns})
+    for i, name in enumerate(kept):
+        scored = scored.set_column(i, name, copied[name])
     if not verbatim and file_ending(kind) != ".parquet":
         scored, n_changed = disarm(scored)
         if n_changed:

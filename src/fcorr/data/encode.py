@@ -9,9 +9,11 @@ import hashlib
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -117,11 +119,51 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
                     view[first : first + len(values)] = values
     except ColumnError as error:
         raise find_differences(schema, table, read_sensitive=read_sensitive).to_error() from error
-    unseen = +unseen
-    _warn_of_unseen(unseen, schema)
-    others = [column for column in schema.columns if column.name not in {*unread, *unseen}]
-    _warn_of_empty(others, table, schema.n_rows)
+    read = {name: table.columns[name] for name in schema.names if name not in unread}
+    empty = {n for n, c in read.items() if pc.all(pc.is_null(c, nan_is_null=True)).as_py()}
+    odd = _Oddities(table.n_rows, +unseen, empty)
+    parts = _parts.get()
+    if parts is None:
+        _warn_of([odd], schema)
+    else:
+        parts.append(odd)
     return EncodedTable(codes, numbers)
+
+
+class _Oddities(NamedTuple):
+    """What to warn of in a table: rows of unseen categories by column, columns without values."""
+
+    n_rows: int
+    unseen: Counter[str]
+    empty: set[str]
+
+
+_parts: ContextVar[list[_Oddities] | None] = ContextVar("parts", default=None)
+
+
+@contextmanager
+def parts_of_one_table(schema: Schema) -> Iterator[None]:
+    """Within it, tables that are encoded are parts of one, of which warnings then tell at the end.
+
+    Threads that run in a copy of the context, as those of :mod:`fcorr.training.threads`, belong
+    to it.
+    """
+    parts: list[_Oddities] = []
+    token = _parts.set(parts)
+    try:
+        yield
+    finally:
+        _parts.reset(token)
+    if parts:
+        _warn_of(parts, schema)
+
+
+def _warn_of(parts: Sequence[_Oddities], schema: Schema) -> None:
+    unseen = sum((part.unseen for part in parts), Counter[str]())
+    _warn_of_unseen(unseen, schema)
+    empty = set.intersection(*(part.empty for part in parts)) - set(unseen)
+    n_rows = sum(part.n_rows for part in parts)
+    _warn_of_empty([schema[name] for name in schema.names if name in empty], n_rows, schema.n_rows)
 
 
 def _encode_blocks(
@@ -221,23 +263,18 @@ def _warn_of_unseen(unseen: Counter[str], schema: Schema) -> None:
         message += " Each is taken for the most frequent training category of its column."
     if ordinal:
         message += f" In {enumerate_some(ordinal)}, which is ordinal, it is taken as missing."
-    warnings.warn(message, UnseenCategoryWarning, stacklevel=3)
+    warnings.warn(message, UnseenCategoryWarning, stacklevel=4)
 
 
-def _warn_of_empty(columns: Sequence[Column], table: Table, n_trained: int) -> None:
+def _warn_of_empty(columns: Sequence[Column], n_rows: int, n_trained: int) -> None:
     """Warn of columns without any value, where training would hardly have given so many missing."""
-    empty = [
-        column.name
-        for column in columns
-        if (column.n_missing / n_trained) ** table.n_rows < _HARDLY
-        and pc.all(pc.is_null(table.columns[column.name], nan_is_null=True)).as_py()
-    ]
-    if empty:
+    rare = [c.name for c in columns if (c.n_missing / n_trained) ** n_rows < _HARDLY]
+    if rare:
         warnings.warn(
-            f"Columns must have values as in training, got none at all in {enumerate_some(empty)} "
-            f"({table.n_rows} row(s)): each is taken as missing. Check where the table comes from.",
+            f"Columns must have values as in training, got none at all in {enumerate_some(rare)} "
+            f"({n_rows} row(s)): each is taken as missing. Check where the table comes from.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

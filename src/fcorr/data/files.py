@@ -280,7 +280,7 @@ def _errors_of(path: Path) -> Iterator[None]:
     except (pa.ArrowException, OSError, EOFError, UnicodeError, csv.Error) as error:
         kind = "Parquet" if file_ending(path) == ".parquet" else "CSV"
         raise InvalidInputError(
-            f"{os.fspath(path)!r} cannot be read as {kind} ({error}). "
+            f"{os.fspath(path)!r} cannot be read as {kind} ({' '.join(str(error).split())}). "
             "Check that the file is whole and of the kind its name says."
         ) from error
 
@@ -316,9 +316,11 @@ def split_parquet(path: Path, n_rows: int = 2**20) -> tuple[pa.Schema, list[Piec
     schema, files = _list_parquet(path)
     before = 0
     for file, metadata in files.items():
-        first_row, filled = 0, n_rows + 1  # no piece goes on in the next file
+        first_row, filled = 0, n_rows  # no piece goes on in the next file
         for group in range(metadata.num_row_groups):
             size = metadata.row_group(group).num_rows
+            if size == 0:
+                continue
             if filled + size > n_rows:
                 pieces.append(Piece(file, [], first_row, before))
                 filled = 0
@@ -377,7 +379,7 @@ def _list_parquet(path: Path) -> tuple[pa.Schema, dict[str, Any]]:
         with _errors_of(file):
             found[file] = pa_parquet.read_metadata(file)
             schemas.append(found[file].schema.to_arrow_schema())
-        _refuse_other_columns(*map(os.path.basename, (file, files[0])), schemas[-1], schemas[0])
+        _refuse_other_columns(file, files[0], schemas[-1], schemas[0])
     return schemas[0], found
 
 
@@ -391,7 +393,8 @@ def _refuse_other_columns(file: str, other: str, schema: pa.Schema, expected: pa
         if here != there:
             raise InvalidInputError(
                 f"All files of a folder must have the same columns, but {name!r} is {here} in "
-                f"{file!r} and {there} in {other!r}. Convert one of them, or move it elsewhere."
+                f"{os.path.basename(file)!r} and {there} in {os.path.basename(other)!r}. Convert "
+                "one of them, or move it elsewhere."
             )
 
 

@@ -14,6 +14,7 @@ from fcorr.estimators.results import (
     MainEffect,
     MainEffects,
 )
+from fcorr.estimators.scoring import Scorer, score_parquet, score_spark
 
 __all__ = [
     "Advanced",
@@ -25,8 +26,11 @@ __all__ = [
     "MainEffect",
     "MainEffects",
     "QuantileRepair",
+    "Scorer",
     "fit_on_ray",
     "load",
     "read_header",
+    "score_parquet",
+    "score_spark",
     "to_onnx",
 ]
