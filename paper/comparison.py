@@ -273,7 +273,6 @@ def _without_sensitive(estimator: Estimator) -> tuple[Estimator, View]:
     }
     twin = clone(estimator).set_params(
         sensitive=None,
-        bins=None,  # of sensitive columns
         kinds={**(estimator.kinds or {}), **kinds},
         random_state=estimator.seed_,
     )

@@ -2,7 +2,7 @@
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -155,6 +155,7 @@ def expected_constants() -> Iterator[None]:
 def make_network(run: Run, sensitive: str | None, *, exposed: bool = False) -> Any:
     """Make the estimator of a run, not fitted yet."""
     arguments = {**run.arguments, "random_state": run.seed}
+    arguments.pop("bins", None)  # whoever fits it cuts the columns
     if sensitive is not None:
         arguments["sensitive"] = sensitive
     if run.kind not in ("printed", "fcorr"):
@@ -170,15 +171,22 @@ def make_network(run: Run, sensitive: str | None, *, exposed: bool = False) -> A
     return cls(**{**_ARGUMENTS, **arguments}, advanced=advanced)
 
 
+def _cut(X: Any, bins: Mapping[str, Sequence[float]]) -> Any:
+    """Cut columns of numbers into groups; an edge belongs to the group above it."""
+    return X.assign(**{name: np.digitize(X[name], edges) for name, edges in bins.items()})
+
+
 def _fit_network(run: Run, rows: Rows, sensitive: str | None) -> Fitted:
+    bins = run.arguments.get("bins", {})
+    rows = Rows(_cut(rows.X, bins), rows.y, rows.exposed)
     with expected_constants():
         model = make_network(run, sensitive, exposed=rows.exposed).fit(rows.X, rows.y)
     history = model.history_
     attention, features = _attention(run, model, rows)
     return Fitted(
-        (lambda X: model.predict_proba(X)[:, 1])
+        (lambda X: model.predict_proba(_cut(X, bins))[:, 1])
         if run.task == "classification"
-        else model.predict_rate,
+        else lambda X: model.predict_rate(_cut(X, bins)),
         sum(parameter.numel() for parameter in model.model_.parameters()),
         {"significance": model.feature_significance()} if features else {},
         attention,

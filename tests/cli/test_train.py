@@ -333,12 +333,8 @@ def test_a_pack_is_that_of_python(run, train, columns):
             "--exposure: 'bought' is named by --target as well.",
         ),
         (["--output", "data.csv"], "'data.csv' is an input, or another output, and"),
-        (["--bins", "age"], "--bins: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),
-        (["--bins", "=3"], "--bins: must be COLUMN=VALUE or COLUMN=VALUE"),
-        (["--bins", "age="], "--bins: must be COLUMN=VALUE or COLUMN=VALUE"),
-        (["--bins", "age=,"], "--bins: must be a number of groups of at least 2, or the edges"),
-        (["--bins", "age=few"], "--bins: must be a number of groups of at least 2, or the edges"),
-        (["--bins", "age=1.5"], "increasing order, got 1.5 for 'age'."),
+        (["--kinds", "=numeric"], "--kinds: must be COLUMN=VALUE or COLUMN=VALUE"),
+        (["--kinds", "age="], "--kinds: must be COLUMN=VALUE or COLUMN=VALUE"),
         (["--set", "epochs=2"], "--set: must be ARGUMENT=VALUE, once for an argument, got epochs"),
     ],
 )
@@ -397,10 +393,6 @@ def test_bad_data(train, files, case):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["--sensitive", "age", "--bins", "age=1000,2000"],
-            "error: bins must cut column 'age' into at least two groups with training rows",
-        ),
         (
             ["--objective", "gamma"],
             "error: y ('bought') must be above 0 for --objective gamma, got 0 in line",
@@ -538,17 +530,6 @@ def test_car_alone(train):
     assert fcorr.load("model.fcorr").history_.car_weight is None
 
 
-@pytest.mark.parametrize(
-    ("bins", "labels"),
-    [("age=30,50", ["below 30", "30 to below 50", "50 and above"]), ("age=2", None)],
-)
-def test_bins(train, bins, labels):
-    train("--sensitive", "age", "--bins", bins)
-    column = fcorr.load("model.fcorr").schema_["age"]
-    assert column.n_codes == (len(labels) if labels else 2)
-    assert labels is None or list(column.labels) == labels
-
-
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
 def test_standard_input(train, kind):
     train()
@@ -611,7 +592,7 @@ def test_the_command_line_wins_over_the_config(run):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("targt = 'bought'", "'targt' is no option. Did you mean 'target'? There are: bins, "),
+        ("targt = 'bought'", "'targt' is no option. Did you mean 'target'? There are: budget, "),
         ("config = 'other.toml'", "'config' is no option."),
         ("data = 'data.csv'", "'data' is no option."),
         ("random-state = 1\nrandom_state = 2", "'random_state' is there twice."),

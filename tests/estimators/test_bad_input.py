@@ -247,7 +247,6 @@ def test_sample_weight(cls, weight, message):
 
 CAR = "a number of at least 0, 'paper' or None"
 COUNT = "an integer of at least 1"
-GROUPS = "a number of groups of at least 2, or the edges between groups in increasing"
 HEAD = "a tuple of hidden-layer sizes of at least 1"
 BAD_VALUES = {
     "car": (CAR, [-1, float("nan"), float("inf"), "much", True]),
@@ -263,7 +262,6 @@ BAD_VALUES = {
     "min_category_rows": (f"{COUNT}, or 'auto'", [0, 2.5, "few"]),
     "invariance": ("'adapt', 'marginal' or None", ["exact"]),
     "proxy": ("a number of at least 0", [-1, float("nan"), "much", None]),
-    "bins": (GROUPS, [1]),
     "verbose": ("True, False or an integer of at least 0", [-1]),
     "advanced": (r"a dict, such as \{'n_layers': 3\}, or None", ["deep", 3]),
 }

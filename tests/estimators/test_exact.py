@@ -251,17 +251,6 @@ def test_car_alone_closes_the_gap_of_a_continuous_column():
     assert changes[1e6] < changes[None] / 10
 
 
-def test_bins_make_categories_of_numbers():
-    model = FCorrClassifier(
-        n_members=1, **SMALL, sensitive="age", bins=[30, 50], invariance=None
-    ).fit(X, Y)
-    assert model.schema_.sensitive_positions == (0,)
-    assert model.schema_["age"].labels == ("below 30", "30 to below 50", "50 and above")
-    same_group = [model.predict_proba(X.assign(age=age)) for age in (31.0, 49.0)]
-    np.testing.assert_array_equal(*same_group)
-    assert not np.array_equal(same_group[0], model.predict_proba(X.assign(age=51.0)))
-
-
 # Several sensitive columns
 
 

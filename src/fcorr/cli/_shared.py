@@ -151,14 +151,6 @@ def _estimator_options(
             "categories in order, as in grade=A,B,C; repeatable.",
         ),
     ] = None,
-    bins: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=GROUPS|EDGE,EDGE,…",
-            help="Cut a sensitive column of numbers into groups, as in age=5 or age=25,40,65; "
-            "repeatable.",
-        ),
-    ] = None,
     n_members: Annotated[
         int | None,
         typer.Option(
@@ -218,7 +210,7 @@ _OPTIONS_ONLY = (
 )
 _OPTIONS = (
     *_OPTIONS_ONLY,
-    *("sensitive", "car", "invariance", "bins", "epochs", "monotone", "objective", "exposure"),
+    *("sensitive", "car", "invariance", "epochs", "monotone", "objective", "exposure"),
     *("threshold", "thresholds", "budget", "seeds", "incumbent", "opset"),
 )
 
@@ -231,7 +223,7 @@ def collect_arguments(*, settings: list[str] | None, **options: Any) -> dict[str
             arguments[name] = parse_value(name, arguments[name])
     if "threshold" in arguments:
         arguments["threshold"] = _parse_threshold(arguments["threshold"])
-    for name in ("kinds", "bins", "monotone"):
+    for name in ("kinds", "monotone"):
         if name in arguments:
             arguments[name] = _parse_columns(name, arguments[name])
     rule = "ARGUMENT=VALUE, once for an argument"
@@ -297,9 +289,7 @@ def _parse_columns(argument: str, options: list[str]) -> dict[str, Any]:
     rule = "COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for a column"
     found: dict[str, Any] = {}
     for name, text in split_pairs(options, _option(argument), rule).items():
-        values: list[Any] = [value for value in text.split(",") if value]
-        if argument == "bins":  # the others are words, also where these look like numbers
-            values = [parse_value(argument, value) for value in values]
+        values = [value for value in text.split(",") if value]
         found[name] = values if "," in text else values[0]
     return found
 
@@ -391,7 +381,7 @@ def read_training_file(
     table, _ = read_data(data, dialect)
     roles.check(table.column_names)
     kinds: dict[str, Any] = arguments.get("kinds", {})
-    for name in ("kinds", "bins", "monotone"):
+    for name in ("kinds", "monotone"):
         check_columns(arguments.get(name, []), table.column_names, _option(name))
     categories = [n for n, kind in kinds.items() if kind == "categorical" or isinstance(kind, list)]
     dates = [name for name in categories if name_values(table[name].type) == "dates"]

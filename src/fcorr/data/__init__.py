@@ -4,7 +4,6 @@ from fcorr.data.encode import Difference, EncodedTable, SchemaDiff, encode
 from fcorr.data.generators import make_indirect_bias, make_proxy_bias
 from fcorr.data.infer import infer_schema
 from fcorr.data.schema import (
-    BinnedColumn,
     CategoricalColumn,
     DatetimeColumn,
     NumericColumn,
@@ -15,7 +14,6 @@ from fcorr.data.schema import (
 from fcorr.data.tables import Table, read_table
 
 __all__ = [
-    "BinnedColumn",
     "CategoricalColumn",
     "DatetimeColumn",
     "Difference",

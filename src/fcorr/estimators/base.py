@@ -43,7 +43,7 @@ from fcorr.data.encode import (
     read_outcomes,
     use_ratings,
 )
-from fcorr.data.infer import Bins, MinCategoryRows, infer_schema, rate_columns, warn_of_copies
+from fcorr.data.infer import MinCategoryRows, infer_schema, rate_columns, warn_of_copies
 from fcorr.data.schema import Kinds, NumericColumn, OrdinalColumn, Schema
 from fcorr.data.tables import Table, read_table, resolve_columns
 from fcorr.estimators.checkpoint import Checkpoint, parse_budget
@@ -113,7 +113,6 @@ class BaseFCorr(BaseEstimator, ABC):
     car: CarWeight
     invariance: Invariance
     proxy: float = 0.0
-    bins: Bins | None
     n_members: int | Auto
     head: Sequence[int] | Auto
     dropout: float | Auto
@@ -270,7 +269,6 @@ class BaseFCorr(BaseEstimator, ABC):
                 table,
                 sensitive=_as_columns(self.sensitive),
                 kinds=self.kinds,
-                bins=self.bins,
                 missing_categorical=self._options["missing_categorical"],
                 missing_numeric=self._options["missing_numeric"],
                 min_category_rows=self.min_category_rows,
@@ -990,7 +988,7 @@ class BaseFCorr(BaseEstimator, ABC):
         self._check_monotone()
         # JSON has no integers as keys: columns without names go by the names they were given.
         names = dict(enumerate(self._column_names))
-        for name in ("kinds", "bins", "monotone"):
+        for name in ("kinds", "monotone"):
             by_column = parameters[name]
             if isinstance(by_column, Mapping):
                 parameters[name] = {names.get(key, key): by_column[key] for key in by_column}

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypedDict
 import torch
 
 from fcorr._core import InvalidInputError, enumerate_some, near_match
-from fcorr.data.infer import parse_bins
 from fcorr.data.schema import parse_kinds
 from fcorr.metrics.thresholds import RULES, is_threshold_rule
 from fcorr.nn.engine import EngineName
@@ -228,11 +227,10 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
         if name in arguments:
             _check(name, arguments[name], rule, holds)
     complete_advanced(arguments.get("advanced"))
-    for name, parse in {"kinds": parse_kinds, "bins": parse_bins}.items():
-        try:
-            parse(arguments[name])
-        except InvalidInputError as error:
-            raise InvalidInputError(str(error), argument=name) from None
+    try:
+        parse_kinds(arguments["kinds"])
+    except InvalidInputError as error:
+        raise InvalidInputError(str(error), argument="kinds") from None
     if arguments.get("proxy") and arguments["invariance"] == "marginal":
         raise InvalidInputError(
             "proxy needs predictions that are trained as they are used, got invariance='marginal', "
