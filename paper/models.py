@@ -16,6 +16,7 @@ from fcorr.data import make_indirect_bias
 from fcorr.estimators import Advanced
 from fcorr.metrics import choose_threshold
 from paper import datasets
+from paper.augmentation import AugmentedClassifier, AugmentedRegressor
 from paper.baselines.estimators import make_baseline
 from paper.experiments import DataSettings, Run
 from paper.generators import make_bank_fraud, make_claims
@@ -163,11 +164,15 @@ def make_network(run: Run, sensitive: str | None, *, exposed: bool = False) -> A
     # The configurations, which records are found by, name these beside all other arguments.
     names = [name for name in arguments if name in Advanced.__annotations__]
     advanced = {**_ADVANCED, **{name: arguments.pop(name) for name in names}}
+    is_augmented = arguments.pop("car_form", "") == "paper"
     if run.kind == "printed":
         advanced["numeric_embedding"] = "paper"
     if exposed:
         arguments["exposure"] = EXPOSURE
-    cls: Any = FCorrClassifier if run.task == "classification" else FCorrRegressor
+    classes: tuple[Any, Any] = FCorrClassifier, FCorrRegressor
+    if is_augmented:
+        classes = AugmentedClassifier, AugmentedRegressor
+    cls = classes[run.task != "classification"]
     return cls(**{**_ARGUMENTS, **arguments}, advanced=advanced)
 
 

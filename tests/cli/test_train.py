@@ -85,8 +85,6 @@ def test_options_reach_the_estimator(train):
         *("--car", "paper", "--random-state", 7, "--set", "min_category_rows=1", "--proxy", 0.5),
         *(
             "--set",
-            "car_form=paper",
-            "--set",
             "proxy_target=decision",
             "--set",
             "n-layers=2",
@@ -104,7 +102,6 @@ def test_options_reach_the_estimator(train):
         "proxy": 0.5,
         "proxy_target": "decision",
         "advanced": {
-            "car_form": "paper",
             "n_layers": 2,
             "residual": True,
             "batch_size": 50,
@@ -284,7 +281,7 @@ def test_a_pack_is_that_of_python(run, train, columns):
             "--set min_category_rows: must be an integer of at least 1, or 'auto', got",
         ),
         (["--car", "much"], "--car: must be a number of at least 0, 'paper' or None, got"),
-        (["--set", "car_form=x"], "--set car_form: must be 'sensitive' or 'paper', got 'x'"),
+        (["--set", "engine=x"], "--set engine: must be 'auto', 'compiled' or 'plain', got 'x'"),
         (["--set", "dropout=8xx"], "--set dropout: must be a number in [0, 1), or 'auto', got"),
         (
             ["--set", "dropuot=0.1"],

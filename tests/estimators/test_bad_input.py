@@ -282,8 +282,6 @@ OWN_BAD_VALUES = {
     },
 }
 BAD_ADVANCED = {
-    "car_form": ("'sensitive' or 'paper'", ["x"]),
-    "car_combinations": ("True or False", ["all"]),
     "n_layers": (COUNT, [0, 1.0]),
     "residual": ("True or False", ["yes"]),
     "numeric_embedding": ("'spline' or 'paper'", ["fourier"]),
@@ -334,7 +332,7 @@ def test_device_that_is_not_there():
 
 
 def test_unknown_advanced_argument():
-    message = r"advanced must hold some of 'car_form', .*got 'n_layer'\. Did you mean 'n_layers'\?"
+    message = r"advanced must hold some of 'n_layers', .*got 'n_layer'\. Did you mean 'n_layers'\?"
     with pytest.raises(InvalidInputError, match=message):
         FCorrRegressor(**SMALL, advanced={"n_layer": 2}).fit(X, Y[FCorrRegressor])
 

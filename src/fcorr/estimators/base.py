@@ -356,17 +356,6 @@ class BaseFCorr(BaseEstimator, ABC):
         Of a pack also the outputs of every row by members that left it out.
         """
         n_members, fixed = self._n_members(), self._fixed_settings()
-        if (
-            self._has_car
-            and self._options["main_effects"]
-            and self._options["car_form"] != "sensitive"
-        ):
-            raise InvalidInputError(
-                f"advanced['car_form'] must be 'sensitive' for a model with main effects, got "
-                f"{self._options['car_form']!r}: these pass the attention by. Add "
-                "'main_effects': False for the paper's model.",
-                argument="advanced",
-            )
         validation = self._read_eval_set(eval_set)
         if validation is not None and n_members != 1:
             raise InvalidInputError(
@@ -634,7 +623,6 @@ class BaseFCorr(BaseEstimator, ABC):
             encoded.numbers.shape[1],
             sensitive,
             grids=grids,
-            combinations=bool(self._options["car_combinations"]),
             device=device,
         )
 
@@ -652,7 +640,6 @@ class BaseFCorr(BaseEstimator, ABC):
             sensitive=self.schema_.sensitive_positions,
             exchanges=exchanges,
             car=self.car,
-            car_form=self._options["car_form"],
             penalty=None if model.views is None else penalty,
             signs=self._monotone_features(),
         )

@@ -12,7 +12,6 @@ from fcorr.data.schema import parse_kinds
 from fcorr.metrics.thresholds import RULES, is_threshold_rule
 from fcorr.nn.engine import EngineName
 from fcorr.nn.fcorr import NumericEmbeddingName
-from fcorr.training.objective import CarForm
 
 
 class Advanced(TypedDict, total=False):
@@ -20,14 +19,6 @@ class Advanced(TypedDict, total=False):
 
     Attributes
     ----------
-    car_form : {"sensitive", "paper"}, default="sensitive"
-        ``"sensitive"``: gradient into the sensitive embedding only, the form that converges best.
-        ``"paper"``: the paper's input augmentation. See :mod:`fcorr.nn.car`.
-    car_combinations : bool, default=False
-        With several sensitive columns: exchange them all at once, in every combination, as the
-        paper does. By default each is exchanged by itself, which is cheaper and, since features
-        are embedded one by one, comes to the same: what no single flip changes, no combination of
-        flips does.
     n_layers : int, default=1
         Number of encoder layers. The paper recommends one: only the first attention matrix reads
         as feature dependencies.
@@ -70,8 +61,6 @@ class Advanced(TypedDict, total=False):
         Where torch trains; predictions are computed on the CPU.
     """
 
-    car_form: CarForm
-    car_combinations: bool
     n_layers: int
     residual: bool
     numeric_embedding: NumericEmbeddingName
@@ -89,8 +78,6 @@ class Advanced(TypedDict, total=False):
 
 
 DEFAULTS: Advanced = {
-    "car_form": "sensitive",
-    "car_combinations": False,
     "n_layers": 1,
     "residual": True,
     "numeric_embedding": "spline",
@@ -196,8 +183,6 @@ _RULES: dict[str, _Rule] = {
 }
 
 _ADVANCED_RULES: dict[str, _Rule] = {
-    "car_form": _choice("sensitive", "paper"),
-    "car_combinations": _BOOLEAN,
     "n_layers": _COUNT,
     "residual": _BOOLEAN,
     "numeric_embedding": _choice("spline", "paper"),
