@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core import require
-from fcorr.data import make_indirect_bias
 from fcorr.estimators import Advanced
 from fcorr.metrics import choose_threshold
 from paper import datasets
 from paper.augmentation import AugmentedClassifier, AugmentedRegressor
 from paper.baselines.estimators import make_baseline
 from paper.experiments import DataSettings, Run
-from paper.generators import make_bank_fraud, make_claims
+from paper.generators import make_bank_fraud, make_claims, make_indirect_bias
 
 Floats = NDArray[np.float64]
 Score = Callable[[Any], Floats]

@@ -372,7 +372,7 @@ class BaselineClassifier(_Baseline, FCorrClassifier):
 
     Examples
     --------
-    >>> from fcorr.data import make_indirect_bias
+    >>> from paper.generators import make_indirect_bias
     >>> X, y = make_indirect_bias(1_000, random_state=0)
     >>> model = BaselineClassifier(network="ffn", epochs=5, random_state=0).fit(X, y)
     >>> model.predict_proba(X).shape

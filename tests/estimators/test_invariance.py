@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
-from fcorr.data import infer_schema, make_indirect_bias, read_table
+from fcorr.data import infer_schema, read_table
 from fcorr.data.encode import EncodedTable
 from fcorr.estimators.invariance import Portfolio, feature_values, label_value, number_grid
 from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
 from fcorr.nn.fcorr import FCorrTransformer, Pack
-from paper.generators import make_bank_fraud, make_claims
+from paper.generators import make_bank_fraud, make_claims, make_indirect_bias
 
 SMALL = {"epochs": 12, "learning_rate": 0.01, "head": (16, 16), "random_state": 0}
 CAR_ALONE = SMALL | {"invariance": None}

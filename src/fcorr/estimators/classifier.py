@@ -157,11 +157,11 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
 
     Examples
     --------
-    >>> from fcorr.data import make_indirect_bias
-    >>> X, y = make_indirect_bias(2_000, random_state=0)
-    >>> model = FCorrClassifier(sensitive="X1", n_members=1, epochs=5, random_state=0).fit(X, y)
+    >>> from fcorr.data import make_proxy_bias
+    >>> X, y = make_proxy_bias(2_000, task="classification", random_state=0)
+    >>> model = FCorrClassifier(sensitive="S", n_members=1, epochs=5, random_state=0).fit(X, y)
     >>> model.attention(X).names
-    ('X1', 'X2', 'X3')
+    ('S', 'X3', 'Z', 'X1', 'X2')
     """
 
     classes_: NDArray[Any]
