@@ -86,7 +86,7 @@ bench-sweep: $(READY)
 	$(BIN)/python benchmarks/update_readme.py
 
 bench-car: $(READY)
-	$(BIN)/python benchmarks/car_forms.py
+	$(BIN)/python -m benchmarks.car_forms
 	$(BIN)/python benchmarks/update_readme.py
 
 bench-motor: $(READY)

@@ -32,6 +32,7 @@ from fcorr.metrics import (
     flip_scores,
     roc_auc_score,
 )
+from paper.augmentation import AugmentedClassifier
 from paper.datasets import Dataset, load_adult
 
 HERE = Path(__file__).parent
@@ -53,7 +54,7 @@ FOR_RACE_ALONE: dict[str, dict[str, Any]] = {
     PAPERS: {
         "invariance": None,
         "car": "paper",
-        "advanced": {"car_form": "paper", "residual": False} | NETWORK,
+        "advanced": {"residual": False} | NETWORK,
     },
 }
 AGE_GROUPS = [-np.inf, 25, 35, 45, 55, np.inf]
@@ -79,7 +80,8 @@ def run(adult: Dataset, sensitive: str, form: str, seed: int) -> dict:
 
     train, test = adult.train, adult.test
     start = time.perf_counter()
-    model = FCorrClassifier(**options, random_state=seed).fit(view(train.X), train.y)
+    cls = AugmentedClassifier if form == PAPERS else FCorrClassifier
+    model = cls(**options, random_state=seed).fit(view(train.X), train.y)
     seconds = time.perf_counter() - start
     flips = flip_scores(lambda X: model.predict_proba(view(X)), test.X, columns)
     scores = flips.factual

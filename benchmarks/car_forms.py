@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from fcorr import FCorrClassifier, __version__
 from fcorr.metrics import flip_changes, flip_scores, roc_auc_score
+from paper.augmentation import AugmentedClassifier
 
 HERE = Path(__file__).parent
 FORMS = ("sensitive", "paper")
@@ -35,9 +36,10 @@ def make_direct_bias(seed: int) -> tuple[pa.Table, np.ndarray]:
 
 def run(form: str, weight: float | str | None, seed: int) -> dict:
     # The paper's network, of which CAR sees all that it makes of the sensitive column.
-    advanced = {"car_form": form, "main_effects": False, "beta2": 0.95}
+    advanced = {"main_effects": False, "beta2": 0.95}
     options = {"car": weight, "advanced": advanced, "invariance": None}
-    model = FCorrClassifier(sensitive="group", random_state=seed, **options)
+    cls = AugmentedClassifier if form == "paper" else FCorrClassifier
+    model = cls(sensitive="group", random_state=seed, **options)
     model.fit(*make_direct_bias(seed))
     X, y = make_direct_bias(1_000 + seed)
     flips = flip_scores(model.predict_proba, X, "group")

@@ -36,11 +36,11 @@ import torch
 
 from fcorr import FCorrClassifier, __version__
 from fcorr.cli import main as run_command_line
-from fcorr.data import make_indirect_bias
+from fcorr.data import make_proxy_bias
 
 RESULTS = Path(__file__).parent / "results" / "faults.json"
 TABLE = Path(__file__).parent.parent / "docs" / "tables" / "faults.md"
-COLUMNS = ("--target", "y", "--sensitive", "X1", "--n-members", "1", "--quiet")
+COLUMNS = ("--target", "y", "--sensitive", "S", "--n-members", "1", "--quiet")
 DONE = "done before the kill"  # and so no kill
 WRITING = "killed while it wrote"
 SHARES = {"train": 0.4, "predict": 0.3, "sweep": 0.3}  # of all kills
@@ -243,13 +243,13 @@ def try_full_disk(command: Command, share: float, *, mounted: bool) -> list[str]
 
 def make_commands(folder: Path) -> dict[str, Command]:
     """Make the data, the old outputs, and the commands that replace them."""
-    table, y = make_indirect_bias(400, random_state=0)
+    table, y = make_proxy_bias(400, task="classification", random_state=0)
     data = folder / "data.csv"
     pyarrow.csv.write_csv(table.append_column("y", pa.array(y)), data)
     models = []
     for seed in (1, 2):
         models.append(folder / f"{seed}.safetensors")
-        estimator = FCorrClassifier(sensitive="X1", n_members=1, epochs=2, random_state=seed)
+        estimator = FCorrClassifier(sensitive="S", n_members=1, epochs=2, random_state=seed)
         estimator.fit(table, y).save(models[-1])
     places = {name: folder / name for name in SHARES}
     model, scores = places["train"] / "model.safetensors", places["predict"] / "scores.csv"

@@ -176,7 +176,7 @@ def compare(
     Examples
     --------
     >>> from fcorr import FCorrClassifier
-    >>> from fcorr.data import make_indirect_bias
+    >>> from paper.generators import make_indirect_bias
     >>> train, test = (make_indirect_bias(500, random_state=seed) for seed in (0, 1))
     >>> model = FCorrClassifier(
     ...     sensitive="X1", n_members=1, epochs=2, head=(4,), random_state=0
@@ -273,7 +273,6 @@ def _without_sensitive(estimator: Estimator) -> tuple[Estimator, View]:
     }
     twin = clone(estimator).set_params(
         sensitive=None,
-        bins=None,  # of sensitive columns
         kinds={**(estimator.kinds or {}), **kinds},
         random_state=estimator.seed_,
     )

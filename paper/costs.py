@@ -20,6 +20,7 @@ from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.objective import Objective, binary_log_loss, squared_error
 from fcorr.training.rows import Rows
+from paper.augmentation import AugmentedObjective
 from paper.baselines.car import BaselineObjective
 from paper.baselines.estimators import ARCHITECTURES
 from paper.closed_form import ClosedFormObjective
@@ -56,7 +57,7 @@ def measure_cost(run: CostRun) -> dict[str, Any]:
     model = _make_model(run, table)
     shared = _shared(run, table, _CAR_WEIGHT if run.arguments.get("car") else None)
     objective = (
-        Objective(model, car_form="paper", **shared)
+        AugmentedObjective(model, **shared)
         if isinstance(model, FCorrTransformer)
         else BaselineObjective(model, **shared)
     )
@@ -118,7 +119,7 @@ def make_objectives(run: CostRun, table: Table) -> dict[str, Objective]:
     shared = _shared(run, table, _CAR_WEIGHT)
     models: list[Any] = [_make_model(run, table) for _ in range(3)]
     return {
-        AUGMENTED: Objective(models[0], car_form="paper", **shared),
+        AUGMENTED: AugmentedObjective(models[0], **shared),
         CLOSED_FORM: ClosedFormObjective(models[1], **shared),
         BY_DEFINITION: BaselineObjective(models[2], **shared),
     }

@@ -1,4 +1,4 @@
-"""Stand-ins for the paper's Bank Account Fraud and InsurTech data, from populations of our own."""
+"""The paper's synthetic data, and stand-ins for Bank Account Fraud and InsurTech of our own."""
 
 import numbers
 from collections.abc import Sequence
@@ -9,7 +9,62 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from fcorr._core import InvalidInputError, RandomState
-from fcorr.data.generators import begin
+from fcorr.data.generators import begin, yes_or_no
+
+# ------------------------------------------------------------------------------ synthetic
+
+
+def make_indirect_bias(
+    n_rows: int = 10_000, *, random_state: RandomState = None
+) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Draw the paper's synthetic data: a sensitive feature that matters only through another one.
+
+    The features (Section 4.1) are categorical, with the categories ``"no"`` and ``"yes"``; ``X1``
+    is the sensitive one.
+
+    Parameters
+    ----------
+    n_rows : int, default=10_000
+        The number of rows.
+    random_state : int, numpy generator or None, default=None
+        Pass an integer for a repeatable draw.
+
+    Returns
+    -------
+    X : pyarrow.Table
+        The columns ``X1``, ``X2`` and ``X3``.
+    y : ndarray of int64, shape (n_rows,)
+        The outcome, 0 or 1.
+
+    Notes
+    -----
+    **What is planted.**
+
+    - ``X2`` and ``X3`` are independent, each ``"yes"`` with probability 0.5.
+    - ``X1`` is ``"yes"`` with probability 0.7 where ``X2`` is, and 0.3 elsewhere: ``X2`` is its
+      proxy. ``X1`` and ``X3`` are independent.
+    - ``y`` is 1 with probability 0.8 where both ``X2`` and ``X3`` are ``"yes"``, and 0.2 elsewhere:
+      a pure interaction.
+    - ``X1`` has no effect of its own: given ``X2``, ``y`` does not depend on it. Yet ``y`` is 1
+      more often where ``X1`` is ``"yes"`` (0.41 against 0.29): indirect discrimination.
+
+    Examples
+    --------
+    >>> X, y = make_indirect_bias(4, random_state=0)
+    >>> X.to_pylist()[0]
+    {'X1': 'no', 'X2': 'no', 'X3': 'no'}
+    >>> y
+    array([0, 1, 0, 1])
+    """
+    n_rows, rng = begin(n_rows, random_state)
+    x2 = rng.random(n_rows) < 0.5
+    x3 = rng.random(n_rows) < 0.5
+    x1 = rng.random(n_rows) < np.where(x2, 0.7, 0.3)
+    y = rng.random(n_rows) < np.where(x2 & x3, 0.8, 0.2)
+
+    X = pa.table({"X1": yes_or_no(x1), "X2": yes_or_no(x2), "X3": yes_or_no(x3)})
+    return X, y.astype(np.int64)
+
 
 # ------------------------------------------------------------------------------ bank fraud
 

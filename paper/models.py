@@ -2,7 +2,7 @@
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core import require
-from fcorr.data import make_indirect_bias
 from fcorr.estimators import Advanced
 from fcorr.metrics import choose_threshold
 from paper import datasets
+from paper.augmentation import AugmentedClassifier, AugmentedRegressor
 from paper.baselines.estimators import make_baseline
 from paper.experiments import DataSettings, Run
-from paper.generators import make_bank_fraud, make_claims
+from paper.generators import make_bank_fraud, make_claims, make_indirect_bias
 
 Floats = NDArray[np.float64]
 Score = Callable[[Any], Floats]
@@ -155,6 +155,7 @@ def expected_constants() -> Iterator[None]:
 def make_network(run: Run, sensitive: str | None, *, exposed: bool = False) -> Any:
     """Make the estimator of a run, not fitted yet."""
     arguments = {**run.arguments, "random_state": run.seed}
+    arguments.pop("bins", None)  # whoever fits it cuts the columns
     if sensitive is not None:
         arguments["sensitive"] = sensitive
     if run.kind not in ("printed", "fcorr"):
@@ -162,23 +163,34 @@ def make_network(run: Run, sensitive: str | None, *, exposed: bool = False) -> A
     # The configurations, which records are found by, name these beside all other arguments.
     names = [name for name in arguments if name in Advanced.__annotations__]
     advanced = {**_ADVANCED, **{name: arguments.pop(name) for name in names}}
+    is_augmented = arguments.pop("car_form", "") == "paper"
     if run.kind == "printed":
         advanced["numeric_embedding"] = "paper"
     if exposed:
         arguments["exposure"] = EXPOSURE
-    cls: Any = FCorrClassifier if run.task == "classification" else FCorrRegressor
+    classes: tuple[Any, Any] = FCorrClassifier, FCorrRegressor
+    if is_augmented:
+        classes = AugmentedClassifier, AugmentedRegressor
+    cls = classes[run.task != "classification"]
     return cls(**{**_ARGUMENTS, **arguments}, advanced=advanced)
 
 
+def _cut(X: Any, bins: Mapping[str, Sequence[float]]) -> Any:
+    """Cut columns of numbers into groups; an edge belongs to the group above it."""
+    return X.assign(**{name: np.digitize(X[name], edges) for name, edges in bins.items()})
+
+
 def _fit_network(run: Run, rows: Rows, sensitive: str | None) -> Fitted:
+    bins = run.arguments.get("bins", {})
+    rows = Rows(_cut(rows.X, bins), rows.y, rows.exposed)
     with expected_constants():
         model = make_network(run, sensitive, exposed=rows.exposed).fit(rows.X, rows.y)
     history = model.history_
     attention, features = _attention(run, model, rows)
     return Fitted(
-        (lambda X: model.predict_proba(X)[:, 1])
+        (lambda X: model.predict_proba(_cut(X, bins))[:, 1])
         if run.task == "classification"
-        else model.predict_rate,
+        else lambda X: model.predict_rate(_cut(X, bins)),
         sum(parameter.numel() for parameter in model.model_.parameters()),
         {"significance": model.feature_significance()} if features else {},
         attention,

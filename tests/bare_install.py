@@ -46,7 +46,7 @@ def check_models(folder: Path) -> tuple[Any, Any]:
     import pyarrow.csv
 
     from fcorr import FCorrClassifier, FCorrRegressor, load
-    from fcorr.data import make_indirect_bias
+    from fcorr.data import make_proxy_bias
 
     X = np.random.default_rng(0).normal(size=(200, 4))
     y = X[:, 0] + X[:, 1] ** 2
@@ -54,9 +54,9 @@ def check_models(folder: Path) -> tuple[Any, Any]:
     assert scores.shape == (200,)
     assert np.isfinite(scores).all()
 
-    table, y = make_indirect_bias(300, random_state=0)
+    table, y = make_proxy_bias(300, task="classification", random_state=0)
     pyarrow.csv.write_csv(table.append_column("y", pa.array(y)), folder / "data.csv")
-    model = FCorrClassifier(n_members=1, sensitive="X1", epochs=2, random_state=0).fit(table, y)
+    model = FCorrClassifier(n_members=1, sensitive="S", epochs=2, random_state=0).fit(table, y)
     model.save(folder / "model.safetensors")
     probabilities = load(folder / "model.safetensors").predict_proba(table)
     np.testing.assert_array_equal(probabilities, model.predict_proba(table))

@@ -65,7 +65,11 @@ def run_commands(block, folder):
 
 def run_block(block, folder, *options):
     command = [sys.executable, *options, "-c", block]
-    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    path = os.environ.get("PYTHONPATH", "")
+    if "from paper" in block:  # which takes a clone
+        path = f"{ROOT}{os.pathsep}{path}"
+    env = os.environ | {"PYTHONPATH": path}
+    run = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
 
 

@@ -19,9 +19,10 @@ from fcorr.nn.car import exchange_features
 from fcorr.nn.engine import EngineName, use_engine
 from fcorr.nn.layers import FeedForward
 from fcorr.training.loop import SlicedGradients
-from fcorr.training.objective import CarForm, Objective
+from fcorr.training.objective import Objective
 from fcorr.training.rows import Rows
 from fcorr.training.threads import Workers
+from paper.augmentation import AugmentedObjective
 from paper.baselines.tab_transformer import TabTransformer
 from paper.closed_form import ClosedFormObjective
 
@@ -69,7 +70,7 @@ def rows_per_step(name: str, data: Data, batch: int, most_entries: int) -> int:
 
 def make_fcorr_step(name: str, data: Data, n_rows: int) -> Step:
     """Build FCorr, with or without CAR, and the step that ``fcorr.training.loop`` takes."""
-    car_form, engine = _FCORR[name]
+    make, engine = _FCORR[name]
     model = FCorrTransformer(
         data.cardinalities,
         len(data.knots),
@@ -82,13 +83,11 @@ def make_fcorr_step(name: str, data: Data, n_rows: int) -> Step:
     if name == "fcorr_exact":
         for layer in model.layers:
             layer.forward = partial(run_layer_by_matrix, layer)
-    make = ClosedFormObjective if name == "fcorr_car_cda" else Objective
-    objective = make(
+    objective = (make or Objective)(
         model,
         data.loss,
         exchanges=exchange_features(data.cardinalities, len(data.knots), [0]),
-        car=None if car_form is None else CAR_WEIGHT,
-        car_form=car_form or "sensitive",
+        car=None if make is None else CAR_WEIGHT,
     )
     rows = replace(data.rows, x_num=model.locate(data.rows.x_num))
     step = _sliced_step(name, objective, rows, n_rows)
@@ -107,14 +106,14 @@ def run_layer_by_matrix(layer: FCorrEncoderLayer, h_BHF: Tensor) -> Tensor:
     return (a_BF + layer.transform(layer.stack_norm(a_BF))).unsqueeze(1)
 
 
-# name: (form of CAR, engine)
-_FCORR: dict[str, tuple[CarForm | None, EngineName]] = {
+# name: (what has CAR in some form, engine)
+_FCORR: dict[str, tuple[type[Objective] | None, EngineName]] = {
     "fcorr": (None, "auto"),
     "fcorr_sdpa": (None, "plain"),
     "fcorr_exact": (None, "auto"),
-    "fcorr_car": ("sensitive", "auto"),
-    "fcorr_car_paper": ("paper", "auto"),
-    "fcorr_car_cda": ("sensitive", "auto"),  # computed by the paper's objective
+    "fcorr_car": (Objective, "auto"),
+    "fcorr_car_paper": (AugmentedObjective, "auto"),
+    "fcorr_car_cda": (ClosedFormObjective, "auto"),
 }
 
 

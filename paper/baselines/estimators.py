@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
 from fcorr._core import RandomState, enumerate_some
 from fcorr.data.encode import EncodedTable
-from fcorr.data.infer import Bins
 from fcorr.data.schema import Kinds, Schema
 from fcorr.estimators.base import Columns
 from fcorr.estimators.reading import ReadableFCorr
@@ -218,7 +217,6 @@ class _Baseline(ReadableFCorr):
         sensitive: Columns = None,
         car: CarWeight = None,
         car_rows: float = 1.0,
-        bins: Bins | None = None,
         kinds: Kinds | None = None,
         epochs: int = 10,
         batch_size: int | Literal["auto"] = "auto",
@@ -229,7 +227,6 @@ class _Baseline(ReadableFCorr):
             invariance=None,
             sensitive=sensitive,
             car=car,
-            bins=bins,
             kinds=kinds,
             epochs=epochs,
             learning_rate=learning_rate,
@@ -260,7 +257,7 @@ class _Baseline(ReadableFCorr):
             raise InvalidInputError(
                 f"car with network={self.network!r} needs categorical sensitive columns: it has "
                 f"attention between these alone, got numbers in {enumerate_some(numbers)}. Cut "
-                "them into groups with bins=, use network='ft_transformer', or car=None."
+                "them into groups first, use network='ft_transformer', or car=None."
             )
         return {**self._architecture.sizes, **(self.network_options or {})}
 
@@ -375,7 +372,7 @@ class BaselineClassifier(_Baseline, FCorrClassifier):
 
     Examples
     --------
-    >>> from fcorr.data import make_indirect_bias
+    >>> from paper.generators import make_indirect_bias
     >>> X, y = make_indirect_bias(1_000, random_state=0)
     >>> model = BaselineClassifier(network="ffn", epochs=5, random_state=0).fit(X, y)
     >>> model.predict_proba(X).shape

@@ -18,6 +18,7 @@ from fcorr.nn.layers import Dropout, dropout_from
 from fcorr.training.objective import binary_log_loss
 from fcorr.training.pack import PAPERS
 from fcorr.training.rows import Rows
+from paper.augmentation import exchange_combinations
 from paper.baselines.car import BaselineObjective, TokenwiseModel, car_cda, car_columns
 from paper.baselines.estimators import ARCHITECTURES, PlacedNumbers, make_baseline
 from paper.baselines.ffn import FeedForwardNetwork
@@ -291,9 +292,8 @@ def assert_equal_to_the_definition(model, rows, exchanges, **tolerance):
 
 
 def exchange(sensitive, *, combinations=False):
-    return exchange_features(
-        CARDINALITIES, N_NUMERIC, sensitive, grids=GRIDS, combinations=combinations
-    )
+    exchange = exchange_combinations if combinations else exchange_features
+    return exchange(CARDINALITIES, N_NUMERIC, sensitive, grids=GRIDS)
 
 
 @pytest.mark.parametrize("n_heads", [1, 2])

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from fcorr.nn import FCorrTransformer
-from fcorr.nn.car import augmented_forward, exchange_features
+from fcorr.nn.car import exchange_features
 from fcorr.nn.engine import use_engine
+from paper.augmentation import augmented_forward, exchange_combinations
 from paper.baselines.car import car_cda
 from paper.closed_form import car_flips
 from paper.tests.test_baselines import losses_and_gradients
@@ -34,9 +35,8 @@ def closed_form(model, codes, numbers, exchanges):
 @pytest.mark.parametrize("numeric_embedding", ["spline", "paper"])
 def test_the_closed_form_is_the_definition(numeric_embedding, n_numeric, sensitive, combinations):
     model, codes, numbers = make(n_numeric, numeric_embedding=numeric_embedding)
-    exchanges = exchange_features(
-        [3, 2], n_numeric, sensitive, grids={3: torch.linspace(-2, 2, 4)}, combinations=combinations
-    )
+    exchange = exchange_combinations if combinations else exchange_features
+    exchanges = exchange([3, 2], n_numeric, sensitive, grids={3: torch.linspace(-2, 2, 4)})
     rows = codes, numbers.double()
     expected = losses_and_gradients(car_cda, model.double(), rows, exchanges)
     assert (expected[0] > 1e-9).all()

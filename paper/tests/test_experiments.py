@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
 
-from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
+from fcorr import FCorrRegressor, InvalidInputError
 from fcorr.estimators.options import check_arguments
+from paper.augmentation import AugmentedClassifier
 from paper.baselines.estimators import ARCHITECTURES, BaselineClassifier, BaselineRegressor
 from paper.experiments import EXPERIMENTS, DataSettings, list_runs, read_config
 from paper.generators import make_bank_fraud
@@ -108,7 +109,7 @@ def test_the_check_of_arguments_can_fail(find_run, model, arguments):
 @pytest.mark.parametrize(
     ("experiment", "model", "kind"),
     [
-        ("baf", "FCorr + CAR", FCorrClassifier),
+        ("baf", "FCorr + CAR", AugmentedClassifier),
         ("baf", "FFN", BaselineClassifier),
         ("claims", "FCorr", FCorrRegressor),
         ("claims", "FT-Transformer", BaselineRegressor),
@@ -122,7 +123,7 @@ def test_the_estimator_of_a_run(find_run, experiment, model, kind):
     assert (found["sensitive"], found["random_state"], found["epochs"]) == (run.sensitive[0], 7, 1)
     assert make_network(run, None).get_params()["sensitive"] is None
     if model == "FCorr + CAR":  # names of the configurations that the estimator has elsewhere
-        form = {"residual": False, "car_form": "paper", "numeric_embedding": "paper"}
+        form = {"residual": False, "numeric_embedding": "paper"}
         assert found["advanced"] == found["advanced"] | form
         assert (found["invariance"], found["car"]) == (None, "paper")
 

@@ -4,9 +4,9 @@ A small tabular transformer that embeds every feature as one number, whose atten
 as feature dependencies, and whose predictions can be made not to depend on a sensitive column.
 
 >>> from fcorr import FCorrClassifier
->>> from fcorr.data import make_indirect_bias
->>> X, y = make_indirect_bias(2_000, random_state=0)
->>> model = FCorrClassifier(sensitive="X1", n_members=2, epochs=5, random_state=0).fit(X, y)
+>>> from fcorr.data import make_proxy_bias
+>>> X, y = make_proxy_bias(2_000, task="classification", random_state=0)
+>>> model = FCorrClassifier(sensitive="S", n_members=2, epochs=5, random_state=0).fit(X, y)
 >>> model.predict_proba(X).shape
 (2000, 2)
 """

@@ -72,7 +72,6 @@ MODELS = {
         {"n_members": 1, "advanced": {"n_layers": 2, "residual": False}, "sensitive": "age"},
         lambda y: 100 * y,
     ),
-    "binned": (FCorrRegressor, {"n_members": 1, "sensitive": "age", "bins": 4}, lambda y: y),
     "counts": (
         FCorrRegressor,
         {"n_members": 1, "objective": "poisson", "invariance": "marginal"},

@@ -85,8 +85,6 @@ def test_options_reach_the_estimator(train):
         *("--car", "paper", "--random-state", 7, "--set", "min_category_rows=1", "--proxy", 0.5),
         *(
             "--set",
-            "car_form=paper",
-            "--set",
             "proxy_target=decision",
             "--set",
             "n-layers=2",
@@ -104,7 +102,6 @@ def test_options_reach_the_estimator(train):
         "proxy": 0.5,
         "proxy_target": "decision",
         "advanced": {
-            "car_form": "paper",
             "n_layers": 2,
             "residual": True,
             "batch_size": 50,
@@ -284,7 +281,7 @@ def test_a_pack_is_that_of_python(run, train, columns):
             "--set min_category_rows: must be an integer of at least 1, or 'auto', got",
         ),
         (["--car", "much"], "--car: must be a number of at least 0, 'paper' or None, got"),
-        (["--set", "car_form=x"], "--set car_form: must be 'sensitive' or 'paper', got 'x'"),
+        (["--set", "engine=x"], "--set engine: must be 'auto', 'compiled' or 'plain', got 'x'"),
         (["--set", "dropout=8xx"], "--set dropout: must be a number in [0, 1), or 'auto', got"),
         (
             ["--set", "dropuot=0.1"],
@@ -333,12 +330,8 @@ def test_a_pack_is_that_of_python(run, train, columns):
             "--exposure: 'bought' is named by --target as well.",
         ),
         (["--output", "data.csv"], "'data.csv' is an input, or another output, and"),
-        (["--bins", "age"], "--bins: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),
-        (["--bins", "=3"], "--bins: must be COLUMN=VALUE or COLUMN=VALUE"),
-        (["--bins", "age="], "--bins: must be COLUMN=VALUE or COLUMN=VALUE"),
-        (["--bins", "age=,"], "--bins: must be a number of groups of at least 2, or the edges"),
-        (["--bins", "age=few"], "--bins: must be a number of groups of at least 2, or the edges"),
-        (["--bins", "age=1.5"], "increasing order, got 1.5 for 'age'."),
+        (["--kinds", "=numeric"], "--kinds: must be COLUMN=VALUE or COLUMN=VALUE"),
+        (["--kinds", "age="], "--kinds: must be COLUMN=VALUE or COLUMN=VALUE"),
         (["--set", "epochs=2"], "--set: must be ARGUMENT=VALUE, once for an argument, got epochs"),
     ],
 )
@@ -397,10 +390,6 @@ def test_bad_data(train, files, case):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["--sensitive", "age", "--bins", "age=1000,2000"],
-            "error: bins must cut column 'age' into at least two groups with training rows",
-        ),
         (
             ["--objective", "gamma"],
             "error: y ('bought') must be above 0 for --objective gamma, got 0 in line",
@@ -538,17 +527,6 @@ def test_car_alone(train):
     assert fcorr.load("model.fcorr").history_.car_weight is None
 
 
-@pytest.mark.parametrize(
-    ("bins", "labels"),
-    [("age=30,50", ["below 30", "30 to below 50", "50 and above"]), ("age=2", None)],
-)
-def test_bins(train, bins, labels):
-    train("--sensitive", "age", "--bins", bins)
-    column = fcorr.load("model.fcorr").schema_["age"]
-    assert column.n_codes == (len(labels) if labels else 2)
-    assert labels is None or list(column.labels) == labels
-
-
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
 def test_standard_input(train, kind):
     train()
@@ -611,7 +589,7 @@ def test_the_command_line_wins_over_the_config(run):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("targt = 'bought'", "'targt' is no option. Did you mean 'target'? There are: bins, "),
+        ("targt = 'bought'", "'targt' is no option. Did you mean 'target'? There are: budget, "),
         ("config = 'other.toml'", "'config' is no option."),
         ("data = 'data.csv'", "'data' is no option."),
         ("random-state = 1\nrandom_state = 2", "'random_state' is there twice."),

@@ -149,12 +149,6 @@ UNSEEN = {
         f"2 row(s) of 'a'.{AS_MODE}",
         [[1], [0], [0]],
     ),
-    "missing in bins": (
-        ({"s": [1, 2, 3, 4, 5]}, {"sensitive": ["s"], "bins": {"s": [2]}}),
-        {"s": [None, float("nan"), 0.0, 9.0]},
-        f"2 row(s) of 's'.{AS_MODE}",
-        [[1], [1], [0], [1]],
-    ),
     "outside the order": (
         (GRADES, {"kinds": {"grade": ORDER}}),
         {"grade": ["E", "A", "F", None]},
@@ -283,7 +277,7 @@ def test_a_hundred_thousand_categories():
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
 
 
-# Numbers, orders, dates, bins
+# Numbers, orders, dates
 
 
 def raw_numbers(X, schema):
@@ -349,38 +343,6 @@ def test_dates_of_every_type(name):
     kinds = {"d": "datetime"} if name.startswith("text") else None  # else it need not be told
     assert schema_of(SAME_DATES[name], kinds=kinds) == reference
     assert_same(encoded(SAME_DATES[name], reference), encoded({"d": DATETIMES}, reference))
-
-
-MAYBE = st.lists(st.floats(-50, 50) | st.none(), max_size=30)
-
-
-@given(MAYBE, MAYBE, st.integers(2, 5) | st.just([-10.0, 0.0, 10.0]), st.booleans())
-def test_codes_of_bins(values, others, bins, keep_missing):
-    values = pa.array([-20.0, 20.0, *values])
-    options = {"missing_categorical": "category" if keep_missing else "mode"}
-    schema = schema_of({"s": values}, sensitive=["s"], bins={"s": bins}, **options)
-    (column,) = schema.columns
-    has_category = keep_missing and values.null_count > 0
-    assert column.n_codes == len(column.edges) + 1 + has_category
-    codes = encoded({"s": values}, schema).codes[:, 0]
-    own = codes if has_category else codes[values.is_valid().to_numpy(zero_copy_only=False)]
-    np.testing.assert_array_equal(np.bincount(own, minlength=column.n_codes), column.counts)
-    missing = len(column.edges) + 1 if has_category else column.mode
-    others = [0.0, *others]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnseenCategoryWarning)
-        codes = encoded({"s": others}, schema).codes[:, 0]
-    for value, code in zip(others, codes, strict=True):
-        assert code == (missing if value is None else sum(value >= edge for edge in column.edges))
-
-
-@pytest.mark.parametrize("column_type", [pa.float32(), pa.int16(), pa.string(), pa.decimal128(5)])
-def test_bins_of_numbers_of_any_type(column_type):
-    ages = pa.array(range(18, 78), pa.int16())
-    schema = schema_of({"s": ages}, sensitive=["s"], bins={"s": 3})
-    for values in (ages.cast(column_type), ages.cast(column_type).dictionary_encode()):
-        codes = encoded({"s": values}, schema).codes[:, 0]
-        np.testing.assert_array_equal(codes, np.repeat([0, 1, 2], 20))
 
 
 # Sensitive columns: where they end up, and left unread
@@ -473,10 +435,10 @@ def test_what_no_table_can_hold_is_left_unread(values):
     np.testing.assert_array_equal(encode(table, schema, read_sensitive=False).codes, [[0]] * 3)
 
 
-def test_unread_numbers_and_bins_are_not_missing():
+def test_unread_numbers_and_categories_are_not_missing():
     X = {"s": [1.0, None, 3.0], "t": [1.0, None, 3.0]}
-    options = {"kinds": {"s": "numeric", "t": "numeric"}, "missing_numeric": "category"}
-    schema = schema_of(X, sensitive=["s", "t"], bins={"t": [2]}, **options)
+    options = {"kinds": {"s": "numeric"}, "missing_numeric": "category"}
+    schema = schema_of(X, sensitive=["s", "t"], **options)
     table = encoded({"s": ["old"], "t": ["young"]}, schema, read_sensitive=False)
     np.testing.assert_array_equal(table.numbers, [[0]])
     np.testing.assert_array_equal(table.codes, [[schema["t"].mode]])

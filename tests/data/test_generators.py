@@ -10,12 +10,8 @@ import pyarrow as pa
 import pytest
 
 from fcorr._core import InvalidInputError
-from fcorr.data.generators import (
-    PROXY_SHIFT,
-    TRUE_EFFECTS,
-    make_indirect_bias,
-    make_proxy_bias,
-)
+from fcorr.data.generators import PROXY_SHIFT, TRUE_EFFECTS, make_proxy_bias
+from paper.generators import make_indirect_bias
 
 # By its own name, which messages start with.
 make_proxy_classes = update_wrapper(

@@ -1,4 +1,4 @@
-"""From a table to its schema: columns of every kind, bins, and what is refused."""
+"""From a table to its schema: columns of every kind, and what is refused."""
 
 import datetime
 import json
@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcorr._core import InvalidInputError
-from fcorr.data import BinnedColumn, infer_schema, read_table
-from fcorr.data.infer import find_edges, parse_bins, warn_of_copies
-from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES, find_groups
+from fcorr.data import infer_schema, read_table
+from fcorr.data.infer import warn_of_copies
+from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
 
 ONE_VALUE = "Columns that take one value only"
 
@@ -71,8 +71,8 @@ def test_positions_serve_where_there_are_no_names():
     assert schema_of(X, sensitive=[0]).sensitive == ("x0",)
     assert schema_of(X, sensitive=["x0"]) == schema_of(X, sensitive=[np.int64(0)])
     kinds = {0: "categorical", np.int64(1): "ordinal"}
-    found = kinds_of(X, sensitive=[2], kinds=kinds, bins={2: [8]})
-    assert found == {"x0": "categorical", "x1": "ordinal", "x2": "binned"}
+    found = kinds_of(X, sensitive=[2], kinds=kinds)
+    assert found == {"x0": "categorical", "x1": "ordinal", "x2": "categorical"}
 
 
 def test_schema_does_not_depend_on_row_order():
@@ -177,35 +177,6 @@ REFUSED = [
             [b"x", b"y"],
             [[1]],
         )
-    ),
-    # bins
-    (TABLE, {"sensitive": ["age"], "bins": {"agee": 2}}, "bins must name columns of X, got 'agee'"),
-    (TABLE, {"sensitive": ["age"], "bins": {0: 2}}, "bins must name columns of X, got 0"),
-    (TABLE, {"sensitive": ["age"], "bins": {"income": 2}}, "sensitive columns, got 'income'. Add"),
-    (TABLE, {"sensitive": ["job"], "bins": {"job": 2}}, "of numbers, got 'job', which holds text."),
-    (TABLE, {"sensitive": ["text"], "bins": {"text": 2}}, "columns of numbers, got 'text', which"),
-    (TABLE, {"sensitive": ["since"], "bins": {"since": 2}}, "'since', which holds dates. Leave"),
-    (
-        TABLE,
-        {"sensitive": ["age"], "bins": {"age": 2}, **CATEGORICAL_AGE},
-        "of numbers, got 'age', which is 'categorical' by kinds. Leave it out of bins, or out",
-    ),
-    (TABLE, {"bins": 3}, "a continuous sensitive column to cut, got 3 and no column as sensitive"),
-    (TABLE, {"sensitive": ["sex", "job"], "bins": [5]}, r"got \[5\] and 'sex', 'job' as sensi.*L"),
-    (TABLE, {"sensitive": ["age"], "bins": 2, **CATEGORICAL_AGE}, "have a continuous sensitive"),
-    (TABLE, {"sensitive": ["age"], "bins": 1}, "bins must be a number of groups of at least 2"),
-    (
-        TABLE,
-        {"sensitive": ["age"], "bins": [5, 18]},
-        r"bins must cut column 'age' into at least two groups with training rows, got the "
-        r"edges \[5\.0, 18\.0\] and values from 18 to 77\. Choose edges between these, or",
-    ),
-    ({"a": [7, None, 7]}, {"sensitive": ["a"], "bins": {"a": 3}}, "two groups .* from 7 to 7"),
-    ({"a": [7, 7, 7]}, {"sensitive": ["a"], "bins": {"a": [2, 10]}}, "two groups .* from 7 to 7"),
-    (
-        {"a": pa.nulls(2, pa.float64())},
-        {"sensitive": ["a"], "bins": {"a": 2}},
-        "'a' must hold at least one value, got 2 missing",
     ),
 ]
 
@@ -564,148 +535,3 @@ def test_kind_of_a_sensitive_column(values, told, kind):
     kinds = {} if told is None else {"a": told}
     assert column_of(values, sensitive=["a"], kinds=kinds).kind == kind
     assert column_of(FEW).kind == "numeric"  # where it is not sensitive
-
-
-# Bins: the argument, the columns, the groups
-
-
-@pytest.mark.parametrize(
-    ("bins", "parsed"),
-    [
-        (None, {}),
-        (4, 4),
-        (np.int64(4), 4),
-        ([25], (25.0,)),
-        (np.array([25, 35.5]), (25.0, 35.5)),
-        (pd.Series([25, 35]), (25.0, 35.0)),
-        (range(20, 41, 10), (20.0, 30.0, 40.0)),
-        ({"age": 4, 0: (1, 2)}, {"age": 4, 0: (1.0, 2.0)}),
-        ({}, {}),
-    ],
-)
-def test_parse_bins(bins, parsed):
-    assert parse_bins(bins) == parsed
-    assert type(parse_bins(bins)) is type(parsed)
-
-
-BAD_CUTS = [1, 0, -3, 4.0, True, "4", None, [], [25, 25], [35, 25], [25, None], [25, "35"]]
-BAD_CUTS += [[True, 2], [25, float("nan")], [25, float("inf")], [10**400], [[25], [35]], {"a": 2}]
-
-
-@pytest.mark.parametrize("cut", BAD_CUTS, ids=repr)
-def test_what_is_no_cut(cut):
-    rule = (
-        "bins must be a number of groups of at least 2, or the edges between groups in increasing "
-        f"order, got {cut!r} for 'age'. Pass for example bins=4 or bins=[25, 40, 65]."
-    )
-    with pytest.raises(InvalidInputError) as caught:
-        parse_bins({"age": cut})
-    assert str(caught.value) == rule
-    if cut is not None and not isinstance(cut, dict):
-        with pytest.raises(InvalidInputError) as caught:
-            parse_bins(cut)
-        assert str(caught.value) == rule.replace(" for 'age'", "")
-
-
-@pytest.mark.parametrize(
-    ("sensitive", "kinds", "bins", "binned"),
-    [
-        (["age", "sex", "job", "since"], {}, 3, {"age"}),  # all that is continuous and sensitive
-        (["age", "sex", "job", "since"], {}, [40.0, 1_500.0], {"age"}),
-        (["income", "age"], {}, {"age": [30, 50], "income": 4}, {"age", "income"}),
-        (["sex", "few", "age"], {}, {"few": [3], "sex": 2}, {"few", "sex"}),  # those by name
-        (["text"], {"text": "numeric"}, 2, {"text"}),  # kinds can make a column continuous
-        (["text"], {"text": "numeric"}, {"text": 2}, {"text"}),
-        (["sex"], {"sex": "numeric"}, 2, {"sex"}),
-        (["sex"], {"sex": "numeric"}, {"sex": 2}, {"sex"}),
-    ],
-)
-def test_columns_that_are_cut(sensitive, kinds, bins, binned):
-    X = {**TABLE, "few": pa.array([1, 2, 3, 4] * 15).dictionary_encode()}
-    kinds = {"text": "categorical"} | kinds  # each row has its own
-    schema = schema_of(X, sensitive=sensitive, kinds=kinds, bins=bins)
-    assert {column.name for column in schema.columns if column.kind == "binned"} == binned
-    for name in {"age", "income", "sex"} - binned:
-        few = name == "sex" and name in sensitive
-        assert schema[name].kind == ("categorical" if few else "numeric")
-    if isinstance(bins, dict):
-        assert [schema[name].n_codes for name in bins] == [
-            cut if isinstance(cut, int) else len(cut) + 1 for cut in bins.values()
-        ]
-
-
-def bins_of(values, bins):
-    return column_of(values, sensitive=["a"], bins={"a": bins})
-
-
-def test_description_of_bins():
-    column = bins_of([20, 30, 25, None, 40, 34.5, 35, 99], [25, 35])
-    assert column == BinnedColumn(
-        "a", edges=(25.0, 35.0), counts=(1, 3, 3, 1), n_missing=1, mode=1, low=20.0, high=99.0
-    )
-    assert (column.n_codes, column.missing) == (4, 3)
-    assert column.labels == ("below 25", "25 to below 35", "35 and above", "missing")
-    assert column.features == (column,)
-    column = bins_of([0.0] * 60 + [float(i) for i in range(1, 41)], 4)  # one value, several groups
-    assert (column.edges, column.counts) == ((1.0, 16.0), (60, 15, 25))
-
-
-def test_labels_differ_where_groups_do():
-    first, second = 1 / 3, np.nextafter(1 / 3, 1)
-    assert len(set(bins_of([0.0, first, 1.0], [first, second]).labels)) == 3
-    column = bins_of([-1.5, 0, 0.25, 1e7], [-0.1, 0.125, 12_345_678])
-    assert column.edges == (-0.1, 0.125)
-    assert column.labels == ("below -0.1", "-0.1 to below 0.125", "0.125 and above")
-
-
-NUMBERS = st.lists(st.floats(-1e6, 1e6) | st.integers(-3, 3).map(float), min_size=2, max_size=60)
-
-
-@given(NUMBERS, st.integers(2, 80))
-def test_groups_of_about_equal_size(values, n_groups):
-    values = np.array(values)
-    distinct = np.unique(values)
-    edges = find_edges(values, n_groups)
-    if len(distinct) == 1:
-        assert edges == ()
-        return
-    assert 1 <= len(edges) < n_groups
-    counts = np.bincount(find_groups(values, edges), minlength=len(edges) + 1)
-    assert (counts > 0).all()
-    # Of all possible edges, those were chosen that are nearest to where one should be, no others.
-    wanted = len(values) * np.arange(1, n_groups) / n_groups
-    possible, chosen = (
-        np.abs(np.array([np.count_nonzero(values < edge) for edge in some])[:, None] - wanted)
-        for some in (distinct[1:], edges)
-    )
-    np.testing.assert_array_equal(chosen.min(axis=0), possible.min(axis=0))
-    assert (chosen == possible.min(axis=0)).any(axis=1).all()
-
-
-@pytest.mark.parametrize(
-    ("values", "n_groups", "edges"),
-    [
-        ([21.0, 22, 35, 36, 47, 60], 3, (30.0, 40.0)),
-        ([0.0, 0, 0, 0, 0, 7], 3, (7.0,)),
-        ([34, 35], 2, (35.0,)),
-        ([2_347.1, 2_361.7], 2, (2_360.0,)),
-        ([-3.9, -3.27], 2, (-3.3,)),
-        ([-1.0, 0.0], 2, (0.0,)),
-        ([1 / 3, np.nextafter(1 / 3, 1)], 2, (np.nextafter(1 / 3, 1),)),
-        ([3.0, 1.0, 2.0], 10**12, (2.0, 3.0)),  # more groups than rows
-    ],
-)
-def test_edges_of_few_digits(values, n_groups, edges):
-    assert find_edges(np.array(values), n_groups) == edges
-
-
-@given(NUMBERS, st.lists(st.floats(-10, 10), unique=True, min_size=1, max_size=5).map(sorted))
-def test_given_edges_stay_where_there_are_rows_on_either_side(values, edges):
-    values = np.array(values)
-    found = find_edges(values, tuple(edges))
-    counts = np.bincount(find_groups(values, found), minlength=len(found) + 1)
-    assert set(found) <= set(edges)
-    assert (counts > 0).all()
-    # Rows that were in different groups still are.
-    before, after = (find_groups(values, e) for e in (edges, found))
-    np.testing.assert_array_equal(before[:, None] == before, after[:, None] == after)

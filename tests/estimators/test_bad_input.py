@@ -247,7 +247,6 @@ def test_sample_weight(cls, weight, message):
 
 CAR = "a number of at least 0, 'paper' or None"
 COUNT = "an integer of at least 1"
-GROUPS = "a number of groups of at least 2, or the edges between groups in increasing"
 HEAD = "a tuple of hidden-layer sizes of at least 1"
 BAD_VALUES = {
     "car": (CAR, [-1, float("nan"), float("inf"), "much", True]),
@@ -263,7 +262,6 @@ BAD_VALUES = {
     "min_category_rows": (f"{COUNT}, or 'auto'", [0, 2.5, "few"]),
     "invariance": ("'adapt', 'marginal' or None", ["exact"]),
     "proxy": ("a number of at least 0", [-1, float("nan"), "much", None]),
-    "bins": (GROUPS, [1]),
     "verbose": ("True, False or an integer of at least 0", [-1]),
     "advanced": (r"a dict, such as \{'n_layers': 3\}, or None", ["deep", 3]),
 }
@@ -284,8 +282,6 @@ OWN_BAD_VALUES = {
     },
 }
 BAD_ADVANCED = {
-    "car_form": ("'sensitive' or 'paper'", ["x"]),
-    "car_combinations": ("True or False", ["all"]),
     "n_layers": (COUNT, [0, 1.0]),
     "residual": ("True or False", ["yes"]),
     "numeric_embedding": ("'spline' or 'paper'", ["fourier"]),
@@ -336,7 +332,7 @@ def test_device_that_is_not_there():
 
 
 def test_unknown_advanced_argument():
-    message = r"advanced must hold some of 'car_form', .*got 'n_layer'\. Did you mean 'n_layers'\?"
+    message = r"advanced must hold some of 'n_layers', .*got 'n_layer'\. Did you mean 'n_layers'\?"
     with pytest.raises(InvalidInputError, match=message):
         FCorrRegressor(**SMALL, advanced={"n_layer": 2}).fit(X, Y[FCorrRegressor])
 

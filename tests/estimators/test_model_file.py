@@ -109,7 +109,7 @@ CLASSIFIERS = {
     "pooled": {"min_category_rows": 66},
     "two sensitive columns": {"sensitive": ["zip", "sex"]},
     "no sensitive column": {"sensitive": None},
-    "paper's weight": {"car": "paper", "advanced": {"car_form": "paper"}},
+    "paper's weight": {"car": "paper"},
     "balanced": {"threshold": "f1", "class_weight": "balanced"},
     "rate": {"threshold": {"fpr": 0.05}, "class_weight": {0: 1, 1: 7.5}},
     "cost": {"threshold": {"cost": (1, 20)}, "class_weight": {np.int64(1): np.float32(2)}},

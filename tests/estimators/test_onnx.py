@@ -74,7 +74,7 @@ TARGETS = {
     "gamma": lambda y: y,
     "tweedie": lambda y: np.maximum(y - 1, 0),
 }
-QUICK = {"sensitive": ["sex", "income"], "bins": {"income": 3}, "epochs": 2, "random_state": 0}
+QUICK = {"sensitive": ["sex", "income"], "epochs": 2, "random_state": 0}
 QUICK["kinds"] = {"grade": ["low", "mid", "high"], "zone": "categorical"}
 
 
@@ -97,11 +97,8 @@ CASES = {
     "gamma": ("gamma", VIEWS | {"invariance": None}),
     "tweedie": ("tweedie", PACK),
     "views": ("two", VIEWS | {"advanced": {"n_views": 5, "n_layers": 2, "residual": False}}),
-    "sensitive number": ("two", VIEWS | {"sensitive": "age", "bins": None, "invariance": None}),
-    "averaged number": (
-        "two",
-        VIEWS | {"sensitive": "age", "bins": None, "invariance": "marginal"},
-    ),
+    "sensitive number": ("two", VIEWS | {"sensitive": "age", "invariance": None}),
+    "averaged number": ("two", VIEWS | {"sensitive": "age", "invariance": "marginal"}),
     "monotone": ("gamma", VIEWS | {"monotone": {"age": "increasing", "grade": "decreasing"}}),
     "missing as it is": ("two", VIEWS | {"advanced": {"missing_numeric": "category"}}),
     "mode": ("two", VIEWS | {"invariance": None, "advanced": {"missing_categorical": "mode"}}),
@@ -184,7 +181,7 @@ def test_exposure_is_an_input_and_the_rate_an_output(tmp_path):
         years = np.random.default_rng(seed).uniform(0.1, 1, 150)
         return draw(seed).append_column("years", pa.array(years))
 
-    options = QUICK | VIEWS | {"sensitive": None, "bins": None}
+    options = QUICK | VIEWS | {"sensitive": None}
     model = FCorrRegressor(objective="poisson", exposure="years", **options)
     model.fit(insured(0), TARGETS["poisson"](outcome(0)))
     to_onnx(model, tmp_path / "model.onnx")
@@ -253,16 +250,6 @@ def test_columns_that_onnx_cannot_have(tmp_path, values, message):
     with pytest.raises(InvalidInputError, match=re.escape(message)):
         to_onnx(model, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
-
-
-def test_an_edge_belongs_to_the_group_above(tmp_path):
-    rows = pa.table({"a": [0.0, 0.1, 0.5, 0.7, 0.9, None] * 20, "b": np.arange(120.0)})
-    options = {"sensitive": "a", "bins": {"a": [0.1, 0.7]}, "invariance": None}
-    model = FCorrRegressor(**VIEWS, **options, epochs=20, random_state=0)
-    model.fit(rows, [0.0, 1.0, 1.0, 5.0, 5.0, 3.0] * 20)
-    to_onnx(model, tmp_path / "model.onnx")
-    found, _ = run(tmp_path / "model.onnx", rows)
-    np.testing.assert_allclose(found["prediction"][:, 0], model.predict(rows), atol=1e-5)
 
 
 def test_an_empty_text_that_is_a_category(tmp_path):

@@ -105,11 +105,6 @@ def test_early_stopping_is_for_a_single_network():
         fit(n_members=2, advanced={"early_stopping": 3})
 
 
-def test_a_form_of_car_that_main_effects_pass_by():
-    with pytest.raises(InvalidInputError, match="must be 'sensitive' for a model with main"):
-        fit(n_members=1, sensitive="sex", invariance=None, advanced={"car_form": "paper"})
-
-
 def test_the_out_of_bag_loss_is_that_of_rows_left_out():
     """On noise no member can do better than chance on rows that it never saw."""
     noise = np.random.default_rng(5).integers(0, 2, N)

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core import InvalidInputError
-from fcorr.data import make_indirect_bias
+from paper.generators import make_indirect_bias
 
 WEIGHTS_ARE_NOT_COPIES = (
     "A row of weight 2 is one row in one batch, two copies fall into two batches: mini-batch "

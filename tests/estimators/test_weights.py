@@ -46,7 +46,7 @@ def assert_same(model, other, folder):
 CASES = {
     "adapt": (FCorrClassifier, {"sensitive": ["sex", "age"], "threshold": "f1"}),
     "marginal": (FCorrClassifier, {"sensitive": "age", "invariance": "marginal"}),
-    "bins": (FCorrClassifier, {"sensitive": "age", "bins": 3, "class_weight": "balanced"}),
+    "class weights": (FCorrClassifier, {"sensitive": "age", "class_weight": "balanced"}),
     "early stopping": (FCorrClassifier, {"advanced": {"early_stopping": True}}),
     "squares": (FCorrRegressor, {"sensitive": "age", "advanced": {"missing_numeric": "category"}}),
     "exposure": (FCorrRegressor, {"objective": "poisson", "exposure": "years"}),

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from fcorr.nn import FCorrTransformer, car_sensitive
-from fcorr.nn.car import augmented_forward, exchange_features, paper_weight
+from fcorr.nn.car import exchange_features, paper_weight
+from paper.augmentation import augmented_forward, exchange_combinations
 
 CARDINALITIES = [3, 2, 4]
 N_NUMERIC = 3
@@ -48,9 +49,8 @@ GRIDS = {len(CARDINALITIES) + j: torch.linspace(-1.5, 1.5, 4 + j) for j in range
 def exchanges_of(model, sensitive, combinations=False):
     cardinalities = model.cat_cardinalities
     n_numeric = model.head_norm.normalized_shape[0] - len(cardinalities)
-    return exchange_features(
-        cardinalities, n_numeric, sensitive, grids=GRIDS, combinations=combinations
-    )
+    exchange = exchange_combinations if combinations else exchange_features
+    return exchange(cardinalities, n_numeric, sensitive, grids=GRIDS)
 
 
 def augmented_by_matrix(model, codes, numbers, exchanges, only_own=False):

@@ -12,6 +12,7 @@ from sklearn.metrics import log_loss, mean_squared_error
 
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr.training.loop import EpochRecord, History, SlicedGradients
+from paper.augmentation import AugmentedClassifier
 
 SMALL = {
     "sensitive": "sex",
@@ -117,7 +118,7 @@ def test_early_stopping_sets_rows_aside(table):
         {"n_members": 8},
         {"invariance": None},
         {"advanced": {"early_stopping": True}},
-        {"advanced": {"car_form": "paper", "main_effects": False}, "invariance": None},
+        {"advanced": {"main_effects": False}, "invariance": None},
     ],
 )
 def test_same_seed_same_weights(table, options):
@@ -255,18 +256,14 @@ def test_a_score_does_not_depend_on_the_rows_beside_it(long_table, n_rows):
     assert np.array_equal(model.predict_proba(X[100 : 100 + n_rows]), everything[100:][:n_rows])
 
 
-@pytest.mark.parametrize("car_form", ["sensitive", "paper"])
-def test_engines_train_the_same_model(table, car_form):
+@pytest.mark.parametrize("kind", [FCorrClassifier, AugmentedClassifier])
+def test_engines_train_the_same_model(table, kind):
     fits = {
-        engine: FCorrClassifier(
+        engine: kind(
             **SMALL,
             car=10.0,
             invariance=None,
-            advanced={
-                "car_form": car_form,
-                "engine": engine,
-                "main_effects": car_form == "sensitive",  # the others are the paper's model's
-            },
+            advanced={"engine": engine, "main_effects": kind is FCorrClassifier},
         ).fit(*table)
         for engine in ("plain", "compiled")
     }

@@ -19,6 +19,7 @@ from fcorr.training.objective import (
     tweedie_loss,
 )
 from fcorr.training.rows import Rows
+from paper.augmentation import AugmentedObjective
 from paper.baselines.car import car_cda
 from paper.closed_form import ClosedFormObjective
 
@@ -183,9 +184,9 @@ def test_rows_weigh_in_both_terms(model, batch):
         torch.testing.assert_close(measured, expected)
 
 
-@pytest.mark.parametrize("car_form", ["sensitive", "paper"])
-def test_paper_rule_is_settled_on_the_first_batch(model, batch, car_form):
-    objective = Objective(model, binary_log_loss, exchanges=RACE, car="paper", car_form=car_form)
+@pytest.mark.parametrize("kind", [Objective, AugmentedObjective])
+def test_paper_rule_is_settled_on_the_first_batch(model, batch, kind):
+    objective = kind(model, binary_log_loss, exchanges=RACE, car="paper")
     with pytest.raises(RuntimeError, match="must be settled before"):
         objective(batch)
     objective.settle_weight(batch)

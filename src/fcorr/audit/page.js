@@ -31,10 +31,7 @@
   function encodeColumn(column, value, row) {
     const [first] = column.features;
     if (column.kind === "categorical" || column.kind === "boolean") row[first.at] = codeOf(column, value);
-    else if (column.kind === "binned") {
-      const missing = column.missing ?? column.mode;
-      row[first.at] = value == null ? missing : column.edges.filter((edge) => edge <= value).length;
-    } else if (column.kind === "ordinal") {
+    else if (column.kind === "ordinal") {
       const at = value == null ? -1 : column.categories.indexOf(value);
       row[first.at] = standardise(at < 0 ? NaN : at, first);
     } else if (column.kind === "rated") {
@@ -222,8 +219,6 @@
   };
   const show = (x) => Math.abs(x) >= 1e-3 && Math.abs(x) < 1e6 || x === 0 ? Number(x.toPrecision(4)).toString() : x.toExponential(2);
   const state = {}, UNSEEN = "a value not seen in training";
-  const isNumber = (column) => ["numeric", "binned"].includes(column.kind);
-  const range = (column) => column.kind === "binned" ? column : column.features[0];
   function menu(column, id, change) {
     const select = make("select", { id });
     column.categories.forEach((category, i) => select.append(make("option", { value: i }, category === null ? "missing" : String(category))));
@@ -236,7 +231,7 @@
     return [select];
   }
   function slider(column, id, change) {
-    const { low, high, mean: middle = (low + high) / 2 } = range(column), start = model.starts[column.name] ?? middle;
+    const { low, high, mean: middle = (low + high) / 2 } = column.features[0], start = model.starts[column.name] ?? middle;
     const step = column.kind === "numeric" && high - low > 20 ? 1 : (high - low) / 100 || 1;
     const at = step === 1 ? Math.round(start) : start;
     const box = make("input", { id, type: "number", step: "any", value: show(at) });
@@ -292,7 +287,7 @@
   const flipValues = (column) => {
     if (column.categories) return column.categories;
     if (column.kind === "datetime") return [column.first, column.last];
-    const { low, high } = range(column);
+    const { low, high } = column.features[0];
     return Array.from({ length: 9 }, (_, i) => low + (high - low) * i / 8);
   };
   let waiting = 0;
@@ -326,7 +321,7 @@
   }
   model.columns.forEach((column, i) => {
     const id = `whatif-${i}`, change = (value) => { state[column.name] = value; update(); };
-    const inputs = isNumber(column) ? slider(column, id, change) : column.kind === "datetime" ? dates(column, id, change) : menu(column, id, change);
+    const inputs = column.kind === "numeric" ? slider(column, id, change) : column.kind === "datetime" ? dates(column, id, change) : menu(column, id, change);
     const name = column.name + (model.sensitive.includes(column.name) ? " (sensitive)" : "");
     $("whatif-inputs").append(make("div", {}, make("label", { for: id }, name), ...inputs));
   });

@@ -152,14 +152,6 @@ def _estimator_options(
             "categories in order, as in grade=A,B,C; repeatable.",
         ),
     ] = None,
-    bins: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=GROUPS|EDGE,EDGE,…",
-            help="Cut a sensitive column of numbers into groups, as in age=5 or age=25,40,65; "
-            "repeatable.",
-        ),
-    ] = None,
     n_members: Annotated[
         int | None,
         typer.Option(
@@ -219,7 +211,7 @@ _OPTIONS_ONLY = (
 )
 _OPTIONS = (
     *_OPTIONS_ONLY,
-    *("sensitive", "car", "invariance", "bins", "epochs", "monotone", "objective", "exposure"),
+    *("sensitive", "car", "invariance", "epochs", "monotone", "objective", "exposure"),
     *("threshold", "thresholds", "budget", "seeds", "incumbent", "opset"),
     *("keep", "rate", "address", "workers"),
 )
@@ -233,7 +225,7 @@ def collect_arguments(*, settings: list[str] | None, **options: Any) -> dict[str
             arguments[name] = parse_value(name, arguments[name])
     if "threshold" in arguments:
         arguments["threshold"] = _parse_threshold(arguments["threshold"])
-    for name in ("kinds", "bins", "monotone"):
+    for name in ("kinds", "monotone"):
         if name in arguments:
             arguments[name] = _parse_columns(name, arguments[name])
     rule = "ARGUMENT=VALUE, once for an argument"
@@ -299,9 +291,7 @@ def _parse_columns(argument: str, options: list[str]) -> dict[str, Any]:
     rule = "COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for a column"
     found: dict[str, Any] = {}
     for name, text in split_pairs(options, _option(argument), rule).items():
-        values: list[Any] = [value for value in text.split(",") if value]
-        if argument == "bins":  # the others are words, also where these look like numbers
-            values = [parse_value(argument, value) for value in values]
+        values = [value for value in text.split(",") if value]
         found[name] = values if "," in text else values[0]
     return found
 
@@ -423,7 +413,7 @@ def _check_columns_of(table: "pa.Table", roles: Roles, arguments: dict[str, Any]
 
     roles.check(table.column_names)
     kinds: dict[str, Any] = arguments.get("kinds", {})
-    for name in ("kinds", "bins", "monotone"):
+    for name in ("kinds", "monotone"):
         check_columns(arguments.get(name, []), table.column_names, _option(name))
     for name, kind in kinds.items():
         if isinstance(kind, list) and is_number(table[name].type):

@@ -1,10 +1,9 @@
-"""Tables: what their columns are, how they become arrays, and generators of test tables."""
+"""Tables: what their columns are, how they become arrays, and a generator of test tables."""
 
 from fcorr.data.encode import Difference, EncodedTable, SchemaDiff, encode
-from fcorr.data.generators import make_indirect_bias, make_proxy_bias
+from fcorr.data.generators import make_proxy_bias
 from fcorr.data.infer import infer_schema
 from fcorr.data.schema import (
-    BinnedColumn,
     CategoricalColumn,
     DatetimeColumn,
     NumericColumn,
@@ -16,7 +15,6 @@ from fcorr.data.stream import ParquetTable
 from fcorr.data.tables import Table, read_table
 
 __all__ = [
-    "BinnedColumn",
     "CategoricalColumn",
     "DatetimeColumn",
     "Difference",
@@ -30,7 +28,6 @@ __all__ = [
     "Table",
     "encode",
     "infer_schema",
-    "make_indirect_bias",
     "make_proxy_bias",
     "read_table",
 ]

@@ -30,9 +30,7 @@ from fcorr._core import (
     near_match,
 )
 from fcorr.data.schema import (
-    BinnedColumn,
     CategoricalColumn,
-    CodedColumn,
     Column,
     DatetimeColumn,
     NumericColumn,
@@ -40,7 +38,6 @@ from fcorr.data.schema import (
     RatedColumn,
     Schema,
     as_boolean,
-    find_groups,
 )
 from fcorr.data.tables import (
     ColumnError,
@@ -112,7 +109,7 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
             filled = [views[feature.name] for feature in column.features]
             if column.name in unread:
                 for view in filled:
-                    view[:] = column.mode if isinstance(column, CodedColumn) else 0.0
+                    view[:] = column.mode if isinstance(column, CategoricalColumn) else 0.0
                 continue
             for first, features in _encode_blocks(column, table.columns[column.name], unseen):
                 for view, values in zip(filled, features, strict=True):
@@ -179,14 +176,7 @@ def _encode_blocks(
             yield first, [feature_of[positions]]
         return
     for first, block in blocks(values):
-        if isinstance(column, BinnedColumn):
-            groups = find_groups(to_numbers(column.name, block, first), column.edges)
-            is_missing = groups > len(column.edges)
-            groups[is_missing] = column.mode if column.missing is None else column.missing
-            if not column.n_missing:
-                unseen[column.name] += int(np.count_nonzero(is_missing))
-            yield first, [groups]
-        elif isinstance(column, NumericColumn):
+        if isinstance(column, NumericColumn):
             yield first, [_standardise(to_numbers(column.name, block, first), column)]
         else:
             dates = to_timestamps(column.name, block, first)

@@ -1,7 +1,4 @@
-"""Tables from known populations: what a model finds can be held against what was planted.
-
-They are pyarrow's; ``X.to_pandas()`` and ``polars.from_arrow(X)`` make other frames of them.
-"""
+"""A table from a known population: what a model finds can be held against what was planted."""
 
 import math
 import numbers
@@ -22,58 +19,6 @@ PROXY_SHIFT = 3.0
 """How much larger the proxy is on average where ``S`` is "yes", in deviations within a group."""
 
 
-def make_indirect_bias(
-    n_rows: int = 10_000, *, random_state: RandomState = None
-) -> tuple[pa.Table, NDArray[np.int64]]:
-    """Draw the paper's synthetic data: a sensitive feature that matters only through another one.
-
-    The features (Section 4.1) are categorical, with the categories ``"no"`` and ``"yes"``; ``X1``
-    is the sensitive one.
-
-    Parameters
-    ----------
-    n_rows : int, default=10_000
-        The number of rows.
-    random_state : int, numpy generator or None, default=None
-        Pass an integer for a repeatable draw.
-
-    Returns
-    -------
-    X : pyarrow.Table
-        The columns ``X1``, ``X2`` and ``X3``.
-    y : ndarray of int64, shape (n_rows,)
-        The outcome, 0 or 1.
-
-    Notes
-    -----
-    **What is planted.**
-
-    - ``X2`` and ``X3`` are independent, each ``"yes"`` with probability 0.5.
-    - ``X1`` is ``"yes"`` with probability 0.7 where ``X2`` is, and 0.3 elsewhere: ``X2`` is its
-      proxy. ``X1`` and ``X3`` are independent.
-    - ``y`` is 1 with probability 0.8 where both ``X2`` and ``X3`` are ``"yes"``, and 0.2 elsewhere:
-      a pure interaction.
-    - ``X1`` has no effect of its own: given ``X2``, ``y`` does not depend on it. Yet ``y`` is 1
-      more often where ``X1`` is ``"yes"`` (0.41 against 0.29): indirect discrimination.
-
-    Examples
-    --------
-    >>> X, y = make_indirect_bias(4, random_state=0)
-    >>> X.to_pylist()[0]
-    {'X1': 'no', 'X2': 'no', 'X3': 'no'}
-    >>> y
-    array([0, 1, 0, 1])
-    """
-    n_rows, rng = begin(n_rows, random_state)
-    x2 = rng.random(n_rows) < 0.5
-    x3 = rng.random(n_rows) < 0.5
-    x1 = rng.random(n_rows) < np.where(x2, 0.7, 0.3)
-    y = rng.random(n_rows) < np.where(x2 & x3, 0.8, 0.2)
-
-    X = pa.table({"X1": _yes_or_no(x1), "X2": _yes_or_no(x2), "X3": _yes_or_no(x3)})
-    return X, y.astype(np.int64)
-
-
 def make_proxy_bias(
     n_rows: int = 10_000,
     *,
@@ -84,11 +29,14 @@ def make_proxy_bias(
 ) -> tuple[pa.Table, NDArray[np.float64] | NDArray[np.int64]]:
     """Draw a sensitive feature that matters, and a proxy of it that does not.
 
+    X is a table of pyarrow; ``X.to_pandas()`` and ``polars.from_arrow(X)`` make other frames of it.
     A model without the sensitive feature ``S`` finds its effect in the proxy ``Z``: to leave a
     feature out is not to be blind to it. A model with ``S`` finds none in ``Z``.
 
     Parameters
     ----------
+    n_rows : int, default=10_000
+        The number of rows.
     task : {"regression", "classification"}, default="regression"
         What ``y`` is: numbers, or 0 and 1. ``X`` does not depend on it.
     direct_effect : float, default=2.0
@@ -96,8 +44,8 @@ def make_proxy_bias(
     proxy_shift : float, default=3.0
         How strongly ``Z`` is tied to ``S``: the distance of its two means, in units of its standard
         deviation where ``S`` is fixed. With 0 it is no proxy.
-    n_rows, random_state
-        As in :func:`make_indirect_bias`.
+    random_state : int, numpy generator or None, default=None
+        Pass an integer for a repeatable draw.
 
     Returns
     -------
@@ -139,8 +87,10 @@ def make_proxy_bias(
             f"task must be 'regression' or 'classification', got {task!r}."
             f"{near_match(task, get_args(Task))}"
         )
-    direct_effect = check_number(direct_effect, name="direct_effect")
-    proxy_shift = check_number(proxy_shift, name="proxy_shift")
+    for name, number in {"direct_effect": direct_effect, "proxy_shift": proxy_shift}.items():
+        is_number = isinstance(number, numbers.Real) and not isinstance(number, bool)
+        if not is_number or not math.isfinite(number):
+            raise InvalidInputError(f"{name} must be a finite number, got {number!r}.")
     n_rows, rng = begin(n_rows, random_state)
     s = rng.random(n_rows) < 0.5
     z = rng.normal(size=n_rows) + proxy_shift * s
@@ -153,13 +103,14 @@ def make_proxy_bias(
         + TRUE_EFFECTS["X3"] * (x3 - 0.5)
     )
 
-    X = pa.table({"S": _yes_or_no(s), "Z": z, "X1": x1, "X2": x2, "X3": _yes_or_no(x3)})
+    X = pa.table({"S": yes_or_no(s), "Z": z, "X1": x1, "X2": x2, "X3": yes_or_no(x3)})
     if task == "regression":
         return X, score + rng.normal(size=n_rows)
     return X, (rng.random(n_rows) < 1 / (1 + np.exp(-score))).astype(np.int64)
 
 
-def _yes_or_no(values: NDArray[np.bool_]) -> pa.DictionaryArray:
+def yes_or_no(values: NDArray[np.bool_]) -> pa.DictionaryArray:
+    """Return a column of two categories."""
     return pa.DictionaryArray.from_arrays(values.view(np.int8), ["no", "yes"])
 
 
@@ -168,13 +119,6 @@ def check_count(count: object, *, name: str, at_least: int = 1) -> int:
     if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < at_least:
         raise InvalidInputError(f"{name} must be an integer of at least {at_least}, got {count!r}.")
     return int(count)
-
-
-def check_number(number: object, *, name: str) -> float:
-    """Return a finite number as a ``float``, or say what it must be."""
-    if not isinstance(number, bool) and isinstance(number, numbers.Real) and math.isfinite(number):
-        return float(number)
-    raise InvalidInputError(f"{name} must be a finite number, got {number!r}.")
 
 
 def begin(n_rows: object, random_state: RandomState) -> tuple[int, np.random.Generator]:

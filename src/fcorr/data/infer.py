@@ -1,17 +1,13 @@
 """Inference: from a training table to its schema.
 
-What each column is comes from the user or from its type; sensitive numbers may be cut into bins;
-then every column is described by the function for its kind. Where the target is known, columns of
-many categories are rated by it.
+What each column is comes from the user or from its type; then every column is described by the
+function for its kind. Where the target is known, columns of many categories are rated by it.
 """
 
-import decimal
-import numbers
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +19,6 @@ from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.data.encode import Outcomes, encode
 from fcorr.data.schema import (
     MAX_SENSITIVE_CATEGORIES,
-    BinnedColumn,
     CategoricalColumn,
     Column,
     DatetimeColumn,
@@ -35,12 +30,10 @@ from fcorr.data.schema import (
     RatedColumn,
     Schema,
     as_boolean,
-    find_groups,
     parse_kinds,
 )
 from fcorr.data.tables import (
     DATE_PARTS,
-    LARGEST,
     Category,
     ColumnError,
     Table,
@@ -60,9 +53,6 @@ CategoricalMissing = Literal["category", "mode"]
 NumericMissing = Literal["mean", "category"]
 MinCategoryRows = int | Literal["auto"]
 
-Cut = int | tuple[float, ...]
-"""Into how many groups of about equal size a column is cut, or at which edges."""
-
 MANY_LEVELS = 50
 """A column of more categories, rare ones included, is rated where the target allows it."""
 
@@ -70,16 +60,12 @@ _N_FOLDS = 10  # of rows whose ratings are computed from all others
 _FEW_ROWS = 20  # in which a column may look like a key, or like the target, by chance
 _N_LOOK = 1_000  # rows that are enough to see that most columns are no copy
 
-Bins = int | Sequence[float] | Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]
-"""One cut for all continuous sensitive columns, or one for each that is named."""
-
 
 def infer_schema(
     table: Table,
     *,
     sensitive: Sequence[str | int] = (),
     kinds: Kinds | None = None,
-    bins: Bins | None = None,
     missing_categorical: CategoricalMissing = "category",
     missing_numeric: NumericMissing = "mean",
     min_category_rows: MinCategoryRows = "auto",
@@ -99,19 +85,13 @@ def infer_schema(
     sensitive : sequence of str or int
         Sensitive columns, of any kind. Numbers of at most 20 distinct values are categories
         there, and so are ordered dictionaries, unless ``kinds`` says otherwise. Where the columns
-        have no names, here, in ``kinds`` and in ``bins``, their positions serve.
+        have no names, here and in ``kinds``, their positions serve.
     kinds : dict, optional
         What columns are: ``"numeric"``, ``"categorical"``, ``"ordinal"``, ``"boolean"``,
         ``"datetime"``, or a sequence of categories, which is an ordinal column's order. By
         default numbers are numeric, text and dictionaries categorical, ordered dictionaries
         ordinal, booleans boolean and dates datetime. Durations are numbers of days, pandas'
         periods the dates they begin at, its intervals ordinal.
-    bins : int, sequence of float or dict, optional
-        Groups to cut sensitive numbers into, which are categories then: a number of groups with
-        about equal numbers of rows, or the edges between groups in increasing order. Without a
-        column it is for all sensitive columns that are numeric; ``{"age": 4}`` names columns,
-        also such as have few distinct values. An edge belongs to the group above it. A group
-        without training rows is joined with a neighbour.
     missing_categorical : {"category", "mode"}
         A missing category is a category of its own, or is taken for the most frequent one.
     missing_numeric : {"mean", "category"}
@@ -160,13 +140,10 @@ def infer_schema(
                 f"X must have a feature beside the exposure, got the column {exposure!r} alone. "
                 "Add the features."
             )
-    cuts = _find_cuts(table, bins, sensitive=sensitive_names, stated=stated, found=found)
     rare_below = min(10, table.n_rows / 1000) if min_category_rows == "auto" else min_category_rows
 
     def describe(name: str, kind: Kind) -> Column:
         values = table.columns[name]
-        if name in cuts:
-            return _describe_bins(name, to_numbers(name, values), cuts[name], missing_categorical)
         if kind.name == "numeric":
             return _describe_numbers(name, to_numbers(name, values), missing_numeric)
         if kind.name == "ordinal":
@@ -227,8 +204,6 @@ def _only_value(column: Column) -> Category:
     """Return the value that every row has, or None where there are several."""
     if isinstance(column, CategoricalColumn):
         return column.categories[0] if column.n_codes == 1 else None
-    if isinstance(column, BinnedColumn):  # else there would be nothing to cut
-        return None
     if any(part.low < part.high or part.keep_missing for part in column.features):
         return None
     if isinstance(column, OrdinalColumn):
@@ -333,126 +308,6 @@ def _kind_by_type(table: Table, name: str, is_sensitive: bool) -> KindName:
         f"Column {name!r} must hold numbers, text, booleans or dates, got {held}. "
         "Convert it to text or numbers first, or drop it."
     )
-
-
-# ------------------------------------------------------------------------------ bins
-# Groups that sensitive numbers are cut into, so that they become categories. Edges are those
-# between the groups, and belong to the group above: with edges 25 and 35 the groups are
-# "below 25", "25 to below 35" and "35 and above".
-
-
-def parse_bins(bins: Bins | None) -> Cut | dict[str | int, Cut]:
-    """Read the argument ``bins``, or say what is wrong with it."""
-    if bins is None:
-        return {}
-    if isinstance(bins, Mapping):
-        return {column: _parse_cut(cut, f" for {column!r}") for column, cut in bins.items()}
-    return _parse_cut(bins, "")
-
-
-def _parse_cut(cut: Any, whose: str) -> Cut:
-    if _is_real(cut) and isinstance(cut, numbers.Integral) and int(cut) >= 2:
-        return int(cut)
-    if isinstance(cut, Iterable) and not isinstance(cut, str | bytes | Mapping):
-        edges = tuple(cut)
-        if edges and all(_is_real(edge) and abs(edge) <= LARGEST for edge in edges):
-            edges = tuple(float(edge) for edge in edges)
-            if all(low < high for low, high in pairwise(edges)):
-                return edges
-    raise InvalidInputError(
-        "bins must be a number of groups of at least 2, or the edges between groups in increasing "
-        f"order, got {cut!r}{whose}. Pass for example bins=4 or bins=[25, 40, 65]."
-    )
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
-
-
-def _find_cuts(
-    table: Table,
-    bins: Bins | None,
-    *,
-    sensitive: Sequence[str],
-    stated: Mapping[str, Kind],
-    found: Mapping[str, Kind],
-) -> dict[str, Cut]:
-    """Return how each column is cut that is.
-
-    A cut that names no column is for every sensitive column that is numeric without it; one that
-    does is also for numbers that take few values, unless the user states that they are no numbers.
-    """
-    told = parse_bins(bins)
-    if not isinstance(told, dict):
-        continuous = [name for name in sensitive if found[name].name == "numeric"]
-        if not continuous:
-            raise InvalidInputError(
-                f"bins must have a continuous sensitive column to cut, got {bins!r} and "
-                f"{enumerate_some(sensitive) or 'no column'} as sensitive. Leave bins out, or name "
-                "the column to cut: bins={'age': 4}."
-            )
-        return dict.fromkeys(continuous, told)
-    names = resolve_columns(table, list(told), "bins")
-    for name in names:
-        held = name_values(table.columns[name].type)
-        if name not in sensitive:
-            raise InvalidInputError(
-                f"bins must name sensitive columns, got {name!r}. Add it to `sensitive`, or leave "
-                "it out of bins."
-            )
-        if name in stated and stated[name].name != "numeric":
-            raise InvalidInputError(
-                f"bins must name columns of numbers, got {name!r}, which is {stated[name].name!r} "
-                "by kinds. Leave it out of bins, or out of kinds."
-            )
-        # Text that spells numbers is one of numbers only if kinds says so.
-        if name not in stated and held != "numbers":
-            raise InvalidInputError(
-                f"bins must name columns of numbers, got {name!r}, which holds {held}. "
-                "Leave it out of bins, or convert the column to numbers."
-            )
-    return dict(zip(names, told.values(), strict=True))
-
-
-def find_edges(values: NDArray[np.float64], cut: Cut) -> tuple[float, ...]:
-    """Return the edges that cut some numbers, none of which is missing, into groups with rows.
-
-    For a number of groups the edges are quantiles: of the places between two neighbouring values,
-    those that come nearest to equal numbers of rows, in as few digits as tell the two apart. Where
-    many rows share a value, there may be fewer groups. Of the edges that are given those stay that
-    have rows on either side: a group without any is joined with the one above it, the last with
-    the one below.
-    """
-    distinct, counts = np.unique(values, return_counts=True)
-    if isinstance(cut, tuple):
-        edges: list[float] = []
-        n_kept = 0  # distinct values below the last edge that stays
-        for edge, n in zip(cut, np.searchsorted(distinct, cut).tolist(), strict=True):
-            if n_kept < n < len(distinct):
-                edges.append(edge)
-                n_kept = n
-        return tuple(edges)
-    if len(distinct) == 1:
-        return ()
-    # An edge at the second value, the third, … has so many rows below it.
-    n_below = np.cumsum(counts)[:-1]
-    n_groups = min(cut, len(values))
-    wanted = len(values) * np.arange(1, n_groups) / n_groups
-    above = np.searchsorted(n_below, wanted).clip(max=len(n_below) - 1)
-    below = (above - 1).clip(min=0)
-    is_nearer = wanted - n_below[below] <= n_below[above] - wanted
-    chosen = np.unique(np.where(is_nearer, below, above))
-    return tuple(map(_round_down, distinct[chosen + 1].tolist(), distinct[chosen].tolist()))
-
-
-def _round_down(value: float, neighbour: float) -> float:
-    """Round a value down to as few digits as keep it above its lower neighbour."""
-    for n_digits in range(1, 17):
-        context = decimal.Context(prec=n_digits, rounding=decimal.ROUND_FLOOR)
-        rounded = float(context.create_decimal(value))
-        if rounded > neighbour:
-            return rounded
-    return value
 
 
 # ------------------------------------------------------------------------------ descriptions
@@ -563,27 +418,6 @@ def _describe_numbers(
     scale = float(np.sqrt(np.mean((seen - mean) ** 2))) if high > low else 1.0
     keep_missing = missing == "category" and n_missing > 0
     return NumericColumn(name, mean, scale or 1.0, low, high, n_missing, keep_missing)
-
-
-def _describe_bins(
-    name: str, values: NDArray[np.float64], cut: Cut, missing: CategoricalMissing
-) -> BinnedColumn:
-    """Describe numbers, of which NaN are missing, that are cut into groups."""
-    whole = _describe_numbers(name, values)
-    seen = values[~np.isnan(values)]
-    edges = find_edges(seen, cut)
-    if not edges:
-        asked = f"{cut} groups" if isinstance(cut, int) else f"the edges {list(cut)}"
-        raise InvalidInputError(
-            f"bins must cut column {name!r} into at least two groups with training rows, got "
-            f"{asked} and values from {whole.low:.10g} to {whole.high:.10g}. Choose edges between "
-            "these, or leave the column out of `sensitive`."
-        )
-    counts = np.bincount(find_groups(seen, edges), minlength=len(edges) + 1).tolist()
-    mode = int(np.argmax(counts))
-    if whole.n_missing and missing == "category":
-        counts.append(whole.n_missing)
-    return BinnedColumn(name, edges, tuple(counts), whole.n_missing, mode, whole.low, whole.high)
 
 
 def _describe_dates(name: str, values: pa.ChunkedArray, missing: NumericMissing) -> DatetimeColumn:

@@ -5,11 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fcorr._core import InvalidInputError, html_table, near_match
 from fcorr.data.tables import DATE_PARTS, Category
@@ -21,8 +17,8 @@ if TYPE_CHECKING:
 
 KindName = Literal["numeric", "categorical", "ordinal", "boolean", "datetime"]
 KINDS: tuple[KindName, ...] = get_args(KindName)
-ColumnKind = Literal[KindName, "binned", "rated"]
-"""What a described column can be: a kind, numbers in bins, or categories that became numbers."""
+ColumnKind = Literal[KindName, "rated"]
+"""What a described column can be: a kind, or categories that became numbers."""
 
 MAX_SENSITIVE_CATEGORIES = 20
 """A sensitive column of numbers with more distinct values is a measurement, not categories."""
@@ -75,16 +71,6 @@ def as_boolean(value: Category) -> bool | None:
     if isinstance(value, str):
         return words.get(value.lower())
     return bool(value) if value in (0, 1) else None
-
-
-def find_groups(values: NDArray[np.float64], edges: Sequence[float]) -> NDArray[np.intp]:
-    """Return the group of each number; of a missing one, the group after the last.
-
-    An edge belongs to the group above it.
-    """
-    groups = np.searchsorted(edges, values, side="right")
-    groups[np.isnan(values)] = len(edges) + 1
-    return groups
 
 
 # ------------------------------------------------------------------------------ columns
@@ -154,61 +140,6 @@ class CategoricalColumn(_HasCategories, _IsFeature):
 
     def _is_possible(self) -> bool:
         return _are_counted(self) and _are_counts(self.n_pooled, self.n_pooled_rows - self.n_pooled)
-
-
-@dataclass(frozen=True)
-class BinnedColumn(_IsFeature):
-    """A column of numbers that are cut into groups. Code i stands for the i-th group from below.
-
-    One group ends and the next begins at each of the ``edges``, which belongs to the group above.
-    ``counts`` are the training rows of each group and, where "missing" is a category, of the
-    missing, last. ``mode`` is the code of the most frequent group: what a missing value is taken
-    for that has no category of its own. ``low`` and ``high`` bound the training values.
-    """
-
-    name: str
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
-    n_missing: int
-    mode: int
-    low: float
-    high: float
-
-    kind: ClassVar[ColumnKind] = "binned"
-
-    @property
-    def n_codes(self) -> int:
-        """Number of codes: the groups and, if it is a category, "missing"."""
-        return len(self.counts)
-
-    @property
-    def missing(self) -> int | None:
-        """Code of "missing", or None where it is no category."""
-        n_groups = len(self.edges) + 1
-        return n_groups if len(self.counts) > n_groups else None
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What each code stands for, in words."""
-        # In all their digits: different groups must not share a label.
-        edges = [str(edge).removesuffix(".0") for edge in self.edges]
-        inner = [f"{low} to below {high}" for low, high in pairwise(edges)]
-        labels = (f"below {edges[0]}", *inner, f"{edges[-1]} and above")
-        return labels if self.missing is None else (*labels, "missing")
-
-    def _is_possible(self) -> bool:
-        n_groups = len(self.edges) + 1
-        limits = (self.low, *self.edges, self.high)
-        return (
-            n_groups > 1
-            and all(map(math.isfinite, limits))
-            and self.low < self.edges[0]
-            and all(low <= high for low, high in pairwise(limits))
-            and len(set(self.edges)) == len(self.edges)
-            and len(self.counts) in (n_groups, n_groups + 1)
-            and _are_counts(*self.counts, self.n_missing, self.mode)
-            and self.mode < n_groups
-        )
 
 
 @dataclass(frozen=True)
@@ -355,15 +286,11 @@ class DatetimeColumn:
         )
 
 
-CodedColumn = CategoricalColumn | BinnedColumn
-"""A column whose feature is a code."""
-
-Column = CodedColumn | NumericColumn | OrdinalColumn | RatedColumn | DatetimeColumn
+Column = CategoricalColumn | NumericColumn | OrdinalColumn | RatedColumn | DatetimeColumn
 
 _COLUMNS: dict[str, type[Column]] = {
     "categorical": CategoricalColumn,
     "boolean": CategoricalColumn,
-    "binned": BinnedColumn,
     "numeric": NumericColumn,
     "ordinal": OrdinalColumn,
     "rated": RatedColumn,
@@ -387,7 +314,7 @@ def _column_from_dict(data: dict[str, Any]) -> Column:
 
 def describe_column(column: Column) -> str:
     """Say in a few words what training learnt of a column."""
-    if isinstance(column, CodedColumn):
+    if isinstance(column, CategoricalColumn):
         return _first_few(column.labels, ", ")
     if isinstance(column, OrdinalColumn):
         return _first_few([str(category) for category in column.categories], " < ")
@@ -464,9 +391,9 @@ class Schema:
         return tuple(sorted(self.columns, key=lambda column: place.get(column.name, len(place))))
 
     @cached_property
-    def categorical(self) -> tuple[CodedColumn, ...]:
-        """The features that are codes: categories and bins, sensitive ones first as given."""
-        return tuple(c for c in self.sensitive_first if isinstance(c, CodedColumn))
+    def categorical(self) -> tuple[CategoricalColumn, ...]:
+        """The features that are codes: categories, sensitive ones first as given."""
+        return tuple(c for c in self.sensitive_first if isinstance(c, CategoricalColumn))
 
     @cached_property
     def numeric(self) -> tuple[NumericColumn, ...]:
@@ -474,7 +401,7 @@ class Schema:
 
         Those of sensitive columns come first, in the order the columns were given.
         """
-        found = (c for c in self.sensitive_first if not isinstance(c, CodedColumn))
+        found = (c for c in self.sensitive_first if not isinstance(c, CategoricalColumn))
         return tuple(feature for column in found for feature in column.features)
 
     @cached_property

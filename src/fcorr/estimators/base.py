@@ -42,7 +42,7 @@ from fcorr.data.encode import (
     read_outcomes,
     use_ratings,
 )
-from fcorr.data.infer import Bins, MinCategoryRows, infer_schema, rate_columns, warn_of_copies
+from fcorr.data.infer import MinCategoryRows, infer_schema, rate_columns, warn_of_copies
 from fcorr.data.schema import Kinds, NumericColumn, OrdinalColumn, Schema
 from fcorr.data.stream import RowStore, parse_memory
 from fcorr.data.tables import Table, read_table
@@ -118,7 +118,6 @@ class BaseFCorr(BaseEstimator, ABC):
     car: CarWeight
     invariance: Invariance
     proxy: float = 0.0
-    bins: Bins | None
     n_members: int | Auto
     head: Sequence[int] | Auto
     dropout: float | Auto
@@ -280,7 +279,6 @@ class BaseFCorr(BaseEstimator, ABC):
                 table,
                 sensitive=_as_columns(self.sensitive),
                 kinds=self.kinds,
-                bins=self.bins,
                 missing_categorical=self._options["missing_categorical"],
                 missing_numeric=self._options["missing_numeric"],
                 min_category_rows=self.min_category_rows,
@@ -371,17 +369,6 @@ class BaseFCorr(BaseEstimator, ABC):
         Of a pack also the outputs of every row by members that left it out.
         """
         n_members, fixed = self._n_members(), self._fixed_settings()
-        if (
-            self._has_car
-            and self._options["main_effects"]
-            and self._options["car_form"] != "sensitive"
-        ):
-            raise InvalidInputError(
-                f"advanced['car_form'] must be 'sensitive' for a model with main effects, got "
-                f"{self._options['car_form']!r}: these pass the attention by. Add "
-                "'main_effects': False for the paper's model.",
-                argument="advanced",
-            )
         validation = self._read_eval_set(training.eval_set)
         if validation is not None and n_members != 1:
             raise InvalidInputError(
@@ -702,7 +689,6 @@ class BaseFCorr(BaseEstimator, ABC):
             encoded.numbers.shape[1],
             sensitive,
             grids=grids,
-            combinations=bool(self._options["car_combinations"]),
             device=device,
         )
 
@@ -720,7 +706,6 @@ class BaseFCorr(BaseEstimator, ABC):
             sensitive=self.schema_.sensitive_positions,
             exchanges=exchanges,
             car=self.car,
-            car_form=self._options["car_form"],
             penalty=None if model.views is None else penalty,
             signs=self._monotone_features(),
         )
@@ -1067,7 +1052,7 @@ class BaseFCorr(BaseEstimator, ABC):
         self._check_monotone()
         # JSON has no integers as keys: columns without names go by the names they were given.
         names = dict(enumerate(self._column_names))
-        for name in ("kinds", "bins", "monotone"):
+        for name in ("kinds", "monotone"):
             by_column = parameters[name]
             if isinstance(by_column, Mapping):
                 parameters[name] = {names.get(key, key): by_column[key] for key in by_column}

@@ -14,7 +14,7 @@ from torch import Tensor
 from fcorr._core import InvalidInputError, RandomState, enumerate_some
 from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
-from fcorr.data.infer import Bins, MinCategoryRows
+from fcorr.data.infer import MinCategoryRows
 from fcorr.data.schema import Kinds
 from fcorr.estimators.balance import class_shift, softmax
 from fcorr.estimators.base import Auto, Columns, Monotone
@@ -52,8 +52,9 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         ``{"cost": (1, 20)}`` by the least cost, where a false positive costs 1 and a false
         negative 20. See :func:`fcorr.metrics.choose_threshold`.
     sensitive : str or list of str, optional
-        Columns that predictions shall not depend on, categorical or continuous (``bins``,
-        ``kinds``). For an array without column names, positions.
+        Columns that predictions shall not depend on, categorical or continuous; for an array
+        without column names, positions. One of more than 20 distinct numbers is continuous, unless
+        ``kinds`` says otherwise, and exchanged for a grid of training quantiles.
     car : float, "paper" or None, default=1e6
         Weight λ of Counterfactual Attention Regularization, which acts with ``invariance=None``.
         Once λ is large enough to act, what a
@@ -73,18 +74,13 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         Weight of a penalty on how far the groups of the sensitive columns differ in what the model
         says, since other columns can stand in for these: see :mod:`fcorr.training.proxies`. Its
         measure lies between 0 and about 1; weights of 0.03 to 10 act. Needs ``sensitive`` in
-        training only. A continuous sensitive column is cut into quarters of the rows, unless
-        ``bins`` cuts it; rows without a value are in no group.
+        training only. A continuous sensitive column is cut into quarters of the rows; rows without
+        a value are in no group.
     proxy_target : {"score", "decision", "odds"}, default="score"
         What shall not differ. ``"score"``: the whole distribution of scores. ``"decision"``: the
         share that is decided positive at ``threshold``, which must then be a number, where one
         cut-off is all that counts: it leaves more of the order of scores. ``"odds"``: the same
         among rows of each class by itself.
-    bins : int, sequence of float, dict or None, default=None
-        Groups that continuous sensitive columns are cut into, to be categories: a number of groups
-        of about equal size, the edges between groups, or a dict of columns with one or the other.
-        By default a sensitive column of more than 20 distinct numbers is continuous, and exchanged
-        for a grid of training quantiles.
     n_members : int or "auto", default="auto"
         Most networks in the pack whose mean is predicted; 1 for a single network. They differ in
         how they are regularised, each is trained on its own bag of rows, and the rows that it left
@@ -161,11 +157,11 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
 
     Examples
     --------
-    >>> from fcorr.data import make_indirect_bias
-    >>> X, y = make_indirect_bias(2_000, random_state=0)
-    >>> model = FCorrClassifier(sensitive="X1", n_members=1, epochs=5, random_state=0).fit(X, y)
+    >>> from fcorr.data import make_proxy_bias
+    >>> X, y = make_proxy_bias(2_000, task="classification", random_state=0)
+    >>> model = FCorrClassifier(sensitive="S", n_members=1, epochs=5, random_state=0).fit(X, y)
     >>> model.attention(X).names
-    ('X1', 'X2', 'X3')
+    ('S', 'X3', 'Z', 'X1', 'X2')
     """
 
     classes_: NDArray[Any]
@@ -182,7 +178,6 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         invariance: Invariance = "adapt",
         proxy: float = 0.0,
         proxy_target: ProxyTarget = "score",
-        bins: Bins | None = None,
         n_members: int | Auto = "auto",
         head: Sequence[int] | Auto = "auto",
         dropout: float | Auto = "auto",
@@ -200,7 +195,6 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         self.invariance = invariance
         self.proxy = proxy
         self.proxy_target = proxy_target
-        self.bins = bins
         self.n_members = n_members
         self.head = head
         self.dropout = dropout

@@ -23,9 +23,7 @@ from fcorr._core import InvalidInputError, require, write_atomically
 from fcorr._version import __version__
 from fcorr.data.encode import FARTHEST, UNSEEN, encode_places
 from fcorr.data.schema import (
-    BinnedColumn,
     CategoricalColumn,
-    CodedColumn,
     Column,
     NumericColumn,
     OrdinalColumn,
@@ -259,7 +257,7 @@ class _Rows:
         shape = g("Shape", _Value(g, g.inputs[0].name))
         for name in unread:  # as `encode` has it
             for feature in schema[name].features:
-                held = float(feature.mode) if isinstance(feature, CodedColumn) else 0.0
+                held = float(feature.mode) if isinstance(feature, CategoricalColumn) else 0.0
                 found[feature.name] = g("Expand", [[held]], shape)
         if schema.categorical:
             parts = (found[feature.name] for feature in schema.categorical)
@@ -320,11 +318,6 @@ def _encode_column(g: _Graph, column: Column) -> dict[str, _Value]:
         (feature,) = column.features
         return {feature.name: _encode_categories(g, column)}
     value = g.add_input(column.name, np.float64)
-    if isinstance(column, BinnedColumn):
-        above = g.cast(g("GreaterOrEqual", value, np.array(column.edges)), np.float64)
-        group = g("ReduceSum", above, [1])
-        missing = column.mode if column.missing is None else column.missing
-        return {column.name: g("Where", g("IsNaN", value), float(missing), group)}
     if isinstance(column, NumericColumn):
         return {column.name: (value - column.mean) / column.scale}
     parts = _date_parts(value, column.origin)
@@ -395,7 +388,8 @@ def _outputs(g: _Graph, network: FCorrTransformer, e_NHF: _Value) -> _Value:
         h: Any = e_NHF if network.views is None else e_NHF * network.mixed
         for layer in network.layers:
             h = _encoder_layer(g, cast(FCorrEncoderLayer, layer), h)
-        h = _normalise(g, network.head_norm, g("Reshape", h, [0, -1]))
+        norm = network.head_norm
+        h = _normalise(g, norm, g("Reshape", h, [-1, *norm.normalized_shape]))
         for hidden in head.hidden:
             h = _gelu(h @ hidden.weight.T + hidden.bias)
         outputs = h @ head.output.weight.T + outputs

@@ -147,8 +147,8 @@ class Portfolio:
         if len(occurring) > MAX_PORTFOLIO:
             raise InvalidInputError(
                 f"invariance='marginal' averages over at most {MAX_PORTFOLIO} combinations of "
-                f"sensitive values, got {len(occurring)} in X. Name fewer sensitive columns, group "
-                "them with bins=, or use invariance='adapt'."
+                f"sensitive values, got {len(occurring)} in X. Name fewer sensitive columns, cut "
+                "numbers into groups first, or use invariance='adapt'."
             )
         shares = np.bincount(row_of, weights=weight) / weight.sum()
         found = np.unravel_index(occurring, sizes)

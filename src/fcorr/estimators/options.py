@@ -8,12 +8,10 @@ from typing import Any, Literal, TypedDict
 import torch
 
 from fcorr._core import InvalidInputError, enumerate_some, near_match
-from fcorr.data.infer import parse_bins
 from fcorr.data.schema import parse_kinds
 from fcorr.metrics.thresholds import RULES, is_threshold_rule
 from fcorr.nn.engine import EngineName
 from fcorr.nn.fcorr import NumericEmbeddingName
-from fcorr.training.objective import CarForm
 
 
 class Advanced(TypedDict, total=False):
@@ -21,14 +19,6 @@ class Advanced(TypedDict, total=False):
 
     Attributes
     ----------
-    car_form : {"sensitive", "paper"}, default="sensitive"
-        ``"sensitive"``: gradient into the sensitive embedding only, the form that converges best.
-        ``"paper"``: the paper's input augmentation. See :mod:`fcorr.nn.car`.
-    car_combinations : bool, default=False
-        With several sensitive columns: exchange them all at once, in every combination, as the
-        paper does. By default each is exchanged by itself, which is cheaper and, since features
-        are embedded one by one, comes to the same: what no single flip changes, no combination of
-        flips does.
     n_layers : int, default=1
         Number of encoder layers. The paper recommends one: only the first attention matrix reads
         as feature dependencies.
@@ -71,8 +61,6 @@ class Advanced(TypedDict, total=False):
         Where torch trains; predictions are computed on the CPU.
     """
 
-    car_form: CarForm
-    car_combinations: bool
     n_layers: int
     residual: bool
     numeric_embedding: NumericEmbeddingName
@@ -90,8 +78,6 @@ class Advanced(TypedDict, total=False):
 
 
 DEFAULTS: Advanced = {
-    "car_form": "sensitive",
-    "car_combinations": False,
     "n_layers": 1,
     "residual": True,
     "numeric_embedding": "spline",
@@ -197,8 +183,6 @@ _RULES: dict[str, _Rule] = {
 }
 
 _ADVANCED_RULES: dict[str, _Rule] = {
-    "car_form": _choice("sensitive", "paper"),
-    "car_combinations": _BOOLEAN,
     "n_layers": _COUNT,
     "residual": _BOOLEAN,
     "numeric_embedding": _choice("spline", "paper"),
@@ -228,11 +212,10 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
         if name in arguments:
             _check(name, arguments[name], rule, holds)
     complete_advanced(arguments.get("advanced"))
-    for name, parse in {"kinds": parse_kinds, "bins": parse_bins}.items():
-        try:
-            parse(arguments[name])
-        except InvalidInputError as error:
-            raise InvalidInputError(str(error), argument=name) from None
+    try:
+        parse_kinds(arguments["kinds"])
+    except InvalidInputError as error:
+        raise InvalidInputError(str(error), argument="kinds") from None
     if arguments.get("proxy") and arguments["invariance"] == "marginal":
         raise InvalidInputError(
             "proxy needs predictions that are trained as they are used, got invariance='marginal', "

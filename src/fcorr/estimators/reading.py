@@ -26,7 +26,6 @@ from fcorr.certify import Link
 from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import (
     CategoricalColumn,
-    CodedColumn,
     Column,
     OrdinalColumn,
     RatedColumn,
@@ -517,9 +516,8 @@ class _Levels:
 def _list_levels(
     schema: Schema, position: int, column: Column, shapes: Sequence[_Shape], k: float
 ) -> _Levels:
-    if isinstance(column, CodedColumn):
-        pooled = column.n_pooled_rows if isinstance(column, CategoricalColumn) else 0
-        rows = np.array([*column.counts, pooled][: column.n_codes], dtype=float)
+    if isinstance(column, CategoricalColumn):
+        rows = np.array([*column.counts, column.n_pooled_rows][: column.n_codes], dtype=float)
         credibility = np.divide(rows, rows + k, where=rows > 0, out=np.zeros(len(rows)))
         return _Levels(column.labels, np.arange(len(rows), dtype=float), rows, credibility)
     number = schema.numeric[position - len(schema.cardinalities)]

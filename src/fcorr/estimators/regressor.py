@@ -12,7 +12,7 @@ from torch import Tensor
 from fcorr._core import InvalidInputError, RandomState
 from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
-from fcorr.data.infer import Bins, MinCategoryRows
+from fcorr.data.infer import MinCategoryRows
 from fcorr.data.schema import Kinds
 from fcorr.estimators.balance import log_shift, mean_shift
 from fcorr.estimators.base import Auto, Columns, Monotone
@@ -41,7 +41,7 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
     """FCorrTransformer with CAR for a number: a mean, a count or an amount.
 
     See :class:`FCorrClassifier` for what the model is, what its invariance means, and for more on
-    ``sensitive``, ``car``, ``invariance``, ``bins``, ``kinds`` and ``min_category_rows``.
+    ``sensitive``, ``car``, ``invariance``, ``kinds`` and ``min_category_rows``.
 
     Parameters
     ----------
@@ -67,10 +67,8 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
         Weight of a penalty on how far the groups of the sensitive columns differ in what the model
         says, since other columns can stand in for these: see :mod:`fcorr.training.proxies`. Its
         measure lies between 0 and about 1; weights of 0.03 to 10 act. Needs ``sensitive`` in
-        training only. A continuous sensitive column is cut into quarters of the rows, unless
-        ``bins`` cuts it; rows without a value are in no group.
-    bins : int, sequence of float, dict or None, default=None
-        Groups that continuous sensitive columns are cut into.
+        training only. A continuous sensitive column is cut into quarters of the rows; rows without
+        a value are in no group.
     n_members : int or "auto", default="auto"
         Most networks in the pack whose mean is predicted; 1 for a single network. They differ in
         how they are regularised, each is trained on its own bag of rows, and the rows that it left
@@ -156,7 +154,6 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
         car: CarWeight = 1e6,
         invariance: Invariance = "adapt",
         proxy: float = 0.0,
-        bins: Bins | None = None,
         n_members: int | Auto = "auto",
         head: Sequence[int] | Auto = "auto",
         dropout: float | Auto = "auto",
@@ -173,7 +170,6 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
         self.car = car
         self.invariance = invariance
         self.proxy = proxy
-        self.bins = bins
         self.n_members = n_members
         self.head = head
         self.dropout = dropout

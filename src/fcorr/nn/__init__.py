@@ -3,7 +3,7 @@
 The engine says which arithmetic runs: compiled kernels, or plain torch.
 """
 
-from fcorr.nn.car import augmented_forward, car_sensitive
+from fcorr.nn.car import car_sensitive
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
 from fcorr.nn.layers import (
     CategoricalEmbedding,
@@ -21,6 +21,5 @@ __all__ = [
     "FCorrTransformer",
     "NumericEmbedding",
     "SplineEmbedding",
-    "augmented_forward",
     "car_sensitive",
 ]

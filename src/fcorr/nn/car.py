@@ -1,38 +1,32 @@
-r"""Counterfactual Attention Regularization (paper, §3.2), in two forms.
+r"""Counterfactual Attention Regularization (paper, §3.2).
 
-Both return one loss per row, ``(B,)``: how far the attention paid to the sensitive feature
+It is one loss per row, ``(B,)``: how far the attention paid to the sensitive feature
 (column σ of the first attention matrix) moves when its category is exchanged,
 
     L_CAR(x) = 1/C Σ_i ‖A(x)[:, σ] − A(x; s_i)[:, σ]‖²
 
 summed over the sensitive features where there are several. 0 means that no exchange changes it.
 
-In the definition (equation 2) A(x; s_i) is that of the row with its category exchanged. Both forms
-append the C embedded categories as extra keys instead, and run once (equation 3):
+In the definition (equation 2) A(x; s_i) is that of the row with its category exchanged.
+:func:`fcorr.nn.car_sensitive` appends the C embedded categories as extra keys instead, and runs
+once (equation 3), with the gradient stopped everywhere but at the sensitive feature's own
+embedding.
 
-- :func:`fcorr.nn.car_sensitive` with the gradient stopped everywhere but at the sensitive
-  feature's own embedding. It is the default of the estimators.
-- :func:`fcorr.nn.augmented_forward` as the paper trains its model.
-
-Columns of FCorrTransformer come from ``attend_with_partition``: with the compiled kernels, nothing
-that it is trained with makes a p × p matrix. The difference of two entries of a column pair is
-computed as ``A_σ · (e^{t (z_i − z_σ)} − 1)``: it keeps its digits when the two embeddings have all
-but met.
+With the compiled kernels, nothing that a model is trained with makes a p × p matrix. The difference
+of two entries of a column pair is computed as ``A_σ · (e^{t (z_i − z_σ)} − 1)``: it keeps its
+digits when the two embeddings have all but met.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import gelu
+from torch import Tensor
 
 from fcorr.nn.attention import attend_with_partition
 from fcorr.nn.engine import CompiledColumnChange, runs_compiled
-from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer, Network
-from fcorr.nn.layers import ElementwiseLinear
+from fcorr.nn.fcorr import FCorrTransformer, Network
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,6 @@ def exchange_features(
     sensitive: Sequence[int],
     *,
     grids: Mapping[int, Tensor] | None = None,
-    combinations: bool = False,
     device: torch.device | str = "cpu",
 ) -> tuple[Exchange, ...]:
     """List what sensitive features are exchanged for: every category, or a grid of numbers.
@@ -93,32 +86,25 @@ def exchange_features(
 
     ``cat_cardinalities`` and ``n_numeric`` are the features of an
     :class:`~fcorr.nn.fcorr.FCorrTransformer`, ``sensitive`` positions among them. ``grids`` has the
-    numbers to exchange each sensitive numeric feature for; NaN is a missing one. With
-    ``combinations`` all features are exchanged at once, as in the paper.
+    numbers to exchange each sensitive numeric feature for; NaN is a missing one.
 
     Examples
     --------
     >>> race, sex = exchange_features([5, 2], 3, [0, 1])
     >>> len(race), len(sex)
     (5, 2)
-    >>> (both,) = exchange_features([5, 2], 3, [0, 1], combinations=True)
-    >>> both.features, len(both)
-    ((0, 1), 10)
     """
     n_categorical = len(cat_cardinalities)
-    values = {
-        feature: torch.arange(cat_cardinalities[feature], dtype=torch.float32)
+    values = (
+        torch.arange(cat_cardinalities[feature], dtype=torch.float32)
         if feature < n_categorical
         else (grids or {})[feature].float().cpu()
         for feature in sensitive
-    }
-    groups = [sensitive] if combinations and sensitive else [(feature,) for feature in sensitive]
-    exchanges = []
-    for features in groups:
-        columns = torch.meshgrid(*(values[feature] for feature in features), indexing="ij")
-        values_CS = torch.stack([column.flatten() for column in columns], dim=1)
-        exchanges.append(Exchange.to_values(features, values_CS, n_categorical, n_numeric, device))
-    return tuple(exchanges)
+    )
+    return tuple(
+        Exchange.to_values([feature], values_C[:, None], n_categorical, n_numeric, device)
+        for feature, values_C in zip(sensitive, values, strict=True)
+    )
 
 
 def exchanged_features(exchanges: Sequence[Exchange]) -> list[int]:
@@ -126,7 +112,7 @@ def exchanged_features(exchanges: Sequence[Exchange]) -> list[int]:
     return [feature for exchange in exchanges for feature in exchange.features]
 
 
-def _augmented_loss(
+def augmented_loss(
     z_BF: Tensor, extras: dict[int, Tensor], log_n_BK: Tensor | None = None
 ) -> Tensor:
     """CAR of each row by input augmentation (equation 3): columns of one softmax over p + C keys.
@@ -196,35 +182,12 @@ def car_sensitive(
     for v, fixed_BF in enumerate(fixed_BHF.unbind(1)):
         open_BF = fixed_BF.index_copy(1, places, seen_BHF[:, v, own])
         extras = {
-            sigma: _normalize(each[:, v], fixed_BF, weight[sigma], bias[sigma], norm.eps)
+            sigma: normalize_by(fixed_BF, each[:, v], weight[sigma], bias[sigma], norm.eps)
             for sigma, each in zip(own, values, strict=True)
         }
-        z_BF = _normalize(open_BF, fixed_BF, weight, bias, norm.eps)
-        losses = losses + _augmented_loss(z_BF, extras)
+        z_BF = normalize_by(fixed_BF, open_BF, weight, bias, norm.eps)
+        losses = losses + augmented_loss(z_BF, extras)
     return model.decode(model.encode(seen_BHF), e_BHF), losses
-
-
-def augmented_forward(
-    model: FCorrTransformer, e_B1F: Tensor, exchanges: Sequence[Exchange]
-) -> tuple[Tensor, Tensor]:
-    """Run a model with one view on augmented input, as the paper trains it: O(p·(K + C)).
-
-    The counterfactual categories pass through every encoder layer as extra features that share
-    the sensitive feature's parameters, take part in each softmax, and are dropped before the
-    head. Predictions therefore differ a little from the model's own, which has no extras. Returns
-    outputs, ``(B, n_outputs)``, and CAR of the first layer, ``(B,)``.
-    """
-    h_BF = e_B1F.squeeze(1)
-    extras = {
-        sigma: values_C.expand(len(h_BF), -1)
-        for exchange in exchanges
-        for sigma, values_C in zip(exchange.features, exchange.embed(model)[:, 0].T, strict=True)
-    }
-    losses = []
-    for layer in model.layers:
-        h_BF, extras, loss_B = _augmented_layer(cast(FCorrEncoderLayer, layer), h_BF, extras)
-        losses.append(loss_B)
-    return model.decode(h_BF.unsqueeze(1), e_B1F), losses[0]
 
 
 def paper_weight(performance_loss: float, car_loss: float) -> float:
@@ -245,45 +208,7 @@ def paper_weight(performance_loss: float, car_loss: float) -> float:
     return 10.0 ** math.floor(math.log10(performance_loss / car_loss))
 
 
-def _augmented_layer(
-    layer: FCorrEncoderLayer, h_BF: Tensor, extras: dict[int, Tensor]
-) -> tuple[Tensor, dict[int, Tensor], Tensor]:
-    """One encoder layer on p features and their extras, and its CAR.
-
-    The paper's parameter-sharing operations own no parameters: each reads the sensitive feature's
-    entries out of the standard layer it stands beside. SenCatLinear comes with `Exchange.embed`: a
-    category is one look-up in its feature's own embedding.
-    """
-
-    def sen_layer_norm(norm: nn.LayerNorm, x_BC: Tensor, around_BF: Tensor, sigma: int) -> Tensor:
-        """Take mean and variance of the p original entries, weight and bias of feature σ."""
-        return _normalize(x_BC, around_BF, norm.weight[sigma], norm.bias[sigma], norm.eps)
-
-    n_features, norm = h_BF.shape[1], layer.attention_norm
-    # Not torch's fused LayerNorm for the first: by the same operations, entries that embed alike
-    # come out alike to the bit, and CAR is then exactly 0.
-    z_BF = _normalize(h_BF, h_BF, norm.weight, norm.bias, norm.eps)
-    z_extras = {sigma: sen_layer_norm(norm, x, h_BF, sigma) for sigma, x in extras.items()}
-    z_BK = torch.cat([z_BF, *z_extras.values()], dim=1)
-    # √p, not √(p + C): the scores stay those of the model without the extra keys.
-    attended, log_n_BK = attend_with_partition(z_BK, math.sqrt(n_features))
-    losses = _augmented_loss(z_BF, z_extras, log_n_BK)
-    if layer.residual:
-        attended = attended + torch.cat([h_BF, *extras.values()], dim=1)
-    sizes = [n_features, *(x.shape[1] for x in extras.values())]
-    a_BF, *a_extras = attended.split(sizes, dim=1)
-    h_BF = a_BF + layer.transform(layer.stack_norm(a_BF))
-    transformed = {}
-    for sigma, a_BC in zip(extras, a_extras, strict=True):
-        x = sen_layer_norm(layer.stack_norm, a_BC, a_BF, sigma)
-        for i, linear in enumerate(cast(Iterable[ElementwiseLinear], layer.stack)):
-            # SenElementWiseLinear: weight and bias of feature σ, for every extra entry.
-            x = (gelu(x) if i else x) * linear.weight[sigma] + linear.bias[sigma]
-        transformed[sigma] = a_BC + x
-    return h_BF, transformed, losses
-
-
-def _normalize(x: Tensor, around_BF: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """LayerNorm by the mean and variance of entries that may be others."""
+def normalize_by(around_BF: Tensor, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """LayerNorm of ``x`` by the mean and variance of entries that may be others."""
     variance, mean = torch.var_mean(around_BF, dim=1, correction=0, keepdim=True)
     return (x - mean) / torch.sqrt(variance + eps) * weight + bias

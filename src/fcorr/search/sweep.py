@@ -109,11 +109,11 @@ def sweep(
     Examples
     --------
     >>> from fcorr import FCorrClassifier
-    >>> from fcorr.data import make_indirect_bias
-    >>> X, y = make_indirect_bias(500, random_state=0)
-    >>> validation = make_indirect_bias(500, random_state=1)
+    >>> from fcorr.data import make_proxy_bias
+    >>> X, y = make_proxy_bias(500, task="classification", random_state=0)
+    >>> validation = make_proxy_bias(500, task="classification", random_state=1)
     >>> found = sweep(
-    ...     FCorrClassifier(sensitive="X1", n_members=1, epochs=2, head=(4,)),
+    ...     FCorrClassifier(sensitive="S", n_members=1, epochs=2, head=(4,)),
     ...     X,
     ...     y,
     ...     grid={"car": [1e4], "invariance": [None, "adapt"]},

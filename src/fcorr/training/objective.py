@@ -13,19 +13,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
-from fcorr.nn.car import (
-    Exchange,
-    augmented_forward,
-    car_sensitive,
-    paper_weight,
-)
+from fcorr.nn.car import Exchange, car_sensitive, paper_weight
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.distributed import Ranks
 from fcorr.training.proxies import ProxyDial
 from fcorr.training.rows import Rows, TrainingRows
 from fcorr.training.threads import Workers
 
-CarForm = Literal["sensitive", "paper"]
 CarWeight = float | Literal["paper"] | None
 LinkName = Literal["identity", "sigmoid", "softmax", "exp"]
 """The function that makes predictions of outputs."""
@@ -88,7 +82,7 @@ class Objective:
 
     ``sensitive`` are the positions of the sensitive features, to be collapsed, and ``exchanges`` is
     what CAR exchanges them for; ``car`` is λ, "paper" for its
-    rule, settled on a first batch, or ``None``; forms of CAR are explained in :mod:`fcorr.nn.car`.
+    rule, settled on a first batch, or ``None``; CAR is explained in :mod:`fcorr.nn.car`.
     ``penalty`` is added to it in training, whatever the batch, and ``dial``, of what groups differ
     in, always.
     ``collapsed`` says whether the sensitive features are embedded as one number each, and
@@ -106,7 +100,6 @@ class Objective:
         sensitive: Sequence[int] = (),
         exchanges: Sequence[Exchange] = (),
         car: CarWeight = None,
-        car_form: CarForm = "sensitive",
         penalty: Callable[[], Tensor] | None = None,
         dial: ProxyDial | None = None,
         signs: Mapping[int, int] | None = None,
@@ -119,7 +112,6 @@ class Objective:
         self.car_weight = (
             float(car) if self.has_car and car is not None and car != "paper" else None
         )
-        self.car_form = car_form
         self.penalty = penalty
         self.dial = dial
         self.signs = dict(signs or {})
@@ -207,8 +199,5 @@ class Objective:
 
     def _outputs_and_car(self, batch: Rows) -> tuple[Tensor, Tensor]:
         """Compute the outputs, and CAR of each row, ``(B,)``."""
-        model = self.model
-        e_BHF = model.embed_located(batch.x_cat, batch.x_num)
-        if self.car_form == "paper":
-            return augmented_forward(model, e_BHF, self.exchanges)
-        return car_sensitive(model, e_BHF, self.exchanges)
+        e_BHF = self.model.embed_located(batch.x_cat, batch.x_num)
+        return car_sensitive(self.model, e_BHF, self.exchanges)
