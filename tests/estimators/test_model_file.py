@@ -20,8 +20,8 @@ import fcorr
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core import InvalidInputError, ModelFileError
 from fcorr.estimators import read_header
-from fcorr.estimators.checkpoint import compute_digest
 from fcorr.estimators.invariance import Portfolio
+from fcorr.training.checkpoint import compute_digest
 
 SMALL = {"n_members": 1, "head": (4,), "epochs": 1, "random_state": 0}
 

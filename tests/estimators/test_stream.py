@@ -100,7 +100,7 @@ def test_counts_with_exposure_and_the_same_seed(people, tmp_path):
 
 @pytest.mark.usefixtures("small_parts")
 def test_it_stops_early_and_goes_on(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("fcorr.estimators.checkpoint._WITHIN_EPOCH", -1.0)
+    monkeypatch.setattr("fcorr.training.checkpoint._WITHIN_EPOCH", -1.0)
     advanced = {"early_stopping": 2, "validation_fraction": 0.2, "batch_size": 512}
     options = OPTIONS | {"n_members": 1, "advanced": advanced}
     whole = FCorrClassifier(**options).fit(folder, "y", "w")

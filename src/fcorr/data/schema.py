@@ -483,19 +483,14 @@ class Schema:
     def scaled(self, n_rows: int) -> "Schema":
         """Return the schema of a sample as that of a table of ``n_rows``: counts are estimates."""
 
-        def scale(value: Any) -> Any:
-            if isinstance(value, list | tuple):
-                return [scale(each) for each in value]
+        def scale(name: str, value: Any) -> Any:
             if isinstance(value, dict):
-                return {k: scale(v) if k in _COUNTS else inside(v) for k, v in value.items()}
-            return round(value * n_rows / self.n_rows)
+                return {key: scale(key, item) for key, item in value.items()}
+            if isinstance(value, list | tuple):
+                return [scale(name, item) for item in value]
+            return round(value * n_rows / self.n_rows) if name in _COUNTS else value
 
-        def inside(value: Any) -> Any:
-            is_dict = isinstance(value, dict)
-            has_dicts = isinstance(value, list | tuple) and value and isinstance(value[0], dict)
-            return scale(value) if is_dict or has_dicts else value
-
-        return Schema.from_dict({**inside(self.to_dict()), "n_rows": n_rows})
+        return Schema.from_dict(scale("", self.to_dict()) | {"n_rows": n_rows})
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Schema":

@@ -46,7 +46,6 @@ from fcorr.data.infer import MinCategoryRows, infer_schema, rate_columns, warn_o
 from fcorr.data.schema import Kinds, NumericColumn, OrdinalColumn, Schema
 from fcorr.data.stream import RowStore, parse_memory
 from fcorr.data.tables import Table, read_table
-from fcorr.estimators.checkpoint import Checkpoint, StateKeeper, parse_budget
 from fcorr.estimators.invariance import (
     Invariance,
     Portfolio,
@@ -67,6 +66,7 @@ from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.engine import prepare_engine, resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network, Pack
 from fcorr.nn.layers import choose_knots
+from fcorr.training.checkpoint import Checkpoint, StateKeeper, parse_budget
 from fcorr.training.distributed import Ranks
 from fcorr.training.loop import EpochRecord, History, Pace, train
 from fcorr.training.objective import CarWeight, Loss, Objective
@@ -317,8 +317,8 @@ class BaseFCorr(BaseEstimator, ABC):
             batch_size = choose_batch_size(self._options["batch_size"], len(encoded))
             groups = find_groups(table, encoded, self.schema_, weight, batch_size)
         with data.store(self.schema_, ratings, memory, self.seed_) as store:
-            source = _Source(use_ratings(encoded, self.schema_, ratings), data, store)
-            members, held_out = self._train(source, outcomes, device, groups, training)
+            learnt = use_ratings(encoded, self.schema_, ratings)
+            members, held_out = self._train(learnt, data, store, device, groups, training)
         # Engine and device are those of the training: predictions are computed in one way.
         networks = [member.model.to("cpu") for member in members]
         self.model_ = networks[0] if len(networks) == 1 else Pack(networks)
@@ -358,8 +358,9 @@ class BaseFCorr(BaseEstimator, ABC):
 
     def _train(
         self,
-        source: "_Source",
-        outcomes: Outcomes,
+        encoded: EncodedTable,
+        data: TrainingTable,
+        store: RowStore | None,
         device: torch.device,
         groups: Groups | None,
         training: "_Training",
@@ -376,12 +377,13 @@ class BaseFCorr(BaseEstimator, ABC):
                 "they leave out. Leave it out, or use n_members=1.",
                 argument="eval_set",
             )
+        outcomes, n_rows = data.outcomes, data.n_rows
+        drawn = slice(None) if data.drawn is None else data.drawn
         target, weight = self._encode_target(outcomes), self._loss_weight(outcomes)
-        encoded, store, n_rows = source.encoded, source.store, len(target)
         exchanges = self._exchanges(encoded, device) if self._has_car else ()
         dial = self._dial() if self.proxy else None
         batch_size = choose_batch_size(self._options["batch_size"], n_rows)
-        curvature, centred_on = self._curvature(outcomes), source.data.outcomes_of_table.weight
+        curvature, centred_on = self._curvature(outcomes), outcomes.weight[drawn]
 
         def train_one(
             recipe: Recipe,
@@ -393,7 +395,7 @@ class BaseFCorr(BaseEstimator, ABC):
         ) -> Trained:
             generator = torch.Generator().manual_seed(seed)
             model = self._make_network(encoded, recipe, generator)
-            some = self._rows(model, encoded, *source.of_table(target, weight), workers)
+            some = self._rows(model, encoded, target[drawn], weight[drawn], workers)
             if isinstance(model, FCorrTransformer) and model.views is not None:
                 model.views.center_on(some.x_cat, some.x_num, torch.from_numpy(centred_on))
                 with torch.no_grad():
@@ -1076,22 +1078,6 @@ class _Training:
     until: float | None
     checkpoint: str | os.PathLike[str] | None
     on_epoch_end: OnEpochEnd | None
-
-
-@dataclass(frozen=True)
-class _Source:
-    """Encoded rows: all, or of a table in files some, with the store that has all."""
-
-    encoded: EncodedTable
-    data: TrainingTable
-    store: RowStore | None
-
-    def of_table(
-        self, target: Tensor, weight: NDArray[np.float64]
-    ) -> tuple[Tensor, NDArray[np.float64]]:
-        """Return the targets and weights of the encoded rows."""
-        drawn = self.data.drawn
-        return (target, weight) if drawn is None else (target[drawn], weight[drawn])
 
 
 @contextmanager

@@ -21,13 +21,13 @@ from fcorr._version import __version__
 from fcorr.certify import is_exact
 from fcorr.data.schema import Schema
 from fcorr.estimators.base import READ_IN_TRAINING, BaseFCorr
-from fcorr.estimators.checkpoint import compute_digest
 from fcorr.estimators.classifier import FCorrClassifier
 from fcorr.estimators.invariance import Portfolio
 from fcorr.estimators.options import check_arguments, is_integer
 from fcorr.estimators.regressor import FCorrRegressor
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Pack
+from fcorr.training.checkpoint import compute_digest
 from fcorr.training.loop import EpochRecord, History
 from fcorr.training.pack import Recipe
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,9 @@ from fcorr.training.distributed import Ranks
 from fcorr.training.objective import Objective
 from fcorr.training.rows import Rows, TrainingRows
 from fcorr.training.threads import Workers, chunk_rows
+
+if TYPE_CHECKING:
+    from fcorr.training.checkpoint import StateKeeper
 
 _WARM_UP = 0.1  # share of the steps in which the learning rate rises to its full height
 # Numbers in a batch that make a second slice worth its while, and any further one.
@@ -100,7 +103,7 @@ def train(
     workers: Workers,
     validation: TrainingRows | None = None,
     progress: Progress,
-    keeper: "Keeper | None" = None,
+    keeper: "StateKeeper | None" = None,
     on_epoch_end: Callable[[EpochRecord], object] | None = None,
 ) -> History:
     """Train the objective's model in place on rows on its device; ``progress`` hears of epochs.
@@ -145,18 +148,6 @@ def train(
     return run.history
 
 
-class Keeper(Protocol):
-    """Keeps the state of a training outside of it: tensors by name, and plain data."""
-
-    def recall(self) -> "tuple[dict[str, Tensor], dict[str, Any]] | None":
-        """Return the last state that was kept, if there is one."""
-
-    def keep(
-        self, state: "Callable[[], tuple[dict[str, Tensor], dict[str, Any]]]", *, epoch_ended: bool
-    ) -> None:
-        """Keep a state, unless the last one is too young to be worth it."""
-
-
 class _Run:
     """A training under way: all that the next step depends on."""
 
@@ -180,7 +171,7 @@ class _Run:
         self.step, self.sums = 0, torch.zeros(2)
         self.workers, self.ranks = workers, Ranks.current()
 
-    def start(self, keeper: Keeper | None) -> None:
+    def start(self, keeper: "StateKeeper | None") -> None:
         """Settle what is settled once, or go on from what was kept."""
         objective, rows = self.objective, self.rows
         kept = None if keeper is None else keeper.recall()
@@ -195,7 +186,7 @@ class _Run:
         if kept is not None:
             self._restore(*kept)
 
-    def train_epoch(self, keeper: Keeper | None) -> None:
+    def train_epoch(self, keeper: "StateKeeper | None") -> None:
         """Take the steps of an epoch, or those that are left of it."""
         self.objective.model.train()
         self.before_epoch = self.generator.get_state()

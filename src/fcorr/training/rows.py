@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -12,38 +11,6 @@ from torch import Tensor
 from fcorr.data.stream import RowStore, StoredPart, hash_places
 from fcorr.training.distributed import Ranks
 from fcorr.training.proxies import Groups
-
-
-class TrainingRows(Protocol):
-    """What the training loop asks of rows, wherever they are."""
-
-    def __len__(self) -> int:
-        """Count the rows, those of all processes."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where batches are."""
-
-    def batches(
-        self, size: int, generator: torch.Generator
-    ) -> Iterator[tuple["Rows", Tensor, int]]:
-        """Give the batches of an epoch: some rows, which of them, and how many all processes have.
-
-        The order comes from the generator.
-        """
-
-    def chunks(self, size: int) -> Iterator["Rows"]:
-        """Give this process's rows, at most ``size`` at a time, always in the same order."""
-
-    def some(self, n_rows: int, generator: torch.Generator) -> "Rows":
-        """Draw rows at random."""
-
-    def add_up(self, values: Tensor) -> Tensor:
-        """Add up, over all processes, what each found in its rows."""
 
 
 @dataclass(frozen=True)
@@ -243,6 +210,10 @@ class StoredRows:
             self.target[places],
             self.weight[places],
         )
+
+
+TrainingRows = Rows | StoredRows
+"""Rows to train on, wherever they are."""
 
 
 def _join(*rows: Rows) -> Rows:

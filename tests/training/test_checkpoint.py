@@ -7,7 +7,7 @@ import pytest
 from fcorr import FCorrClassifier
 from fcorr._core import InvalidInputError
 from fcorr.estimators import base
-from fcorr.estimators.checkpoint import parse_budget
+from fcorr.training.checkpoint import parse_budget
 from fcorr.training.objective import Objective
 
 OPTIONS = {"n_members": 4, "epochs": 1, "head": (8,), "random_state": 0}
@@ -82,8 +82,8 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 def kept_often(monkeypatch):
     """Keep the state of a training after every step, and train in slices."""
     monkeypatch.setattr("fcorr.training.loop._TWO_SLICES", 1)
-    monkeypatch.setattr("fcorr.estimators.checkpoint._WITHIN_EPOCH", -1.0)
-    monkeypatch.setattr("fcorr.estimators.checkpoint._BETWEEN_EPOCHS", -1.0)
+    monkeypatch.setattr("fcorr.training.checkpoint._WITHIN_EPOCH", -1.0)
+    monkeypatch.setattr("fcorr.training.checkpoint._BETWEEN_EPOCHS", -1.0)
 
 
 SINGLE = {

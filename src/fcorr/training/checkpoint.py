@@ -128,7 +128,7 @@ class Checkpoint:
 
 
 class StateKeeper:
-    """The state of one training in a file; see :class:`fcorr.training.loop.Keeper`."""
+    """The state of one training, in a file: tensors by name, and plain data."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.written = path, time.monotonic()
