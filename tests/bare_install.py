@@ -16,7 +16,7 @@ from typing import Any
 
 EXTRAS = (
     *("matplotlib", "pandas", "polars", "lightgbm", "fairlearn"),
-    *("onnx", "onnxruntime", "pytest"),
+    *("onnx", "onnxruntime", "ray", "pyspark", "pytest"),
 )
 
 
@@ -64,13 +64,19 @@ def check_models(folder: Path) -> tuple[Any, Any]:
 
 
 def check_extras_are_named(model: Any, table: Any, folder: Path) -> None:
-    from fcorr.audit.displays import AttentionDisplay
-    from fcorr.estimators import to_onnx
+    import pyarrow.parquet
 
+    from fcorr.audit.displays import AttentionDisplay
+    from fcorr.estimators import score_parquet, score_spark, to_onnx
+
+    file = folder / "model.safetensors"
+    pyarrow.parquet.write_table(table, folder / "X.parquet")
     attempts: dict[str, Callable[[], Any]] = {
         "plot": lambda: AttentionDisplay.from_estimator(model, table),
         "pandas": model.attention(table).to_pandas,
         "onnx": lambda: to_onnx(model, folder / "model.onnx"),
+        "ray": lambda: score_parquet(file, folder / "X.parquet", folder / "o", engine="ray"),
+        "spark": lambda: score_spark(file, None),
     }
     for extra, call in attempts.items():
         said = "nothing"

@@ -79,6 +79,11 @@ def test_an_exported_model_is_run_as_the_document_says(tmp_path):
     run_block(blocks(ROOT / "docs" / "serving.md")[0], tmp_path, "-W", "error")
 
 
+def test_parquet_is_scored_as_the_document_says(tmp_path):
+    script, *_ = blocks(ROOT / "docs" / "scale.md")  # tests of scoring run those for clusters
+    run_block(script, tmp_path, "-W", "error")
+
+
 def test_mlflow_takes_a_model_as_the_document_says(tmp_path):
     if importlib.util.find_spec("mlflow") is None:
         pytest.skip("needs mlflow, which no extra has")

@@ -2,15 +2,17 @@
 
 import gc
 import pickle
+import re
 import shutil
-import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from fcorr import (
     FCorrClassifier,
@@ -23,6 +25,7 @@ from fcorr import (
     score_parquet,
     score_spark,
 )
+from fcorr.cli import app
 from fcorr.estimators import scoring
 from fcorr.training import threads
 
@@ -298,6 +301,25 @@ def quiet(test):
     return test
 
 
+def by_key(table):
+    """Give columns with the rows in the order of the key, which the file had."""
+    rows = sorted(table.to_pylist(), key=lambda row: int(row["key"][1:]))
+    return {name: [row[name] for row in rows] for name in table.column_names}
+
+
+def check_document(word, folder, model, source, scores, **given):
+    """Run the block of the document that has a word in it, on a model and claims."""
+    text = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (block,) = (block for block in blocks if word in block)
+    paths = {"claims/": source, "scores/": folder / "scores", "model.fcorr": model}
+    for name, path in paths.items():
+        assert f'"{name}"' in block
+        block = block.replace(f'"{name}"', repr(str(path)))
+    exec(block, given)
+    assert by_key(pa_parquet.read_table(folder / "scores")) == scores
+
+
 @quiet
 def test_ray(models, source, tmp_path, monkeypatch):
     pytest.importorskip("ray", reason="needs ray, as in fcorr[ray]")
@@ -311,11 +333,7 @@ def test_ray(models, source, tmp_path, monkeypatch):
             assert pa_parquet.read_table(output).to_pydict() == expected(path, table)
         assert not data.DataContext.get_current().execution_options.preserve_order
         path, table = models["exact"]
-        by_hand = data.read_parquet(str(source(table))).map_batches(
-            Scorer(path), batch_format="pyarrow", batch_size=50
-        )
-        rows = sorted(by_hand.take_all(), key=lambda row: int(row["key"][1:]))
-        assert [row["probability_1"] for row in rows] == expected(path, table)["probability_1"]
+        check_document("ray.data", tmp_path, path, source(table), expected(path, table))
         output.write_text("old")
         for damage in (damage_value, damage_group):
             folder = source(table)
@@ -324,19 +342,13 @@ def test_ray(models, source, tmp_path, monkeypatch):
                 score_parquet(path, folder, output, engine="ray")
             assert "\n" not in str(error.value)
         assert output.read_text() == "old"
-        # Another process finds the cluster by its address.
-        address = ray.get_runtime_context().gcs_address
         command = ["predict", path, source(table), "-o", output, "--engine", "ray"]
-        done = run_command(*command, "--address", address)
+        done = CliRunner().invoke(app, [str(word) for word in command])
         assert done.stdout == f"wrote {output}: {N_ROWS} rows\n"
         assert pa_parquet.read_table(output).to_pydict() == expected(path, table)
+        _core._check_answers(ray.get_runtime_context().gcs_address)  # as another process does
     assert not ray.is_initialized()
     gc.collect()  # what Ray leaves open is none of the next test's
-
-
-def run_command(*arguments):
-    command = [sys.executable, "-m", "fcorr", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_an_address_where_nobody_answers(models, source, tmp_path, monkeypatch):
@@ -350,7 +362,7 @@ def test_an_address_where_nobody_answers(models, source, tmp_path, monkeypatch):
 
 
 @quiet
-def test_spark(models, tmp_path, monkeypatch):
+def test_spark(models, source, tmp_path, monkeypatch):
     pytest.importorskip("pyspark", reason="needs pyspark, as in fcorr[spark]")
     if shutil.which("java") is None:
         pytest.skip("needs Java")
@@ -364,15 +376,15 @@ def test_spark(models, tmp_path, monkeypatch):
         "spark.sql.execution.arrow.maxRecordsPerBatch": "37",
         "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
     }
-    spark = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
+    spark = SparkSession.builder.master("local[1]").config(map=options).getOrCreate()
     try:
         for path, table in models.values():
-            pa_parquet.write_table(table, tmp_path / "data.parquet")
-            frame = spark.read.parquet(str(tmp_path / "data.parquet")).repartition(3)
-            rows = score_spark(path, frame).collect()
-            rows = sorted((row.asDict() for row in rows), key=lambda row: int(row["key"][1:]))
-            found = {name: [row[name] for row in rows] for name in rows[0]}
-            assert found == expected(path, table)
+            frame = spark.read.parquet(str(source(table)))
+            rows = score_spark(path, frame).toArrow()
+            assert by_key(rows) == expected(path, table)
+        path, table = models["exact"]
+        found = expected(path, table)
+        check_document("score_spark", tmp_path, path, source(table), found, spark=spark)
         assert score_spark(path, frame.limit(0), keep=["age"]).count() == 0
         with pytest.raises(InvalidInputError, match=r"Column 'age' is missing"):
             score_spark(path, frame.drop("age"))

@@ -1,0 +1,209 @@
+"""Past memory and past one machine: how fast, and in how much memory. One part for each question.
+
+Tables are of the bank-fraud generator, 31 columns, written to a temporary folder chunk by chunk.
+What is measured runs in a process of its own, so that its peak memory is its own. Each part
+replaces its lines of benchmarks/results/scale.jsonl, and its table in docs/tables.
+
+    python -m benchmarks.scale scoring
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "scale.jsonl"
+N_CHUNK = 250_000  # rows that are made, and written as a row group, at a time
+N_TRAINED = 20_000
+N_ROUNDS = 3  # in turn, of which the fastest counts: others use the machine too
+
+Record = dict[str, Any]
+
+
+# ------------------------------------------------------------------------------ shared
+
+
+def write_table(path: Path, n_rows: int) -> None:
+    """Write so many rows, in row groups that each have a seed of their own."""
+    from paper.generators import make_bank_fraud
+
+    writer = None
+    for seed, first in enumerate(range(0, n_rows, N_CHUNK), start=1):
+        X, y = make_bank_fraud(min(N_CHUNK, n_rows - first), random_state=seed)
+        chunk = X.append_column("fraud", pa.array(y))
+        writer = writer or pa_parquet.ParquetWriter(path, chunk.schema)
+        writer.write_table(chunk)
+    if writer is not None:
+        writer.close()
+
+
+def apart(function: Callable[..., Record], *arguments: Any) -> Record:
+    """Run a function in a process of its own; add the peak of its resident memory."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(_with_peak, function, arguments).result()
+
+
+def _with_peak(function: Callable[..., Record], arguments: tuple[Any, ...]) -> Record:
+    record = function(*arguments)
+    status = Path("/proc/self/status").read_text()
+    return record | {"peak_mb": int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) // 1024}
+
+
+def timed(function: Callable[[], int]) -> Record:
+    """Time a function that returns how many rows it worked on."""
+    start, cpu = time.perf_counter(), time.process_time()
+    n_rows = function()
+    seconds = time.perf_counter() - start
+    return {
+        "rows": n_rows,
+        "seconds": round(seconds, 2),
+        "cpu_seconds": round(time.process_time() - cpu, 2),
+        "rows_per_second": round(n_rows / seconds),
+    }
+
+
+# ------------------------------------------------------------------------------ scoring
+
+
+def scoring(folder: Path, n_rows: int) -> Iterator[Record]:
+    """Parquet to Parquet against scores of a table in memory, and on two workers of Ray's."""
+    data = folder / "data.parquet"
+    write_table(data, n_rows)
+    size = round(data.stat().st_size / 1e6)
+    ways = (_score_in_memory, _score_parquet, _score_on_ray)
+    for members in ("auto", 1):
+        model = folder / "model.fcorr"
+        n_networks = apart(_train, model, members)["networks"]
+        for round_ in range(N_ROUNDS):
+            for way in ways:
+                found = apart(way, model, data, folder)
+                where = {
+                    "part": "scoring",
+                    "networks": n_networks,
+                    "round": round_,
+                    "file_mb": size,
+                }
+                yield where | {"way": way.__name__.removeprefix("_score_")} | found
+
+
+def _train(path: Path, members: Any) -> Record:
+    from fcorr import FCorrClassifier
+    from paper.generators import make_bank_fraud
+
+    X, y = make_bank_fraud(N_TRAINED, random_state=0)
+    options = {"n_members": members, "sensitive": "customer_age", "random_state": 0}
+    model = FCorrClassifier(**options).fit(X, y)
+    model.save(path)
+    return {"networks": len(model.model_.members)}
+
+
+def _score_in_memory(model: Path, data: Path, folder: Path) -> Record:
+    """Score a million rows, or all, that are in memory before the clock starts."""
+    from fcorr import load
+
+    estimator = load(model)
+    file = pa_parquet.ParquetFile(data)
+    groups = range(min(file.num_row_groups, 1_000_000 // N_CHUNK))
+    table = file.read_row_groups([*groups]).unify_dictionaries()
+    estimator.predict_proba(table.slice(0, 1000))  # loads the kernels
+    return _threads() | timed(lambda: len(estimator.predict_proba(table)))
+
+
+def _score_parquet(model: Path, data: Path, folder: Path) -> Record:
+    from fcorr import score_parquet
+
+    few = _few_rows(data, folder)
+    score_parquet(model, few, folder / "warm.parquet")
+    return _threads() | timed(lambda: score_parquet(model, data, folder / "scores.parquet"))
+
+
+def _score_on_ray(model: Path, data: Path, folder: Path) -> Record:
+    """Score on as many workers as there are cores; the time to start them is not counted."""
+    from fcorr import score_parquet
+    from fcorr._core import connect_ray
+
+    few, n_workers = _few_rows(data, folder), os.cpu_count()
+    options: Any = {"engine": "ray", "workers": n_workers}
+    with connect_ray(workers=n_workers):
+        score_parquet(model, few, folder / "warm.parquet", **options)
+        found = timed(lambda: score_parquet(model, data, folder / "ray.parquet", **options))
+    return {"workers": n_workers} | found
+
+
+def _threads() -> Record:
+    import torch
+
+    return {"threads": torch.get_num_threads()}
+
+
+def _few_rows(data: Path, folder: Path) -> Path:
+    """Write a small folder of files, one for each core."""
+    few = folder / "few"
+    few.mkdir(exist_ok=True)
+    table = pa_parquet.ParquetFile(data).read_row_group(0).slice(0, 1000)
+    for i in range(os.cpu_count() or 1):
+        pa_parquet.write_table(table, few / f"{i}.parquet")
+    return few
+
+
+def scoring_table(records: list[Record]) -> str:
+    names = {"in_memory": "a table in memory", "parquet": "Parquet to Parquet"}
+    lines = [
+        "| networks | what | rows | rows a second | of the rate in memory | peak memory, MB |",
+        "|--:|---|--:|--:|--:|--:|",
+    ]
+    for networks in sorted({each["networks"] for each in records}):
+        mine = [each for each in records if each["networks"] == networks]
+        best = {way: [] for way in ("in_memory", "parquet", "on_ray")}
+        for each in mine:
+            best[each["way"]].append(each)
+        memory = max(each["rows_per_second"] for each in best["in_memory"])
+        for way, runs in best.items():
+            run = max(runs, key=lambda each: each["rows_per_second"])
+            rate = run["rows_per_second"]
+            name = names.get(way) or f"the same on {run['workers']} workers of Ray's"
+            peak = max(each["peak_mb"] for each in runs) if way != "on_ray" else "–"
+            share = f"{rate / memory:.0%}"
+            lines.append(f"| {networks} | {name} | {run['rows']:,} | {rate:,} | {share} | {peak} |")
+    return "\n".join(lines) + "\n"
+
+
+PARTS = {"scoring": (scoring, scoring_table)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="+", choices=PARTS)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--dry", action="store_true", help="print, and write nothing")
+    arguments = parser.parse_args()
+    for part in arguments.parts:
+        measure, make_table = PARTS[part]
+        found = []
+        with tempfile.TemporaryDirectory(prefix="fcorr-scale-") as folder:
+            for record in measure(Path(folder), arguments.rows):
+                print(json.dumps(record), flush=True)
+                found.append(record)
+        table = make_table(found)
+        print(table)
+        if not arguments.dry:
+            old = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+            kept = [line for line in old if json.loads(line)["part"] != part]
+            RESULTS.write_text("\n".join([*kept, *map(json.dumps, found)]) + "\n")
+            (ROOT / "docs" / "tables" / f"scale_{part}.md").write_text(table)
+
+
+if __name__ == "__main__":
+    main()
