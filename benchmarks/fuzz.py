@@ -42,8 +42,8 @@ from fcorr.audit.report import read_thresholds
 from fcorr.data.files import read_file
 from fcorr.data.schema import Schema
 from fcorr.estimators import model_file
-from fcorr.training.checkpoint import Checkpoint
 from fcorr.search.runs import append_record, read_records
+from fcorr.training.checkpoint import Checkpoint
 from fcorr.training.pack import SINGLE, Trained
 
 HERE = Path(__file__).parent

@@ -4,11 +4,12 @@ Tables are of the bank-fraud generator, 31 columns, written to a temporary folde
 What is measured runs in a process of its own, so that its peak memory is its own. Each part
 replaces its lines of benchmarks/results/scale.jsonl, and its table in docs/tables.
 
-    python -m benchmarks.scale scoring
+    python -m benchmarks.scale scoring training processes plan
 """
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import re
@@ -26,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "scale.jsonl"
 N_CHUNK = 250_000  # rows that are made, and written as a row group, at a time
 N_TRAINED = 20_000
+MEMORY = "1GB"
 N_ROUNDS = 3  # in turn, of which the fastest counts: others use the machine too
 
 Record = dict[str, Any]
@@ -180,7 +182,158 @@ def scoring_table(records: list[Record]) -> str:
     return "\n".join(lines) + "\n"
 
 
-PARTS = {"scoring": (scoring, scoring_table)}
+# ------------------------------------------------------------------------------ training
+
+
+def training(folder: Path, n_rows: int) -> Iterator[Record]:
+    """One network from Parquet within a stated memory, and a tenth of the rows both ways."""
+    fewer = n_rows // 10
+    for size, ways in ((n_rows, ("files",)), (fewer, ("files", "memory"))):
+        data = folder / f"{size}.parquet"
+        write_table(data, size)
+        for way in ways:
+            yield {"part": "training", "way": way} | apart(_fit, way, data, size)
+
+
+def _fit(way: str, data: Path, n_rows: int) -> Record:
+    from fcorr import FCorrClassifier
+
+    ends, n_epochs = [], 2 if n_rows > 2_000_000 else 4
+    options: Any = {"n_members": 1, "sensitive": "customer_age", "random_state": 0}
+    model = FCorrClassifier(epochs=n_epochs, **options)
+
+    def tell(record: Any) -> None:
+        ends.append((time.perf_counter(), time.process_time()))
+
+    start = time.perf_counter()
+    if way == "files":
+        model.fit(data, "fraud", memory=MEMORY, on_epoch_end=tell)
+    else:
+        table = pa_parquet.read_table(data)
+        model.fit(table.drop_columns("fraud"), table["fraud"], on_epoch_end=tell)
+    total = time.perf_counter() - start
+    epoch, cpu = ((ends[-1][k] - ends[0][k]) / (len(ends) - 1) for k in (0, 1))
+    return {
+        "rows": n_rows,
+        "epochs": n_epochs,
+        "seconds": round(total, 1),
+        "epoch_seconds": round(epoch, 1),
+        "epoch_cpu_seconds": round(cpu, 1),
+        "loss": model.history_.epochs[-1].loss,
+    } | _threads()
+
+
+def training_table(records: list[Record]) -> str:
+    lines = [
+        "| rows | from | epoch, µs a row | CPU, µs a row | whole fit, s | peak memory, MB |",
+        "|--:|---|--:|--:|--:|--:|",
+    ]
+    names = {"files": f'Parquet, `memory="{MEMORY}"`', "memory": "a table in memory"}
+    for each in records:
+        wall, cpu = (1e6 * each[k] / each["rows"] for k in ("epoch_seconds", "epoch_cpu_seconds"))
+        lines.append(
+            f"| {each['rows']:,} | {names[each['way']]} | {wall:.1f} | {cpu:.1f} | "
+            f"{each['seconds']:.0f} | {each['peak_mb']:,} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+# ------------------------------------------------------------------------------ processes
+
+
+def processes(folder: Path, n_rows: int) -> Iterator[Record]:
+    """A pack of 16 members on one and on two workers of Ray's; one network on one and on two."""
+    data = folder / "data.parquet"
+    n_rows = min(n_rows, 200_000)
+    write_table(data, n_rows)
+    for what in ("pack", "network"):
+        for workers in (1, 2):
+            yield {"part": "processes", "what": what} | apart(_fit_on_ray, what, workers, data)
+
+
+def _fit_on_ray(what: str, workers: int, data: Path) -> Record:
+    """Time a fit, after one of few rows that starts the workers and loads the kernels."""
+    from fcorr import FCorrClassifier
+    from fcorr._core import connect_ray
+    from fcorr.estimators import fit_on_ray
+
+    table = pa_parquet.read_table(data).slice(0, 20_000 if what == "pack" else None)
+    options: Any = {"n_members": 16 if what == "pack" else 1, "random_state": 0}
+    if what == "network":
+        options |= {"epochs": 8, "advanced": {"batch_size": 4_096}}
+    ends: list[float] = []
+
+    def fit(rows: pa.Table) -> int:
+        model = FCorrClassifier(**options)
+        X, y = rows.drop_columns("fraud"), rows["fraud"]
+        fit_on_ray(model, X, y, workers=workers)
+        ends.append(model.history_.epochs[-1].loss)
+        return rows.num_rows
+
+    with connect_ray(workers=workers):
+        fit(table.slice(0, 3_000))
+        return {"workers": workers} | timed(lambda: fit(table)) | {"loss": ends[-1]}
+
+
+def processes_table(records: list[Record]) -> str:
+    names = {"pack": "a pack of 16 members", "network": "one network"}
+    lines = ["| what | rows | workers | seconds | rate of one worker |", "|---|--:|--:|--:|--:|"]
+    for each in records:
+        alone = next(r for r in records if r["what"] == each["what"] and r["workers"] == 1)
+        ratio = alone["seconds"] / each["seconds"]
+        lines.append(
+            f"| {names[each['what']]} | {each['rows']:,} | {each['workers']} | "
+            f"{each['seconds']:.0f} | {ratio:.2f} × |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+# ------------------------------------------------------------------------------ plan
+
+
+def plan(folder: Path, n_rows: int) -> Iterator[Record]:
+    """Compute, from what the other parts measured, what a table past these machines would take."""
+    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    epoch = next(r for r in lines if r["part"] == "training" and r["way"] == "files")
+    scores = [r for r in lines if r["part"] == "scoring" and r["way"] == "parquet"]
+    rows, columns, epochs = 10**9, 500, 15
+    per_cell = epoch["epoch_cpu_seconds"] / epoch["rows"] / 31
+    pack = max(scores, key=lambda r: r["networks"])
+    per_score = pack["cpu_seconds"] / pack["rows"] / 31
+    encoded = 4 * columns + 8
+    for what, core_seconds in (
+        ("one network, 15 epochs", per_cell * rows * columns * epochs),
+        ("a default pack: 14 trainings of 12 epochs", per_cell * rows * columns * 14 * 12 * 0.75),
+        (f"scores of a pack of {pack['networks']}", per_score * rows * columns),
+    ):
+        hours = core_seconds / 3600
+        yield {
+            "part": "plan",
+            "what": what,
+            "core_hours": round(hours),
+            "machines_for_a_day": math.ceil(hours / 2 / 24),
+            "encoded_tb": round(encoded * rows / 1e12, 1),
+        }
+
+
+def plan_table(records: list[Record]) -> str:
+    lines = [
+        "| 10⁹ rows × 500 columns | core hours | machines of two cores for a day |",
+        "|---|--:|--:|",
+    ]
+    for each in records:
+        lines.append(
+            f"| {each['what']} | {each['core_hours']:,} | {each['machines_for_a_day']:,} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+PARTS = {
+    "scoring": (scoring, scoring_table),
+    "training": (training, training_table),
+    "processes": (processes, processes_table),
+    "plan": (plan, plan_table),
+}
 
 
 def main() -> None:
