@@ -242,7 +242,7 @@ def training_table(records: list[Record]) -> str:
 
 
 def processes(folder: Path, n_rows: int) -> Iterator[Record]:
-    """A pack of 16 members on one and on two workers of Ray's; one network on one and on two."""
+    """Fit a pack of 16 members, and one network, on one and on two workers of Ray's."""
     data = folder / "data.parquet"
     n_rows = min(n_rows, 200_000)
     write_table(data, n_rows)
@@ -321,10 +321,10 @@ def plan_table(records: list[Record]) -> str:
         "| 10⁹ rows × 500 columns | core hours | machines of two cores for a day |",
         "|---|--:|--:|",
     ]
-    for each in records:
-        lines.append(
-            f"| {each['what']} | {each['core_hours']:,} | {each['machines_for_a_day']:,} |"
-        )
+    lines += [
+        f"| {each['what']} | {each['core_hours']:,} | {each['machines_for_a_day']:,} |"
+        for each in records
+    ]
     return "\n".join(lines) + "\n"
 
 
