@@ -8,7 +8,7 @@ SITE := $(VENV)/.site
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs tables examples example-reports bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-speed reproduce clean
+.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs tables examples example-reports bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-speed bench-members reproduce clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -114,11 +114,18 @@ bench-reading: $(READY)
 bench-ablations: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.ablations
+	$(BIN)/python benchmarks/update_readme.py
 
 # As many threads as a user gets, not the one of the tests.
 bench-speed: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.speed
+	$(BIN)/python benchmarks/update_readme.py
+
+# What a member of a pack costs.
+bench-members: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python -m benchmarks.members
 	$(BIN)/python benchmarks/update_readme.py
 
 # 100,000 damaged inputs for everything that reads a file.
