@@ -8,7 +8,7 @@ SITE := $(VENV)/.site
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs tables examples example-reports bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-scale bench-speed reproduce clean
+.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs tables examples example-reports bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-scale bench-speed bench-members reproduce clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -114,6 +114,7 @@ bench-reading: $(READY)
 bench-ablations: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.ablations
+	$(BIN)/python benchmarks/update_readme.py
 
 # Past memory and past one machine: 10 million rows, some 40 minutes.
 bench-scale: $(READY)
@@ -124,6 +125,12 @@ bench-scale: $(READY)
 bench-speed: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks.speed
+	$(BIN)/python benchmarks/update_readme.py
+
+# What a member of a pack costs.
+bench-members: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python -m benchmarks.members
 	$(BIN)/python benchmarks/update_readme.py
 
 # 100,000 damaged inputs for everything that reads a file.
