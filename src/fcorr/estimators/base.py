@@ -300,7 +300,9 @@ class BaseFCorr(BaseEstimator, ABC):
         groups = None
         if self.proxy:
             weight = outcomes.weight * outcomes.exposure
-            batch_size = choose_batch_size(self._options["batch_size"], len(encoded))
+            batch_size = None
+            if isinstance(self._dial(), ScoreDial):
+                batch_size = choose_batch_size(self._options["batch_size"], len(encoded))
             groups = find_groups(table, encoded, self.schema_, weight, batch_size)
         members, held_out = self._train(
             training, outcomes, eval_set, device, groups, until, checkpoint
@@ -417,10 +419,9 @@ class BaseFCorr(BaseEstimator, ABC):
                 outputs = objective.score(held_out, workers)
             return Trained(model, history, outputs)
 
-        def settle_dial(workers: Workers) -> None:
+        def settle_dial(recipe: Recipe, workers: Workers) -> None:
             """Let a first network find the price at which all others are trained and judged."""
             if isinstance(dial, DecisionDial):
-                recipe = replace(SINGLE, **fixed)
                 train_one(recipe, None, self.seed_, workers, Progress())
                 dial.follows = False
 
@@ -439,7 +440,7 @@ class BaseFCorr(BaseEstimator, ABC):
                 self.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
                 self.oob_loss_ = None
                 if self._options["early_stopping"]:
-                    settle_dial(workers)
+                    settle_dial(recipe, workers)
                 return [train_one(recipe, None, self.seed_, workers, progress)], None
         if len(encoded) == 1:
             raise InvalidInputError(
@@ -482,7 +483,7 @@ class BaseFCorr(BaseEstimator, ABC):
 
         with start_workers(2**62 if device.type == "cpu" else 0) as workers, shown as progress:
             prepare_engine(progress.say)
-            settle_dial(workers)
+            settle_dial(replace(SINGLE, **fixed), workers)
             candidates = Candidates(
                 recipes,
                 bags,
