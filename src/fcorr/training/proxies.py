@@ -54,15 +54,15 @@ class Groups:
         return Groups(change(self.codes), change(self.weight), self.sizes)
 
 
+@dataclass(frozen=True)
 class ScoreDial:
     """A penalty on the share of the spread of scores that lies between groups.
 
     ``is_log_odds`` says whether scores are the sigmoid of outputs, or outputs themselves.
     """
 
-    def __init__(self, weight: float, *, is_log_odds: bool = False) -> None:
-        self.weight = weight
-        self.is_log_odds = is_log_odds
+    weight: float
+    is_log_odds: bool = False
 
     def penalty(self, outputs_BO: Tensor, outcomes: Tensor, groups: Groups) -> Tensor:
         """Return the weighted mean, over sensitive columns and classes, of the share."""
