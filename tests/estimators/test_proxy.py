@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from fcorr import FCorrClassifier, FCorrRegressor, load
 from fcorr._core import InvalidInputError
@@ -125,10 +126,18 @@ def test_rows_without_a_group_have_no_part_in_it():
     assert np.abs(dialled - free).mean() < 0.5 * np.abs(turned - free).mean()
 
 
-def test_a_group_that_batches_hardly_see_is_named():
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("score", "x has 5, 0.2 in a batch of 64. Pool the groups, or raise"),
+        ("decision", "x has 5, of which 10 are believed by half. Pool the groups.$"),
+    ],
+)
+def test_a_group_of_too_few_rows_is_named(target, message):
     table = X.assign(sex=np.where(np.arange(len(X)) < 5, "x", SEX))
-    with pytest.warns(UserWarning, match="sex are in hardly any: x has 5 rows, 0.2 in a batch of"):
-        FCorrClassifier(sensitive="sex", proxy=1.0, **SMALL | {"epochs": 1}).fit(table, Y)
+    model = FCorrClassifier(sensitive="sex", proxy=1.0, proxy_target=target, **SMALL)
+    with pytest.warns(UserWarning, match=f"1 of sex have too few rows to have a say: {message}"):
+        model.set_params(epochs=1).fit(table, Y)
 
 
 @pytest.mark.parametrize(
@@ -141,10 +150,85 @@ def test_a_group_that_batches_hardly_see_is_named():
         ),
         (
             {"sensitive": "sex", "proxy_target": "odds", "threshold": "f1"},
-            "must be known in training: a number, got threshold='f1'",
+            r"needs a threshold that is a number within \(0, 1\), got 'f1'",
+        ),
+        (
+            {"sensitive": "sex", "proxy_target": "decision", "threshold": 1.0},
+            r"needs a threshold that is a number within \(0, 1\), got 1.0",
+        ),
+        (
+            {"sensitive": "sex", "proxy_target": "decision", "class_weight": "balanced"},
+            "needs class_weight=None, got 'balanced'",
         ),
     ],
 )
 def test_what_it_refuses(options, message):
     with pytest.raises(InvalidInputError, match=message):
         FCorrClassifier(**{"proxy": 1.0, **options}).fit(X, Y)
+
+
+def test_decisions_are_of_two_classes_and_of_classes():
+    model = FCorrClassifier(sensitive="sex", proxy=1.0, proxy_target="decision")
+    with pytest.raises(InvalidInputError, match="needs two classes, got 3"):
+        model.fit(X, Y + (X["skill"] > 1))
+    with pytest.raises(TypeError, match="proxy_target"):
+        FCorrRegressor(sensitive="sex", proxy=1.0, proxy_target="odds")
+
+
+def make_known(n_rows, seed):
+    """Make rows whose chances of y = 1 and of group 1 are known, the first by way of the second."""
+    rng = np.random.default_rng(seed)
+    group = (rng.random(n_rows) < 0.4).astype(int)
+    hint, skill = rng.normal(1.5 * group), rng.normal(size=n_rows)
+    of_group = 1 / (1 + 1.5 * np.exp(-1.5 * hint + 1.125))
+    chance = 1 / (1 + np.exp(-(1.2 * skill + 1.2 * hint - 1.5)))
+    y = (rng.random(n_rows) < chance).astype(int)
+    table = pd.DataFrame({"group": group.astype(str), "hint": hint, "skill": skill})
+    return table, y, chance, of_group
+
+
+def place(decided, chance, of_group):
+    """Return the expected accuracy of decisions, and the expected difference of groups."""
+    accuracy = np.mean(np.where(decided, chance, 1 - chance))
+    rates = [np.average(decided, weights=w) for w in (of_group, 1 - of_group)]
+    return accuracy, rates[0] - rates[1]
+
+
+@pytest.mark.parametrize(("n_members", "dials"), [(1, {1.0: 0.25, 5.0: 0.12}), (2, {5.0: 0.12})])
+def test_decisions_come_near_the_best_that_there_are(n_members, dials):
+    """For the difference that a model leaves, no rule that does not read the column errs less."""
+    table, y, _, _ = make_known(6_000 // n_members, 0)
+    fresh, _, chance, of_group = make_known(20_000, 1)
+    share = of_group.mean()
+
+    excess = of_group / share - (1 - of_group) / (1 - share)
+    rules = [
+        place(chance - 0.5 > price * excess, chance, of_group)
+        for price in np.linspace(0, 0.5, 1_001)
+    ]
+    options = {**SMALL, "n_members": n_members, "advanced": None}
+    for proxy, left in dials.items():
+        model = FCorrClassifier(sensitive="group", proxy=proxy, proxy_target="decision", **options)
+        decided = model.fit(table, y).predict(fresh) == 1
+        accuracy, gap = place(decided, chance, of_group)
+        assert 0 < gap < left
+        assert (
+            accuracy > max(good for good, other in rules if abs(other) <= gap) - 0.005 * n_members
+        )
+    # One threshold for all that leaves as little decides nearly nobody, and errs more.
+    strict = [place(chance > t, chance, of_group) for t in np.linspace(0.5, 1, 200)]
+    assert max(good for good, left in strict if left <= gap) < accuracy - 0.02
+
+
+def test_slices_of_a_batch_by_several_threads_give_the_same_weights():
+    table, y = make_table(20_000)
+    options = {**SMALL, "epochs": 3, "advanced": {"batch_size": 10_000}}  # two slices
+    model = FCorrClassifier(sensitive="sex", proxy=3.0, proxy_target="decision", **options)
+    before, found = torch.get_num_threads(), []
+    try:
+        for n_threads in (1, 3):
+            torch.set_num_threads(n_threads)
+            found.append(model.fit(table, y).predict_proba(table))
+    finally:
+        torch.set_num_threads(before)
+    assert (found[0] == found[1]).all()

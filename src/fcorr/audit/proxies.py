@@ -57,7 +57,6 @@ _N_GROUPS = 20  # of a number that predicts by itself
 _CREDIBLE = 2.0  # rows, of which a group's mean is believed by half
 
 ALL, PERMUTED, SCORE = "all other columns", "all other columns, labels permuted", "the score"
-REPRESENTATION = "what the model makes of the columns"
 
 # ------------------------------------------------------------------------------ strength
 
@@ -92,7 +91,6 @@ def measure_proxies(
     sensitive: Columns,
     *,
     scores: ArrayLike | None = None,
-    representation: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     cv: int = 5,
     max_rows: int = 30_000,
@@ -116,8 +114,6 @@ def measure_proxies(
         and categories of fewer than ``2 * cv`` rows, are left out, and notes count them.
     scores : array-like of shape (n,), optional
         What a model says of the rows.
-    representation : array-like of shape (n, k), optional
-        What a model makes of the columns on its way to scores, such as main effects.
     sample_weight : array-like of shape (n,), optional
         How often each row counts (exposure).
     cv : int, default=5
@@ -133,8 +129,7 @@ def measure_proxies(
     -------
     ProxyTable
         For each sensitive column a line for all others, for these with permuted labels, for the
-        score, for the representation, and for each column; nan, with a `NotEstimableWarning`,
-        where it has one value only.
+        score, and for each column; nan, with a `NotEstimableWarning`, where it has one value only.
 
     Examples
     --------
@@ -157,12 +152,6 @@ def measure_proxies(
         given = as_floats(scores, "scores")
         check_same_length(X=weight, scores=given)
         table, sources[SCORE] = table.append_column(SCORE, pa.array(given)), [SCORE]
-    if representation is not None:
-        parts = np.asarray(representation, dtype=np.float64)
-        check_same_length(X=weight, representation=parts)
-        sources[REPRESENTATION] = [f"{REPRESENTATION} {k}" for k in range(parts.shape[1])]
-        for name, part in zip(sources[REPRESENTATION], parts.T, strict=True):
-            table = table.append_column(name, pa.array(part))
     sources |= {name: [name] for name in others}
     notes, rows, rng = [], np.flatnonzero(weight), np.random.default_rng(seed)
     if len(rows) > max_rows:

@@ -439,11 +439,8 @@ class _Audit:
         scores = self.subject.score(rows.X)[:, 0] if self.is_single else None
         sensitive = list(rows.sensitive)
         known: dict[str, Any] = {"sample_weight": rows.weight, "random_state": self.seed, "cv": 3}
-        model, of_model = self.subject.estimator, dict[str, Any](scores=scores)
-        if model is not None and model._options["main_effects"] and self.is_single:
-            of_model["representation"] = model._main_by_row(rows.X)
         strength = _or_why(
-            lambda: measure_proxies(rows.X, sensitive, n_resamples=50, **of_model, **known)
+            lambda: measure_proxies(rows.X, sensitive, scores=scores, n_resamples=50, **known)
         )
         self.found["proxies"] = found = {"n": len(rows), "strength": strength}
         if not isinstance(strength, str):

@@ -314,7 +314,9 @@ class BaseFCorr(BaseEstimator, ABC):
                     argument="proxy",
                 )
             weight = outcomes.weight * outcomes.exposure
-            batch_size = choose_batch_size(self._options["batch_size"], len(encoded))
+            batch_size = None
+            if isinstance(self._dial(), ScoreDial):
+                batch_size = choose_batch_size(self._options["batch_size"], len(encoded))
             groups = find_groups(table, encoded, self.schema_, weight, batch_size)
         with data.store(self.schema_, ratings, memory, self.seed_) as store:
             learnt = use_ratings(encoded, self.schema_, ratings)
@@ -464,10 +466,9 @@ class BaseFCorr(BaseEstimator, ABC):
                 kept.keep(recipe, seed, found)
             return found
 
-        def settle_dial(workers: Workers) -> None:
+        def settle_dial(recipe: Recipe, workers: Workers) -> None:
             """Let a first network find the price at which all others are trained and judged."""
             if isinstance(dial, DecisionDial):
-                recipe = replace(SINGLE, **fixed)
                 train_one(recipe, None, self.seed_, workers, Progress())
                 dial.follows = False
 
@@ -486,7 +487,7 @@ class BaseFCorr(BaseEstimator, ABC):
                 self.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
                 self.oob_loss_ = None
                 if self._options["early_stopping"]:
-                    settle_dial(workers)
+                    settle_dial(recipe, workers)
                 return [train_or_recall(recipe, None, self.seed_, workers, progress)], None
         if n_rows == 1:
             raise InvalidInputError(
@@ -526,7 +527,7 @@ class BaseFCorr(BaseEstimator, ABC):
         side_by_side = device.type == "cpu" and Ranks.current().n == 1
         with start_workers(2**62 if side_by_side else 0) as members, shown as progress:
             prepare_engine(progress.say)
-            settle_dial(members)
+            settle_dial(replace(SINGLE, **fixed), members)
             candidates = Candidates(
                 recipes,
                 bags,

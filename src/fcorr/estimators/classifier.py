@@ -72,15 +72,17 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         ``car`` alone sets how close it comes.
     proxy : float, default=0.0
         Weight of a penalty on how far the groups of the sensitive columns differ in what the model
-        says, since other columns can stand in for these: see :mod:`fcorr.training.proxies`. Its
-        measure lies between 0 and about 1; weights of 0.03 to 10 act. Needs ``sensitive`` in
+            says, since other columns can stand in for these: see :mod:`fcorr.training.proxies`.
+        Weights of 0.1 to 10 act on scores, 0.2 to 20 on decisions. Needs ``sensitive`` in
         training only. A continuous sensitive column is cut into quarters of the rows; rows without
         a value are in no group.
     proxy_target : {"score", "decision", "odds"}, default="score"
         What shall not differ. ``"score"``: the whole distribution of scores. ``"decision"``: the
-        share that is decided positive at ``threshold``, which must then be a number, where one
-        cut-off is all that counts: it leaves more of the order of scores. ``"odds"``: the same
-        among rows of each class by itself.
+        share that is decided positive at ``threshold``, where one cut-off is all that counts: it
+        leaves more of the order of scores. ``"odds"``: the same among rows of each class by itself.
+        The last two are for two classes, a ``threshold`` that is a number, and no
+        ``class_weight``: they set the cost of decisions in training, so that probabilities are
+        right for that threshold, and no longer balanced (``balance_`` is 0).
     n_members : int or "auto", default="auto"
         Most networks in the pack whose mean is predicted; 1 for a single network. They differ in
         how they are regularised, each is trained on its own bag of rows, and the rows that it left

@@ -11,10 +11,10 @@ from fcorr._core import InvalidInputError, show_text
 from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import Schema
 from fcorr.data.tables import Table
-from fcorr.training.proxies import UNKNOWN, Groups
+from fcorr.training.proxies import FEW_ROWS, UNKNOWN, Groups
 
 _QUANTILES = (0.25, 0.5, 0.75)  # at which a continuous sensitive column is cut
-_FEW_ROWS = 2  # of a group in a batch, below which the batch says nothing of it
+_FEW_IN_BATCH = 2  # rows of a group, below which a batch says nothing of its scores
 
 
 def find_groups(
@@ -22,11 +22,12 @@ def find_groups(
     encoded: EncodedTable,
     schema: Schema,
     weight: NDArray[np.float64],
-    batch_size: int,
+    batch_size: int | None,
 ) -> Groups:
-    """Find the group of each row and sensitive feature; warn of groups that batches hardly see.
+    """Find the group of each row and sensitive feature; warn of groups that have too few rows.
 
-    Rows whose sensitive value is missing are in no group.
+    That is in a batch, where groups are compared within batches, or in the table. Rows whose
+    sensitive value is missing are in no group.
     """
     if not schema.sensitive:
         raise InvalidInputError(
@@ -34,7 +35,9 @@ def find_groups(
             "it with sensitive=..., or leave proxy out.",
             argument="proxy",
         )
-    share_in_batch = min(1.0, batch_size / len(encoded))
+    seen_share, least, where = 1.0, FEW_ROWS, f"of which {FEW_ROWS:g} are believed by half"
+    if batch_size is not None:
+        seen_share, least = min(1.0, batch_size / len(encoded)), _FEW_IN_BATCH
     found = []
     for name in schema.sensitive:
         missing = pc.is_null(table.columns[name], nan_is_null=True).to_numpy()
@@ -49,18 +52,20 @@ def find_groups(
                 groups = np.searchsorted(edges, numbers, side="right")
             groups[missing] = UNKNOWN
             sizes = np.bincount(groups[~missing])
-            seen = share_in_batch * sizes
-            few = np.flatnonzero((sizes > 0) & (seen < _FEW_ROWS))
+            seen = seen_share * sizes
+            few = np.flatnonzero((sizes > 0) & (seen < least))
             if len(few):
                 smallest = few[sizes[few].argmin()]
                 label = f"quarter {smallest + 1}"
                 if number < 0:
                     label = schema.categorical[position].labels[smallest]
+                if batch_size is not None:
+                    where = f"{seen[smallest]:.1f} in a batch of {batch_size}"
                 warnings.warn(
-                    f"proxy compares groups within batches, and {len(few)} of "
-                    f"{show_text(feature.name)} are in hardly any: {show_text(label)} has "
-                    f"{sizes[smallest]} rows, {seen[smallest]:.1f} in a batch of {batch_size}. "
-                    "Raise advanced['batch_size'], or pool the groups.",
+                    f"proxy compares groups, and {len(few)} of {show_text(feature.name)} have too "
+                    f"few rows to have a say: {show_text(label)} has {sizes[smallest]}, {where}. "
+                    "Pool the groups"
+                    + (", or raise advanced['batch_size']." if batch_size else "."),
                     UserWarning,
                     stacklevel=5,
                 )

@@ -82,10 +82,10 @@ class Objective:
 
     ``sensitive`` are the positions of the sensitive features, to be collapsed, and ``exchanges`` is
     what CAR exchanges them for; ``car`` is λ, "paper" for its
-    rule, settled on a first batch, or ``None``; CAR is explained in :mod:`fcorr.nn.car`.
-    ``penalty`` is added to it in training, whatever the batch, and ``dial``, of what groups differ
-    in, always.
-    ``collapsed`` says whether the sensitive features are embedded as one number each, and
+        rule, settled on a first batch, or ``None``; CAR is explained in :mod:`fcorr.nn.car`.
+    ``penalty`` is added to it in training, whatever the batch, and ``dial``, set after
+    construction, of what groups differ in, always.
+        ``collapsed`` says whether the sensitive features are embedded as one number each, and
     ``car_ratio`` is ``L_perf / L_CAR`` before the first step, if the paper's rule asked for it.
 
     Another network takes a subclass with its own :meth:`_outputs`; one that has CAR also
@@ -101,7 +101,6 @@ class Objective:
         exchanges: Sequence[Exchange] = (),
         car: CarWeight = None,
         penalty: Callable[[], Tensor] | None = None,
-        dial: ProxyDial | None = None,
         signs: Mapping[int, int] | None = None,
     ) -> None:
         self.model = model
@@ -113,7 +112,7 @@ class Objective:
             float(car) if self.has_car and car is not None and car != "paper" else None
         )
         self.penalty = penalty
-        self.dial = dial
+        self.dial: ProxyDial | None = None
         self.signs = dict(signs or {})
         self.car_ratio: float | None = None
         self.collapsed = False

@@ -21,7 +21,7 @@ of. For a penalty ``weight/2 · Σ_s (r_s − r)²``, r the mean of the groups' 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,9 +32,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 ProxyTarget = Literal["score", "decision", "odds"]
 
 UNKNOWN = -1  # the group of a row whose sensitive value is not known; it has no part in this
+FEW_ROWS = 10.0  # of a group, whose share of decisions is believed by half
 
 _NO_SPREAD = 1e-4  # of scores
-_FEW_ROWS = 10.0  # of a group, whose share is believed by half
 _LARGEST = 10.0  # multiplier; a decision's own cost is 1 at most
 
 
@@ -54,15 +54,15 @@ class Groups:
         return Groups(change(self.codes), change(self.weight), self.sizes)
 
 
+@dataclass(frozen=True)
 class ScoreDial:
     """A penalty on the share of the spread of scores that lies between groups.
 
     ``is_log_odds`` says whether scores are the sigmoid of outputs, or outputs themselves.
     """
 
-    def __init__(self, weight: float, *, is_log_odds: bool = False) -> None:
-        self.weight = weight
-        self.is_log_odds = is_log_odds
+    weight: float
+    is_log_odds: bool = False
 
     def penalty(self, outputs_BO: Tensor, outcomes: Tensor, groups: Groups) -> Tensor:
         """Return the weighted mean, over sensitive columns and classes, of the share."""
@@ -85,42 +85,35 @@ class ScoreDial:
 class DecisionDial:
     """Costs of decisions, by group and, for ``"odds"``, by outcome.
 
-    While it follows a training, the multipliers are those of the decisions of about one pass over
-    the rows. ``follows`` is then set to False for what shall be trained, or judged, at one price.
-
-    Attributes
-    ----------
-    multipliers : list of Tensor
-        Of each sensitive column, ``(n_outcomes, n_groups)``; for ``"decision"`` one outcome.
+    While it ``follows`` a training, ``multipliers`` are those for the decisions of about the last
+    pass over the rows; where that is False they stay, for what is to be trained and judged at one
+    price. There is one tensor ``(n_outcomes, n_groups)`` for each sensitive column.
     """
 
     def __init__(self, weight: float, target: ProxyTarget, threshold: float) -> None:
         self.weight = weight
-        self.target = target
         self.threshold = threshold
+        self.n_outcomes = 2 if target == "odds" else 1
         self.follows = True
         self.multipliers: list[Tensor] = []
-        self._totals: list[Tensor] = []  # (2, n_outcomes, n_groups): rows, and those decided so
-        self._seen: list[list[Tensor]] = []
-        self._n_rows = self._n_seen = 0.0
+        self._totals: list[Tensor] = []  # (2, n_outcomes, n_groups): rows, those decided positive
+        self._seen: list[list[Tensor]] = []  # the same of slices of a batch
+        self._n_seen = self._n_rows = 0.0
 
     def penalty(self, outputs_BO: Tensor, outcomes: Tensor, groups: Groups) -> Tensor:
-        """Return what the loss at the present costs is more than without them."""
+        """Return by how much the loss at the present costs is above that without any."""
         f_B, y_B = outputs_BO[:, 0], outcomes.to(outputs_BO)
         if self.follows and f_B.requires_grad:
             self._n_rows = float(groups.sizes[0].sum())
-            # Slices of a batch come in any order, from several threads.
             self._seen.append(self._count(f_B.detach(), outcomes, groups))
-        if not self.multipliers:
-            return f_B.sum() * 0
         cost_B = self.threshold - y_B
-        for mu_YG, codes_B in zip(self.multipliers, groups.codes.T, strict=True):
-            known_B = codes_B != UNKNOWN
-            mu_B = mu_YG[self._stratum(outcomes), codes_B.clamp_min(0)]
-            cost_B = cost_B + torch.where(known_B, mu_B.to(cost_B), 0.0)
+        for mu_YG, codes_B in zip(self.multipliers, groups.codes.T, strict=False):
+            known_B, stratum_B = codes_B != UNKNOWN, outcomes.long() % self.n_outcomes
+            mu_B = mu_YG.to(cost_B)[stratum_B, codes_B.clamp_min(0)]
+            cost_B = cost_B + torch.where(known_B, mu_B, 0.0)
         label_B = (cost_B < 0).to(y_B)
-        # Without multipliers a weight of 1, so that the threshold stays where it is.
-        scale_B = cost_B.abs() / torch.where(label_B > 0, 1 - self.threshold, self.threshold)
+        # A weight of 1 where a multiplier is 0: the threshold stays where it is.
+        scale_B = cost_B.abs() / torch.where(cost_B < 0, 1 - self.threshold, self.threshold)
         costly_B = scale_B * binary_cross_entropy_with_logits(f_B, label_B, reduction="none")
         plain_B = binary_cross_entropy_with_logits(f_B, y_B, reduction="none")
         return (groups.weight.to(f_B) * (costly_B - plain_B)).mean()
@@ -129,56 +122,47 @@ class DecisionDial:
         """Move the multipliers, after a step, to where the groups' shares are now."""
         if not self._seen:
             return
-        # Sums that are exact before they are rounded do not depend on the order of slices.
-        seen = [
-            torch.tensor([math.fsum(v) for v in zip(*parts, strict=True)]).view(shape)
-            for parts, shape in (
-                ([p[k].flatten().tolist() for p in self._seen], self._seen[0][k].shape)
-                for k in range(len(self._seen[0]))
-            )
-        ]
+        seen = [_exact_sum(parts) for parts in zip(*self._seen, strict=True)]
         self._seen = []
         n_batch = float(seen[0][0].sum())
         self._n_seen += n_batch
+        # Decisions answer a price with delay, and a high one would set the two swinging: the longer
+        # it takes, the less they move.
         kept = math.exp(-n_batch / max(self._n_rows, self._n_seen / 3))
         before = self._totals or [torch.zeros(()) for _ in seen]
         self._totals = [kept * b + n for b, n in zip(before, seen, strict=True)]
-        self.multipliers = [self._price(total) for total in self._totals]
+        self.multipliers = [self._price(*total) for total in self._totals]
 
-    def _price(self, total_2YG: Tensor) -> Tensor:
+    def _price(self, rows_YG: Tensor, decided_YG: Tensor) -> Tensor:
         """Return the multipliers for rows and decisions that were counted."""
-        rows_YG, decided_YG = total_2YG
-        present_YG = rows_YG > 0
-        mean_Y1 = decided_YG.sum(1, keepdim=True) / rows_YG.sum(1, keepdim=True).clamp_min(1e-9)
-        rate_YG = (decided_YG + _FEW_ROWS * mean_Y1) / (rows_YG + _FEW_ROWS)
-        n_present_Y1 = present_YG.sum(1, keepdim=True).clamp_min(1)
-        middle_Y1 = (rate_YG * present_YG).sum(1, keepdim=True) / n_present_Y1
-        share_YG = (rows_YG + _FEW_ROWS) / rows_YG.sum()
-        mu_YG = self.weight * (rate_YG - middle_Y1) / share_YG * present_YG
-        mu_YG = mu_YG.clamp(-_LARGEST, _LARGEST)
+        present_YG, n_Y1 = rows_YG > 0, rows_YG.sum(1, keepdim=True).clamp_min(1e-9)
+        mean_Y1 = decided_YG.sum(1, keepdim=True) / n_Y1
+        rate_YG = (decided_YG + FEW_ROWS * mean_Y1) / (rows_YG + FEW_ROWS) * present_YG
+        middle_Y1 = rate_YG.sum(1, keepdim=True) / present_YG.sum(1, keepdim=True).clamp_min(1)
+        share_YG = (rows_YG + FEW_ROWS) / rows_YG.sum()
+        mu_YG = (self.weight * (rate_YG - middle_Y1) / share_YG).clamp(-_LARGEST, _LARGEST)
+        mu_YG = mu_YG * present_YG
         # They move decisions between groups, and not all of them to one side.
-        centre_Y1 = (mu_YG * rows_YG).sum(1, keepdim=True) / rows_YG.sum(1, keepdim=True).clamp_min(
-            1e-9
-        )
-        return (mu_YG - centre_Y1) * present_YG
+        return (mu_YG - (mu_YG * rows_YG).sum(1, keepdim=True) / n_Y1) * present_YG
 
     def _count(self, f_B: Tensor, outcomes: Tensor, groups: Groups) -> list[Tensor]:
-        cut = math.log(self.threshold / (1 - self.threshold))
-        found = []
+        is_positive_B, found = f_B.sigmoid() >= self.threshold, []
         for sizes, codes_B in zip(groups.sizes, groups.codes.T, strict=True):
-            n_outcomes, n_groups = (2 if self.target == "odds" else 1), len(sizes)
-            known_B = codes_B != UNKNOWN
-            place_B = (self._stratum(outcomes) * n_groups + codes_B)[known_B]
+            known_B, shape = codes_B != UNKNOWN, (self.n_outcomes, len(sizes))
+            place_B = (outcomes.long() % self.n_outcomes * len(sizes) + codes_B)[known_B]
             weight_B = groups.weight[known_B].double()
             counts = [
-                torch.bincount(place_B, weights, minlength=n_outcomes * n_groups)
-                for weights in (weight_B, weight_B * (f_B[known_B] >= cut))
+                torch.bincount(place_B, weights, minlength=math.prod(shape)).view(shape)
+                for weights in (weight_B, weight_B * is_positive_B[known_B])
             ]
-            found.append(torch.stack(counts).view(2, n_outcomes, n_groups))
+            found.append(torch.stack(counts).cpu())
         return found
 
-    def _stratum(self, outcomes: Tensor) -> Tensor:
-        return outcomes.long() if self.target == "odds" else torch.zeros_like(outcomes).long()
+
+def _exact_sum(parts: Sequence[Tensor]) -> Tensor:
+    """Add tensors up, rounded once: slices come from several threads, in any order."""
+    values = zip(*(part.flatten().tolist() for part in parts), strict=True)
+    return torch.tensor([math.fsum(v) for v in values], dtype=torch.float64).view_as(parts[0])
 
 
 ProxyDial = ScoreDial | DecisionDial
