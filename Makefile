@@ -51,10 +51,12 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The site, in docs/_build/html, from what lies here: no network once its packages are installed. Warnings are errors.
+# The site, in docs/_build/html, from what lies here: no network once its packages are installed. Warnings are errors, and
+# so are links that lead nowhere.
 docs: $(SITE)
 	rm -rf docs/_build docs/api/generated docs/auto_examples
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --doctree-dir docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python docs/links.py docs/_build/html
 
 # The demo's figures and table, and all tables of the documents.
 tables: $(READY)

@@ -40,7 +40,8 @@ def test_code_runs(tmp_path, name):
         (tmp_path / file).write_text(text)
     script = "".join(block for block in blocks(ROOT / name) if block not in dict(written))
     assert script
-    run_block(script, tmp_path, "-W", "error")
+    shaps_own = ["-W", "ignore::PendingDeprecationWarning"] if "import shap" in script else []
+    run_block(script, tmp_path, "-W", "error", *shaps_own)
     if name in GUIDES:  # their commands take the files that their code wrote
         for block in blocks(ROOT / name, "console"):
             run_commands(block, tmp_path)
@@ -100,9 +101,48 @@ def test_tables_are_those_that_commands_made(document):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document):
-    for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
+    for target, place in re.findall(r"\]\(([^)#\s]*)(#[^)\s]+)?", document.read_text()):
+        path = document.parent / target if target else document
         if not target.startswith("http"):
-            assert (document.parent / target).exists(), target
+            assert path.exists(), target
+            assert not place or place[1:] in headings(path), f"{target}{place}"
+
+
+def headings(document):
+    """The places that a page has by its headings, as GitHub and the site name them."""
+    text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
+@pytest.mark.parametrize(
+    ("link", "reason"),
+    [
+        ("other.html#here", None),
+        ("other.html?q=1#h%65re", None),
+        ("folder/", None),
+        ("picture.png", None),
+        ("#", None),
+        ("https://example.org/a#b", None),
+        ("other.html#there", "leads to no place"),
+        ("#here", "leads to no place"),
+        ("absent.html", "is not in the site"),
+        ("../outside.html", "is not in the site"),
+        ("https:///a", "has no host"),
+        ("file:///etc/hosts", "is no address"),
+    ],
+)
+def test_broken_links_of_the_site_are_found(tmp_path, link, reason):
+    site = tmp_path / "site"
+    (site / "folder").mkdir(parents=True)
+    for name in ("other.html", "folder/index.html", "../outside.html"):
+        (site / name).write_text('<p id="here">')
+    (site / "picture.png").touch()
+    (site / "index.html").write_text(f'<a href="{link}">x</a>')
+    command = [sys.executable, ROOT / "docs" / "links.py", site]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == (0 if reason is None else 1), run.stderr
+    assert run.stderr == "" if reason is None else f"index.html: {link!r} {reason}" in run.stderr
 
 
 def test_readme_fits_on_a_page():

@@ -92,7 +92,8 @@ def test_the_same_whatever_holds_the_values(schema, columns):
     X = frame({**TRAINING, **columns})
     assert_same(encoded(X, schema), encoded(TRAINING, schema))
     # Only categories that occur are described.
-    assert schema_of(X, sensitive=["sex"], kinds={"age": "numeric"}) == schema
+    kinds = {"age": "numeric", "job": "categorical"}
+    assert schema_of(X, sensitive=["sex"], kinds=kinds) == schema
 
 
 ZEROS_AND_ONES = [[0, 1, 1, None], [0.0, 1.0, 1.0, None], [False, True, True, None]]

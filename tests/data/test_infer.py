@@ -474,14 +474,16 @@ def test_intervals_of_pandas_are_ordinal():
     assert schema_of(unordered)["a"].kind == "categorical"
 
 
-def test_enum_of_polars_is_categorical_unless_told():
-    X = pl.DataFrame({"a": pl.Series(GRADES, dtype=pl.Enum(ORDER[::-1]))})
-    assert schema_of(X) == schema_of({"a": GRADES})
-    if X["a"].to_arrow().type.ordered:
-        assert schema_of(X, kinds={"a": "ordinal"})["a"].categories == tuple(ORDER[::-1])
-    else:  # polars before 1.41 keeps the order to itself
-        with pytest.raises(InvalidInputError, match="must have an order to be ordinal"):
-            schema_of(X, kinds={"a": "ordinal"})
+def test_enum_of_polars_is_ordinal_unless_told():
+    """With categories that do not occur, and with missing values."""
+    order = [*ORDER[::-1], "never"]
+    X = pl.DataFrame({"a": pl.Series([*GRADES, None], dtype=pl.Enum(order))})
+    column = schema_of(X)["a"]
+    assert (column.kind, column.categories) == ("ordinal", tuple(order))
+    assert (column.n_missing, column.counts[-1]) == (1, 0)
+    assert schema_of(X, kinds={"a": "categorical"}) == schema_of({"a": [*GRADES, None]})
+    chunks = pl.concat([X, X], rechunk=False)
+    assert schema_of(chunks)["a"].categories == tuple(order)
 
 
 def test_dates_are_described_by_the_parts_that_vary():

@@ -1,7 +1,11 @@
 """scikit-learn's own checks, and its tools around the estimators."""
 
+import datetime
+import tempfile
+
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -11,10 +15,10 @@ from sklearn.inspection import PartialDependenceDisplay
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fcorr import FCorrClassifier, FCorrRegressor
+from fcorr import FCorrClassifier, FCorrRegressor, load
 from fcorr._core import InvalidInputError
 from paper.generators import make_indirect_bias
 
@@ -125,6 +129,7 @@ def small(**options):
 
 
 def test_bagging_takes_names_away_so_positions_serve(mixed):
+    """A step that gives them back serves too: docs/scikit_learn.md."""
     X, y, _ = mixed
     message = "got 'sex'.*They came without names: pass positions"
     with pytest.raises(InvalidInputError, match=message):  # scikit-learn hands over an array
@@ -134,8 +139,13 @@ def test_bagging_takes_names_away_so_positions_serve(mixed):
     assert [column.kind for column in bag.estimators_[0].schema_.columns] == [
         *("numeric", "categorical", "categorical"),
     ]
+    named = FunctionTransformer(pd.DataFrame, kw_args={"columns": list(X.columns)})
+    by_name = BaggingClassifier(
+        make_pipeline(named, small(sensitive="sex")), n_estimators=2, random_state=0
+    ).fit(X, y)
     flipped = X.assign(sex=X.sex.map({"f": "m", "m": "f"}))
-    np.testing.assert_array_equal(bag.predict_proba(flipped), bag.predict_proba(X))
+    for each in (bag, by_name):
+        np.testing.assert_array_equal(each.predict_proba(flipped), each.predict_proba(X))
 
 
 def test_partial_dependence_of_a_mixed_table(mixed):
@@ -150,22 +160,50 @@ def test_partial_dependence_of_a_mixed_table(mixed):
     assert sex[0] == sex[1]  # no flip changes a prediction
 
 
-def test_shap_of_a_mixed_table(mixed):
-    """SHAP subtracts values, so categories go as codes, which the function turns back."""
-    shap = pytest.importorskip("shap", reason="needs shap, which no extra has")
-    X, _, model = mixed
-    categories = {"job": np.array(["clerk", "nurse", "pilot"]), "sex": np.array(["f", "m"])}
-    codes = {name: pd.Categorical(X[name], order).codes for name, order in categories.items()}
-    coded = X.assign(**codes).astype(float)
+def assert_saved_and_read_alike(model, X, *others):
+    """A saved model predicts the same, and so it does from what else holds the same values."""
+    expected = model.predict_proba(X)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/model.fcorr")
+        loaded = load(f"{folder}/model.fcorr")
+    for each in (X, *others):
+        np.testing.assert_array_equal(loaded.predict_proba(each), expected)
 
-    def predict(values):
-        table = pd.DataFrame(values, columns=coded.columns)
-        words = {name: order[table[name].astype(int)] for name, order in categories.items()}
-        return model.predict_proba(table.assign(**words))[:, 1]
 
-    masker = shap.maskers.Independent(coded.iloc[:10])
-    found = shap.Explainer(predict, masker, algorithm="permutation", seed=0)(coded.iloc[:3])
-    total = found.base_values + found.values.sum(axis=1)
-    np.testing.assert_allclose(total, predict(coded.iloc[:3]), atol=1e-6)
-    assert np.abs(found.values[:, 0]).min() > 0
-    np.testing.assert_allclose(found.values[:, 2], 0, atol=1e-12)  # sex has no part
+@pytest.mark.parametrize("sensitive", ["sex", "band", "month", "stay"])
+def test_intervals_periods_and_durations_of_pandas(sensitive):
+    rng = np.random.default_rng(0)
+    age = rng.normal(40, 10, 200).clip(1, 89)
+    X = pd.DataFrame(
+        {
+            "band": pd.cut(age, [0, 30, 40, 50, 90]),
+            "month": pd.period_range("2010-01", periods=200, freq="M"),
+            "stay": pd.to_timedelta(rng.integers(1, 90, 200), unit="D"),
+            "sex": rng.choice(["f", "m"], 200),
+        }
+    )
+    X.loc[3, "stay"] = X.loc[5, "month"] = pd.NaT
+    model = small(sensitive=sensitive).fit(X, age > 42)
+    assert model.certificate().exact
+    as_in_a_file = X.assign(
+        band=X.band.astype(str), month=X.month.dt.start_time, stay=X.stay.dt.days
+    )
+    assert_saved_and_read_alike(model, X, as_in_a_file)
+
+
+@pytest.mark.parametrize("sensitive", ["sex", "grade"])
+def test_enums_and_durations_of_polars(sensitive):
+    rng = np.random.default_rng(0)
+    grade = rng.choice(["a", "b", "c"], 200)
+    X = pl.DataFrame(
+        {
+            "grade": pl.Series(grade, dtype=pl.Enum(["c", "b", "a"])),
+            "stay": [datetime.timedelta(days=int(d)) for d in rng.integers(1, 90, 200)],
+            "sex": rng.choice(["f", "m"], 200),
+        }
+    )
+    model = small(sensitive=sensitive).fit(X, grade == "a")
+    assert model.schema_["grade"].kind == ("categorical" if sensitive == "grade" else "ordinal")
+    assert model.certificate().exact
+    text = X.with_columns(pl.col("grade").cast(pl.String))
+    assert_saved_and_read_alike(model, X, text, X.to_arrow())

@@ -36,8 +36,7 @@ class Table:
     """Named columns of one length. ``named`` is False where the names were made up (x0, x1, …).
 
     ``ordinal`` names the columns whose type says that its categories are ordered: an ordered
-    Categorical of pandas, an ordered dictionary of Arrow. An Enum of polars lists its categories
-    in some order, but need not mean it.
+    Categorical of pandas, an Enum of polars, an ordered dictionary of Arrow.
     """
 
     columns: dict[str, pa.ChunkedArray]
@@ -123,11 +122,15 @@ def _from_frame(X: Any, unread: Collection[str]) -> Table:
         series = frame.get_column(name)
         if frame.implementation.is_pandas():
             series = nw.from_native(_with_arrow_type(series.to_native()), series_only=True)
+        elif str(series.dtype).startswith("Enum"):  # polars before 1.41 hands no order on
+            native = series.to_native()
+            categories = native.dtype.categories.to_arrow()
+            places = native.to_physical().to_arrow()
+            return pa.DictionaryArray.from_arrays(places, categories, ordered=True)
         return series.to_arrow()
 
     columns = {name: _to_arrow(name, partial(convert, name)) for name in names}
-    is_ordered = not frame.implementation.is_polars()
-    ordinal = {n for n, c in columns.items() if is_ordered and getattr(c.type, "ordered", False)}
+    ordinal = {name for name, held in columns.items() if getattr(held.type, "ordered", False)}
     return Table(columns, n_rows=len(frame), named=True, ordinal=frozenset(ordinal))
 
 
