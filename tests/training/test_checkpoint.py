@@ -6,7 +6,7 @@ import pytest
 
 from fcorr import FCorrClassifier
 from fcorr._core import InvalidInputError
-from fcorr.estimators import base
+from fcorr.estimators import trainer
 from fcorr.training.checkpoint import parse_budget
 from fcorr.training.objective import Objective
 
@@ -25,7 +25,7 @@ X, Y = make_table()
 @pytest.fixture
 def trainings(monkeypatch):
     """Count the networks that are trained, and let the one of a number fail."""
-    done, train = [], base.train
+    done, train = [], trainer.train
 
     def counted(*args, **options):
         if len(done) == counted.fails_at:
@@ -34,7 +34,7 @@ def trainings(monkeypatch):
         return train(*args, **options)
 
     counted.fails_at = None
-    monkeypatch.setattr(base, "train", counted)
+    monkeypatch.setattr(trainer, "train", counted)
     counted.done = done
     return counted
 

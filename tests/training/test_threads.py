@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fcorr import FCorrClassifier
-from fcorr.estimators import base
+from fcorr.estimators import trainer
 from fcorr.nn.engine import runs_compiled, use_engine
 from fcorr.training.threads import start_workers
 
@@ -143,7 +143,7 @@ def test_fits_that_overlap(two_threads, table, monkeypatch):
         return model.predict_proba(table[0]), model.history_.engine, torch.get_num_threads()
 
     alone = [in_new_thread(fit, engine) for engine in engines]
-    barrier, train, found = threading.Barrier(2, timeout=60), base.train, []
+    barrier, train, found = threading.Barrier(2, timeout=60), trainer.train, []
 
     def train_together(*args, **options):
         barrier.wait()
@@ -153,7 +153,7 @@ def test_fits_that_overlap(two_threads, table, monkeypatch):
         barrier.wait()
         return history
 
-    monkeypatch.setattr(base, "train", train_together)
+    monkeypatch.setattr(trainer, "train", train_together)
     with ThreadPoolExecutor(2) as threads:
         together = list(threads.map(fit, engines))
     for (expected, *_), (predicted, engine, n_threads) in zip(alone, together, strict=True):

@@ -106,6 +106,11 @@ class ParquetTable:
         left_out = set(self._check(names))
         return ParquetTable(self.path, [name for name in self.columns if name not in left_out])
 
+    def list_files(self) -> list[tuple[str, int]]:
+        """List the files' names and sizes."""
+        files = sorted({piece.file for piece in self.pieces})
+        return [(os.path.basename(file), os.path.getsize(file)) for file in files]
+
     def read(self, name: str) -> pa.ChunkedArray:
         """Read one column as a whole."""
         self._check([name])

@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -21,14 +21,12 @@ from torch import Tensor
 
 from fcorr._core import (
     InvalidInputError,
-    Progress,
     RandomState,
     counted_rows,
     draw_seed,
     enumerate_some,
     errors_about,
     near_match,
-    show_progress,
     show_text,
     to_plain,
 )
@@ -44,7 +42,7 @@ from fcorr.data.encode import (
 )
 from fcorr.data.infer import MinCategoryRows, infer_schema, rate_columns, warn_of_copies
 from fcorr.data.schema import Kinds, NumericColumn, OrdinalColumn, Schema
-from fcorr.data.stream import RowStore, parse_memory
+from fcorr.data.stream import parse_memory
 from fcorr.data.tables import Table, read_table
 from fcorr.estimators.invariance import (
     Invariance,
@@ -61,38 +59,27 @@ from fcorr.estimators.options import (
     check_device,
 )
 from fcorr.estimators.proxies import find_groups
+from fcorr.estimators.trainer import EvalSet, OnEpochEnd, Trainer, Watch
 from fcorr.estimators.training_table import TrainingTable, open_training_table
 from fcorr.nn.car import Exchange, exchange_features
-from fcorr.nn.engine import prepare_engine, resolve_engine, use_engine
+from fcorr.nn.engine import resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network, Pack
 from fcorr.nn.layers import choose_knots
-from fcorr.training.checkpoint import Checkpoint, StateKeeper, parse_budget
+from fcorr.training.checkpoint import parse_budget
 from fcorr.training.distributed import Ranks
-from fcorr.training.loop import EpochRecord, History, Pace, train
+from fcorr.training.loop import History, Pace
 from fcorr.training.objective import CarWeight, Loss, Objective
 from fcorr.training.pack import (
-    PAPERS,
     SINGLE,
-    Bag,
-    Candidates,
     Recipe,
-    Trained,
-    count_trainings,
-    draw_recipe,
-    hash_bags,
-    list_recipes,
-    make_bags,
-    train_pack,
 )
-from fcorr.training.proxies import DecisionDial, Groups, ProxyDial, ScoreDial
-from fcorr.training.rows import Fold, Rows, StoredRows, TrainingRows
+from fcorr.training.proxies import ProxyDial, ScoreDial
+from fcorr.training.rows import Rows
 from fcorr.training.threads import Workers, locate_rows, map_rows, start_workers
 
 Columns = str | int | Sequence[str | int] | None
 Auto = Literal["auto"]
 Monotone = Mapping[str, Literal["increasing", "decreasing"]]
-EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
-OnEpochEnd = Callable[[EpochRecord], object]
 
 EQUAL_PREDICTIONS = "Predictions must differ between rows to be of use"
 """How the warning of a network begins that predicts one value for all."""
@@ -261,12 +248,12 @@ class BaseFCorr(BaseEstimator, ABC):
         """
         check_arguments(self.get_params(deep=False))
         until = None if budget is None else time.monotonic() + parse_budget(budget)
-        training = _Training(eval_set, until, checkpoint, on_epoch_end)
+        watch = Watch(eval_set, until, checkpoint, on_epoch_end)
         with _unchanged_if_it_fails(self), use_engine(self._options["engine"]):
-            self._fit(X, y, sample_weight, parse_memory(memory), training)
+            self._fit(X, y, sample_weight, parse_memory(memory), watch)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, memory: int, training: "_Training") -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, memory: int, watch: Watch) -> None:
         device = check_device(self._options["device"])
         self.seed_ = Ranks.current().agree(draw_seed(self.random_state))
         # The table and the target
@@ -316,11 +303,12 @@ class BaseFCorr(BaseEstimator, ABC):
             weight = outcomes.weight * outcomes.exposure
             batch_size = None
             if isinstance(self._dial(), ScoreDial):
-                batch_size = choose_batch_size(self._options["batch_size"], len(encoded))
+                batch_size = self._batch_size(len(encoded))
             groups = find_groups(table, encoded, self.schema_, weight, batch_size)
         with data.store(self.schema_, ratings, memory, self.seed_) as store:
             learnt = use_ratings(encoded, self.schema_, ratings)
-            members, held_out = self._train(learnt, data, store, device, groups, training)
+            trainer = Trainer(self, learnt, data, store, device, groups, watch)
+            members, held_out = trainer.train()
         # Engine and device are those of the training: predictions are computed in one way.
         networks = [member.model.to("cpu") for member in members]
         self.model_ = networks[0] if len(networks) == 1 else Pack(networks)
@@ -358,194 +346,6 @@ class BaseFCorr(BaseEstimator, ABC):
         """Turn a table into what the network reads."""
         return encode(table, self.schema_, read_sensitive=read_sensitive)
 
-    def _train(
-        self,
-        encoded: EncodedTable,
-        data: TrainingTable,
-        store: RowStore | None,
-        device: torch.device,
-        groups: Groups | None,
-        training: "_Training",
-    ) -> tuple[list[Trained], NDArray[np.float64] | None]:
-        """Train one network on all rows, or a pack of them: the members that predictions need.
-
-        Of a pack also the outputs of every row by members that left it out.
-        """
-        n_members, fixed = self._n_members(), self._fixed_settings()
-        validation = self._read_eval_set(training.eval_set)
-        if validation is not None and n_members != 1:
-            raise InvalidInputError(
-                "eval_set is for a single network: members of a pack are judged by rows of X that "
-                "they leave out. Leave it out, or use n_members=1.",
-                argument="eval_set",
-            )
-        outcomes, n_rows = data.outcomes, data.n_rows
-        drawn = slice(None) if data.drawn is None else data.drawn
-        target, weight = self._encode_target(outcomes), self._loss_weight(outcomes)
-        exchanges = self._exchanges(encoded, device) if self._has_car else ()
-        dial = self._dial() if self.proxy else None
-        batch_size = choose_batch_size(self._options["batch_size"], n_rows)
-        curvature, centred_on = self._curvature(outcomes), outcomes.weight[drawn]
-
-        def train_one(
-            recipe: Recipe,
-            bag: Bag | None,
-            seed: int,
-            workers: Workers,
-            progress: Progress,
-            keeper: StateKeeper | None = None,
-        ) -> Trained:
-            generator = torch.Generator().manual_seed(seed)
-            model = self._make_network(encoded, recipe, generator)
-            some = self._rows(model, encoded, target[drawn], weight[drawn], workers)
-            if isinstance(model, FCorrTransformer) and model.views is not None:
-                model.views.center_on(some.x_cat, some.x_num, torch.from_numpy(centred_on))
-                with torch.no_grad():
-                    model.head.output.bias.copy_(torch.as_tensor(self._start(outcomes)))
-            model = model.to(device)
-            some = replace(some, groups=groups).to(device)
-            rows: TrainingRows = some
-            held_out: TrainingRows | None = None
-            if validation is not None:
-                held_out = self._rows(model, *validation, workers)
-            splits = bool(self._options["early_stopping"]) and held_out is None
-            if store is not None:
-                fold = None if bag is None else bag.fold
-                if bag is None and splits:
-                    n_folds = max(2, round(1 / self._options["validation_fraction"]))
-                    fold = Fold(0, n_folds, seed, inside=True)
-                stored = partial(
-                    StoredRows.open, store, target, torch.from_numpy(weight).float(), model.locate
-                )
-                rows = stored(None if fold is None else fold.others)
-                held_out = held_out if fold is None else stored(fold)
-            elif bag is not None:
-                rows, held_out = some.take(bag.rows), some.take(bag.held_out)
-            elif splits:
-                rows, held_out = self._split(some, generator)
-            penalty_scale = curvature / len(rows)  # rows have a loss each, the penalty one for all
-            objective = self._objective(model, exchanges, recipe, penalty_scale)
-            objective.dial = dial
-            pace = self._pace(recipe, batch_size, waits=bag is not None and bag.stops)
-            history = train(
-                objective,
-                rows,
-                pace,
-                generator=generator,
-                workers=workers,
-                validation=held_out,
-                progress=progress,
-                keeper=keeper,
-                on_epoch_end=training.on_epoch_end,
-            )
-            outputs = torch.empty(0)
-            if bag is not None and held_out is not None:
-                outputs = objective.score(held_out, workers)
-                if isinstance(held_out, StoredRows):
-                    outputs = held_out.by_place(outputs, bag.held_out)
-            return Trained(model, history, outputs)
-
-        kept = None
-        if training.checkpoint is not None:
-            arguments = {**self.get_params(deep=False), "random_state": self.seed_}
-            del arguments["verbose"]
-            arrays = encoded.codes, encoded.numbers, target.numpy(), weight
-            kept = Checkpoint(training.checkpoint, arguments, *arrays)
-
-        def train_or_recall(
-            recipe: Recipe, bag: Bag | None, seed: int, workers: Workers, progress: Progress
-        ) -> Trained:
-            if kept is None:
-                return train_one(recipe, bag, seed, workers, progress)
-            found = kept.recall(recipe, seed, lambda: self._make_network(encoded, recipe, None))
-            if found is None:
-                # A dial that follows the training has a state of its own, which is not kept.
-                follows = isinstance(dial, DecisionDial) and dial.follows
-                keeper = None if follows else kept.keeper(recipe, seed)
-                found = train_one(recipe, bag, seed, workers, progress, keeper)
-                kept.keep(recipe, seed, found)
-            return found
-
-        def settle_dial(recipe: Recipe, workers: Workers) -> None:
-            """Let a first network find the price at which all others are trained and judged."""
-            if isinstance(dial, DecisionDial):
-                train_one(recipe, None, self.seed_, workers, Progress())
-                dial.follows = False
-
-        if n_members == 1:
-            if training.until is not None:
-                raise InvalidInputError(
-                    "budget is for packs: a single network has no members to add. Leave it out, or "
-                    "use n_members='auto'.",
-                    argument="budget",
-                )
-            recipe = replace(SINGLE if self._options["main_effects"] else PAPERS, **fixed)
-            n_numbers = min(batch_size, n_rows) * len(self.schema_.feature_names)
-            shown = show_progress("training", recipe.epochs, shown=bool(self.verbose), unit="epoch")
-            with start_workers(n_numbers) as workers, shown as progress:
-                prepare_engine(progress.say)
-                self.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
-                self.oob_loss_ = None
-                if self._options["early_stopping"]:
-                    settle_dial(recipe, workers)
-                return [train_or_recall(recipe, None, self.seed_, workers, progress)], None
-        if n_rows == 1:
-            raise InvalidInputError(
-                "Members of a pack leave rows out: X must have at least two rows, got 1 sample. "
-                "Add rows, or use n_members=1.",
-                argument="n_members",
-            )
-        recipes = list_recipes(n_rows, fixed)
-        if store is None:
-            bags = make_bags(torch.from_numpy(self._strata(outcomes)), n_members, self.seed_)
-        else:
-            bags = hash_bags(n_rows, n_members, self.seed_)
-        shown = show_progress(
-            "training", count_trainings(recipes, bags, n_members), shown=bool(self.verbose),
-            unit="member",
-        )  # fmt: skip
-        loss, weights = self._loss(), torch.from_numpy(weight)
-
-        def loss_of(outputs: Tensor, rows: Tensor) -> float:
-            wanted = target[rows]
-            losses = loss(outputs, wanted.double() if wanted.is_floating_point() else wanted)
-            total = max(float(weights[rows].sum()), float(np.finfo(float).tiny))
-            found = float((weights[rows] * losses.double()).sum()) / total
-            if dial is not None and groups is not None:
-                some = groups.each(lambda part: part[rows])
-                found += float(dial.penalty(outputs, wanted, some))
-            return found
-
-        engine = self._options["engine"]
-
-        def train_member(recipe: Recipe, bag: Bag, seed: int) -> Trained:
-            with use_engine(engine):  # also in another process
-                return train_or_recall(recipe, bag, seed, Workers(None), Progress())
-
-        # Processes that train together take one member after the other, or would wait for each
-        # other's gradients of different ones.
-        side_by_side = device.type == "cpu" and Ranks.current().n == 1
-        with start_workers(2**62 if side_by_side else 0) as members, shown as progress:
-            prepare_engine(progress.say)
-            settle_dial(replace(SINGLE, **fixed), members)
-            candidates = Candidates(
-                recipes,
-                bags,
-                train_member,
-                loss_of,
-                seed=self.seed_,
-                workers=members,
-                progress=progress,
-            )
-            result = train_pack(
-                candidates,
-                n_members=n_members,
-                until=training.until,
-                draw=lambda number: replace(draw_recipe(number, self.seed_), **fixed),
-            )
-        self.recipes_, self.oob_loss_ = result.tried, result.loss
-        return result.members, result.held_out.numpy()
-
     def _n_members(self) -> int | None:
         """Return how many members a pack shall have at most; None leaves it to the pack."""
         n_members = None if self.n_members == "auto" else int(self.n_members)
@@ -578,6 +378,12 @@ class BaseFCorr(BaseEstimator, ABC):
         if "head" in settings:
             settings["head"] = tuple(settings["head"])
         return settings
+
+    def _batch_size(self, n_rows: int) -> int:
+        """Return the rows of a step; about 64 steps an epoch: few rows need enough of them."""
+        if self._options["batch_size"] != "auto":
+            return int(self._options["batch_size"])
+        return int(min(2048, max(32, 2 ** round(math.log2(n_rows / 64)))))
 
     @abstractmethod
     def _strata(self, outcomes: Outcomes) -> NDArray[np.int64]:
@@ -666,17 +472,6 @@ class BaseFCorr(BaseEstimator, ABC):
             encoded = self._encode(table)
             outcomes = read_outcomes(y, sample_weight, self._read_exposure(table))
             return encoded, self._encode_target(outcomes), self._loss_weight(outcomes)
-
-    def _split(self, rows: Rows, generator: torch.Generator) -> tuple[Rows, Rows]:
-        """Set a share of the rows aside for validation."""
-        n_validation = max(1, round(self._options["validation_fraction"] * len(rows)))
-        if n_validation >= len(rows):
-            raise InvalidInputError(
-                f"early_stopping needs rows to train on beside those it validates on, got "
-                f"{len(rows)} row(s) in all. Pass eval_set, or leave early_stopping out."
-            )
-        order = torch.randperm(len(rows), generator=generator).to(rows.target.device)
-        return rows.take(order[n_validation:]), rows.take(order[:n_validation])
 
     def _exchanges(self, encoded: EncodedTable, device: torch.device) -> tuple[Exchange, ...]:
         """List what the sensitive features are exchanged for in training."""
@@ -1071,16 +866,6 @@ class BaseFCorr(BaseEstimator, ABC):
         return tags
 
 
-@dataclass(frozen=True)
-class _Training:
-    """How a fit is watched, and how long it may take."""
-
-    eval_set: EvalSet | None
-    until: float | None
-    checkpoint: str | os.PathLike[str] | None
-    on_epoch_end: OnEpochEnd | None
-
-
 @contextmanager
 def _unchanged_if_it_fails(estimator: BaseFCorr) -> Iterator[None]:
     """Let a fit that fails leave the estimator as it was, never half of one model and another."""
@@ -1091,13 +876,6 @@ def _unchanged_if_it_fails(estimator: BaseFCorr) -> Iterator[None]:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
-
-
-def choose_batch_size(batch_size: int | Literal["auto"], n_rows: int) -> int:
-    """Choose about 64 steps an epoch: few rows need small batches to take enough steps."""
-    if batch_size != "auto":
-        return int(batch_size)
-    return int(min(2048, max(32, 2 ** round(math.log2(n_rows / 64)))))
 
 
 def _warn_of_equal_outputs(outputs: NDArray[np.float64], outcomes: Outcomes) -> None:

@@ -1,0 +1,297 @@
+"""The training half of a fit: one network on all rows, or a pack of them on bags of rows."""
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from fcorr._core import InvalidInputError, Progress, show_progress
+from fcorr.data.encode import EncodedTable
+from fcorr.data.stream import RowStore
+from fcorr.estimators.training_table import TrainingTable
+from fcorr.nn.engine import prepare_engine, use_engine
+from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.training.checkpoint import Checkpoint, StateKeeper
+from fcorr.training.distributed import Ranks
+from fcorr.training.loop import EpochRecord, train
+from fcorr.training.pack import (
+    PAPERS,
+    SINGLE,
+    Bag,
+    Candidates,
+    Recipe,
+    Trained,
+    count_trainings,
+    draw_recipe,
+    hash_bags,
+    list_recipes,
+    make_bags,
+    train_pack,
+)
+from fcorr.training.proxies import DecisionDial, Groups
+from fcorr.training.rows import Fold, Rows, StoredRows, TrainingRows
+from fcorr.training.threads import Workers, start_workers
+
+if TYPE_CHECKING:
+    from fcorr.estimators.base import BaseFCorr
+
+EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
+OnEpochEnd = Callable[[EpochRecord], object]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How a fit is watched, what is kept of it, and until when it may go on."""
+
+    eval_set: EvalSet | None
+    until: float | None
+    checkpoint: str | os.PathLike[str] | None
+    on_epoch_end: OnEpochEnd | None
+
+
+class Trainer:
+    """Trains the networks of one fit. What they are, the estimator says.
+
+    Parameters
+    ----------
+    estimator : BaseFCorr
+        With schema, seed and what is known of the target.
+    encoded : EncodedTable
+        All rows, or of a table in files some, with the ``store`` that has all.
+    data, watch
+        Where the rows come from, and how the fit is watched.
+    groups : Groups or None
+        Those of the proxy dial.
+    """
+
+    def __init__(
+        self,
+        estimator: "BaseFCorr",
+        encoded: EncodedTable,
+        data: TrainingTable,
+        store: RowStore | None,
+        device: torch.device,
+        groups: Groups | None,
+        watch: Watch,
+    ) -> None:
+        self.estimator, self.encoded, self.store = estimator, encoded, store
+        self.device, self.groups, self.watch = device, groups, watch
+        self.outcomes, self.n_rows = data.outcomes, data.n_rows
+        self.drawn = slice(None) if data.drawn is None else data.drawn
+        self.n_members, self.fixed = estimator._n_members(), estimator._fixed_settings()
+        self.validation = estimator._read_eval_set(watch.eval_set)
+        if self.validation is not None and self.n_members != 1:
+            raise InvalidInputError(
+                "eval_set is for a single network: members of a pack are judged by rows of X that "
+                "they leave out. Leave it out, or use n_members=1.",
+                argument="eval_set",
+            )
+        self.target = estimator._encode_target(self.outcomes)
+        self.weight = estimator._loss_weight(self.outcomes)
+        self.exchanges = estimator._exchanges(encoded, device) if estimator._has_car else ()
+        self.dial = estimator._dial() if estimator.proxy else None
+        self.batch_size = estimator._batch_size(self.n_rows)
+        self.kept: Checkpoint | None = None
+        if watch.checkpoint is not None:
+            arguments = {**estimator.get_params(deep=False), "random_state": estimator.seed_}
+            del arguments["verbose"]
+            if data.source is not None:
+                arguments["files"] = data.source.list_files()
+            arrays = encoded.codes, encoded.numbers, self.target.numpy(), self.weight
+            self.kept = Checkpoint(watch.checkpoint, arguments, *arrays)
+
+    def train(self) -> tuple[list[Trained], NDArray[np.float64] | None]:
+        """Train the members that predictions need.
+
+        Of a pack also return the outputs of every row, by members that left it out. The estimator
+        gets the recipes that were tried, and their out-of-bag loss.
+        """
+        return self._train_single() if self.n_members == 1 else self._train_pack()
+
+    def _train_single(self) -> tuple[list[Trained], None]:
+        estimator = self.estimator
+        if self.watch.until is not None:
+            raise InvalidInputError(
+                "budget is for packs: a single network has no members to add. Leave it out, or "
+                "use n_members='auto'.",
+                argument="budget",
+            )
+        recipe = replace(SINGLE if estimator._options["main_effects"] else PAPERS, **self.fixed)
+        n_numbers = min(self.batch_size, self.n_rows) * len(estimator.schema_.feature_names)
+        shown = show_progress(
+            "training", recipe.epochs, shown=bool(estimator.verbose), unit="epoch"
+        )
+        with start_workers(n_numbers) as workers, shown as progress:
+            prepare_engine(progress.say)
+            estimator.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
+            estimator.oob_loss_ = None
+            if estimator._options["early_stopping"]:
+                self._settle_dial(recipe, workers)
+            return [self._train_or_recall(recipe, None, estimator.seed_, workers, progress)], None
+
+    def _train_pack(self) -> tuple[list[Trained], NDArray[np.float64]]:
+        estimator, seed, n_members = self.estimator, self.estimator.seed_, self.n_members
+        if self.n_rows == 1:
+            raise InvalidInputError(
+                "Members of a pack leave rows out: X must have at least two rows, got 1 sample. "
+                "Add rows, or use n_members=1.",
+                argument="n_members",
+            )
+        recipes = list_recipes(self.n_rows, self.fixed)
+        if self.store is None:
+            strata = torch.from_numpy(estimator._strata(self.outcomes))
+            bags = make_bags(strata, n_members, seed)
+        else:
+            bags = hash_bags(self.n_rows, n_members, seed)
+        n_trainings = count_trainings(recipes, bags, n_members)
+        shown = show_progress("training", n_trainings, shown=bool(estimator.verbose), unit="member")
+        # Processes that train together take one member after the other, or would wait for each
+        # other's gradients of different ones.
+        side_by_side = self.device.type == "cpu" and Ranks.current().n == 1
+        with start_workers(2**62 if side_by_side else 0) as workers, shown as progress:
+            prepare_engine(progress.say)
+            self._settle_dial(replace(SINGLE, **self.fixed), workers)
+            candidates = Candidates(
+                recipes,
+                bags,
+                self._train_member,
+                self._loss_of,
+                seed=seed,
+                workers=workers,
+                progress=progress,
+            )
+            result = train_pack(
+                candidates,
+                n_members=n_members,
+                until=self.watch.until,
+                draw=lambda number: replace(draw_recipe(number, seed), **self.fixed),
+            )
+        estimator.recipes_, estimator.oob_loss_ = result.tried, result.loss
+        return result.members, result.held_out.numpy()
+
+    def _settle_dial(self, recipe: Recipe, workers: Workers) -> None:
+        """Let a first network find the price at which all others are trained and judged."""
+        if isinstance(self.dial, DecisionDial):
+            self._train_one(recipe, None, self.estimator.seed_, workers, Progress())
+            self.dial.follows = False
+
+    def _train_member(self, recipe: Recipe, bag: Bag, seed: int) -> Trained:
+        """Train a member of a pack, also in another process."""
+        with use_engine(self.estimator._options["engine"]):
+            return self._train_or_recall(recipe, bag, seed, Workers(None), Progress())
+
+    def _train_or_recall(
+        self, recipe: Recipe, bag: Bag | None, seed: int, workers: Workers, progress: Progress
+    ) -> Trained:
+        if self.kept is None:
+            return self._train_one(recipe, bag, seed, workers, progress)
+        found = self.kept.recall(
+            recipe, seed, lambda: self.estimator._make_network(self.encoded, recipe, None)
+        )
+        if found is None:
+            # A dial that follows the training has a state of its own, which is not kept.
+            follows = isinstance(self.dial, DecisionDial) and self.dial.follows
+            keeper = None if follows else self.kept.keeper(recipe, seed)
+            found = self._train_one(recipe, bag, seed, workers, progress, keeper)
+            self.kept.keep(recipe, seed, found)
+        return found
+
+    def _train_one(
+        self,
+        recipe: Recipe,
+        bag: Bag | None,
+        seed: int,
+        workers: Workers,
+        progress: Progress,
+        keeper: StateKeeper | None = None,
+    ) -> Trained:
+        """Train a network by a recipe; on a bag, also compute the outputs of what it leaves out."""
+        estimator, generator = self.estimator, torch.Generator().manual_seed(seed)
+        model = estimator._make_network(self.encoded, recipe, generator)
+        known = self.target[self.drawn], self.weight[self.drawn]
+        some = estimator._rows(model, self.encoded, *known, workers)
+        if isinstance(model, FCorrTransformer) and model.views is not None:
+            centred_on = torch.from_numpy(self.outcomes.weight[self.drawn])
+            model.views.center_on(some.x_cat, some.x_num, centred_on)
+            with torch.no_grad():
+                start = torch.as_tensor(estimator._start(self.outcomes))
+                model.head.output.bias.copy_(start)
+        model = model.to(self.device)
+        some = replace(some, groups=self.groups).to(self.device)
+        rows, held_out = self._split(model, some, bag, generator, workers)
+        # Rows have a loss each, the penalty one for all.
+        penalty_scale = estimator._curvature(self.outcomes) / len(rows)
+        objective = estimator._objective(model, self.exchanges, recipe, penalty_scale)
+        objective.dial = self.dial
+        pace = estimator._pace(recipe, self.batch_size, waits=bag is not None and bag.stops)
+        history = train(
+            objective,
+            rows,
+            pace,
+            generator=generator,
+            workers=workers,
+            validation=held_out,
+            progress=progress,
+            keeper=keeper,
+            on_epoch_end=self.watch.on_epoch_end,
+        )
+        outputs = torch.empty(0)
+        if bag is not None and held_out is not None:
+            outputs = objective.score(held_out, workers)
+            if isinstance(held_out, StoredRows):
+                outputs = held_out.by_place(outputs, bag.held_out)
+        return Trained(model, history, outputs)
+
+    def _split(
+        self,
+        model: FCorrTransformer,
+        some: Rows,
+        bag: Bag | None,
+        generator: torch.Generator,
+        workers: Workers,
+    ) -> tuple[TrainingRows, TrainingRows | None]:
+        """Return the rows to learn from, and those to be judged by, if any are."""
+        options = self.estimator._options
+        validation = None
+        if self.validation is not None:
+            validation = self.estimator._rows(model, *self.validation, workers)
+        sets_aside = bool(options["early_stopping"]) and validation is None and bag is None
+        share = options["validation_fraction"]
+        if self.store is not None:
+            fold = None if bag is None else bag.fold
+            if sets_aside:
+                fold = Fold(0, max(2, round(1 / share)), self.estimator.seed_, inside=True)
+            weight = torch.from_numpy(self.weight).float()
+            stored = self.store, self.target, weight, model.locate
+            if fold is None:
+                return StoredRows.open(*stored), validation
+            return StoredRows.open(*stored, fold.others), StoredRows.open(*stored, fold)
+        if bag is not None:
+            return some.take(bag.rows), some.take(bag.held_out)
+        if not sets_aside:
+            return some, validation
+        n_validation = max(1, round(share * len(some)))
+        if n_validation >= len(some):
+            raise InvalidInputError(
+                f"early_stopping needs rows to train on beside those it validates on, got "
+                f"{len(some)} row(s) in all. Pass eval_set, or leave early_stopping out."
+            )
+        order = torch.randperm(len(some), generator=generator).to(some.device)
+        return some.take(order[n_validation:]), some.take(order[:n_validation])
+
+    def _loss_of(self, outputs: Tensor, rows: Tensor) -> float:
+        """Return the loss of outputs for some rows, with the dial's penalty."""
+        wanted, weight = self.target[rows], torch.from_numpy(self.weight)[rows]
+        exact = wanted.double() if wanted.is_floating_point() else wanted
+        losses = self.estimator._loss()(outputs, exact).double()
+        total = max(float(weight.sum()), float(np.finfo(float).tiny))
+        found = float((weight * losses).sum()) / total
+        if self.dial is not None and self.groups is not None:
+            some = self.groups.each(lambda part: part[rows])
+            found += float(self.dial.penalty(outputs, wanted, some))
+        return found
