@@ -165,6 +165,9 @@ class StoredRows:
         ]
         given = 0
         rest: Rows | None = None
+        # Processes shuffle different rows, and still draw the same number of times.
+        seed = int(torch.randint(2**62, (1,), generator=generator)) + self.ranks.own
+        generator = torch.Generator().manual_seed(seed)
         order = torch.randperm(self.store.n_parts, generator=generator).tolist()
         for found in self.store.parts(order, self._read):
             shuffled = found.take(torch.randperm(len(found), generator=generator))
