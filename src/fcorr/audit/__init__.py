@@ -1,6 +1,6 @@
 """What people look at: what was measured of models, side by side, and charts.
 
-`measure` says what is known of any model on rows; `report` is the audit, which `words` says in
-sentences and `page` shows, with the model inside it (`whatif`); `proxies` looks for columns that
-stand in for the sensitive one; `tables` writes numbers; `displays` draws.
+`measure` says what is known of any model on rows; `report` is the audit, which `page` writes in
+sentences, as a card and as a page, with the model inside it (`whatif`); `proxies` looks for columns
+that stand in for the sensitive one; `tables` writes numbers; `displays` draws.
 """

@@ -274,10 +274,6 @@ class AttentionDisplay(Display):
     k : int, optional
         How many features to show, the most significant ones; all by default.
 
-    Attributes
-    ----------
-    figure_, axes_, ax_ : see :class:`Display`
-
     Examples
     --------
     >>> from fcorr.estimators import FeatureMatrix
@@ -367,10 +363,6 @@ class SignificanceDisplay(Display):
     title, x_label : str
         What is seen, and what the bars measure.
 
-    Attributes
-    ----------
-    figure_, axes_, ax_ : see :class:`Display`
-
     Examples
     --------
     >>> display = SignificanceDisplay({"age": 0.66, "income": 1.3}, sensitive=["age"]).plot()
@@ -434,10 +426,6 @@ class MainEffectDisplay(Display):
         Features to mark. Names that are not shown are ignored.
     title : str
         What is seen.
-
-    Attributes
-    ----------
-    figure_, axes_, ax_ : see :class:`Display`
 
     Examples
     --------
@@ -610,10 +598,6 @@ class FrontierDisplay(Display):
         The name of the point to mark.
     title : str
         What is seen; on which rows and by how many seeds is added.
-
-    Attributes
-    ----------
-    figure_, axes_, ax_ : see :class:`Display`
 
     Examples
     --------

@@ -45,7 +45,6 @@ class LiftDisplay(Display):
 
     Attributes
     ----------
-    figure_, axes_, ax_ : see :class:`fcorr.audit.displays.Display`
     weight_ax_ : matplotlib.axes.Axes
         With the bars.
 
@@ -115,10 +114,6 @@ class LorenzDisplay(Display):
     x_label, y_label, title : str
         What the axes measure, and what is seen.
 
-    Attributes
-    ----------
-    figure_, axes_, ax_ : see :class:`fcorr.audit.displays.Display`
-
     Examples
     --------
     >>> from fcorr.metrics import lorenz_curve
@@ -168,10 +163,6 @@ class ActualExpectedDisplay(Display):
         From :func:`fcorr.metrics.actual_over_expected`, of at most 60 groups.
     x_label, weight_label, title : str
         What the ratio is, what the weights are, and what is seen.
-
-    Attributes
-    ----------
-    figure_, axes_, ax_ : see :class:`fcorr.audit.displays.Display`
 
     Examples
     --------

@@ -134,12 +134,9 @@ def read_rows(
         exposures = None
         if exposure is not None:
             if not isinstance(exposure, str | int):
-                n_rows, numbers = table.n_rows, np.asarray(exposure, dtype=np.float64)
-                table, exposure = (
-                    read_table(numbers.reshape(-1, 1)).renamed(["exposure"]),
-                    "exposure",
-                )
-                check_same_length(X=range(n_rows), exposure=numbers)
+                numbers = np.asarray(exposure, dtype=np.float64)
+                check_same_length(X=range(table.n_rows), exposure=numbers)
+                table, exposure = read_table(numbers[:, None]).renamed(["exposure"]), "exposure"
             exposures = read_exposure(table, *resolve_columns(table, [exposure], "exposure"))
             weight = exposures * (1.0 if weight is None else weight)
         groups = {str(column): group_rows(X, column) for column in columns}
@@ -188,33 +185,15 @@ def name_columns(sensitive: Any) -> tuple[str | int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model as it is measured, whatever made it.
+    """A model as it is measured, whatever made it."""
 
-    Attributes
-    ----------
-    name : str
-        The class of the model, or the name of the function.
-    task : str
-        "two classes", "several classes" or "regression".
-    ask : callable
-        What is asked for the scores of a table.
-    classes : tuple
-        Labels of the classes, in the order of their scores; empty for a regression.
-    threshold : float or None
-        Of two classes, the probability from which on the second is decided.
-    power : float
-        Of a regression, the power of the Tweedie deviance; 0 is the squared error.
-    estimator : FCorrClassifier, FCorrRegressor or None
-        The model where it is one of ours.
-    """
-
-    name: str
+    name: str  # the class of the model, or the name of the function
     task: Task
-    ask: Callable[[Any], Any]
-    classes: tuple[Any, ...] = ()
-    threshold: float | None = None
-    power: float = 0.0
-    estimator: "Estimator | None" = None
+    ask: Callable[[Any], Any]  # for the scores of a table
+    classes: tuple[Any, ...] = ()  # in the order of their scores; none for a regression
+    threshold: float | None = None  # of two classes: from which on the second is decided
+    power: float = 0.0  # of a regression's Tweedie deviance; 0 is the squared error
+    estimator: "Estimator | None" = None  # where it is one of ours
 
     @property
     def outputs(self) -> tuple[Any, ...]:
@@ -551,20 +530,11 @@ def flip_metrics(subject: Subject, rows: AuditRows, flips: Sequence[FlippedScore
         found |= {name: gap(truths[0], flips[0], **weight) for name, gap in gaps.items()}
     found["largest change"] = max(float(f.changes.max()) for f in flips)
     if subject.task != "regression":
-        found["decisions flipped"] = float(
-            np.average(flipped_decisions(subject, flips), weights=rows.weight)
-        )
+        scores_CNK = np.stack([np.vstack([f.factual, f.scores.T]) for f in flips], axis=-1)
+        chosen_CN = np.array([subject.decide(scores_NK) for scores_NK in scores_CNK])
+        flipped = np.ptp(chosen_CN, axis=0) > 0
+        found["decisions flipped"] = float(np.average(flipped, weights=rows.weight))
     return found
-
-
-def flipped_decisions(subject: Subject, flips: Sequence[FlippedScores]) -> NDArray[np.bool_]:
-    """Tell of which rows the decision differs between two values of the sensitive columns."""
-    if subject.threshold is not None:
-        lowest, highest = flips[0].lowest, flips[0].highest
-        return (lowest < subject.threshold) & (subject.threshold <= highest)
-    chosen = subject.decide(np.column_stack([each.factual for each in flips]))
-    under_flips = np.stack([each.scores for each in flips]).argmax(axis=0)
-    return (under_flips != chosen[:, None]).any(axis=1)
 
 
 def group_metrics(subject: Subject, rows: AuditRows, scores: Floats, grouping: str) -> Metrics:

@@ -1,35 +1,70 @@
-"""The audit as a page: one HTML file with its figures and, for an fcorr model, the model inside."""
+"""The audit as text: the findings in words, the model card, and the page with its figures.
+
+The templates are ``page.txt``, ``page.md`` and ``page.html``; the page may have the model inside.
+"""
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping
-from importlib.resources import files
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+import markupsafe
 
 from fcorr._core import show_text, to_plain
 from fcorr.audit.displays import short_number
-from fcorr.audit.words import show_cell, show_number
+from fcorr.audit.tables import to_markdown
 from fcorr.metrics.grouped import MIN_ROWS
 
 if TYPE_CHECKING:
     from fcorr.audit.report import AuditResult
 
-SECTIONS = {
-    "flips": "Flips: only the sensitive columns change",
-    "groups": "Groups",
-    "proxies": "Proxies",
-    "performance": "Performance",
-    "incumbent": "Beside another model",
-    "model-section": "The model",
-    "frontier": "Frontier",
-    "methods": "Methods and limits",
-    "provenance": "Provenance",
-    "sign-off": "Sign-off",
-}
-_OPTIONAL = ("incumbent", "frontier")
+Summary = Mapping[str, Any]
+
 _SIDE_BY_SIDE = 6
+
+
+def show_cell(cell: Summary) -> str:
+    """Write a figure with its interval, or why there is none.
+
+    Examples
+    --------
+    >>> show_cell({"estimate": 0.8213, "low": 0.75, "high": 0.9})
+    '0.82 (0.75 to 0.90)'
+    >>> show_cell({"estimate": None, "why": "no positives"})
+    'not estimable: no positives'
+    """
+    if cell["estimate"] is None:
+        return f"not estimable: {cell['why']}"
+    text = short_number(cell["estimate"])
+    ends = [short_number(cell[name]) for name in ("low", "high") if name in cell]
+    return f"{text} ({' to '.join(ends)})" if ends else text
+
+
+def show_number(value: Any) -> str:
+    """Write a number shortly; text stays, and what is not known is said so."""
+    if value is None:
+        return "not estimable"
+    if isinstance(value, float):
+        return short_number(value)
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if type(value) is int else json.dumps(value)
+
+
+def describe(summary: Summary) -> dict[str, list[str]]:
+    """Say what was tested, what was found, and what it does not say: a sentence for each line."""
+    template = _environment().get_template("page.txt")
+    context = template.new_context(dict(summary))
+    parts = {name: "".join(block(context)) for name, block in template.blocks.items()}
+    return {name: [line for line in text.split("\n") if line] for name, text in parts.items()}
+
+
+def model_card(summary: Summary) -> str:
+    """Write a model card: Markdown, with a header that Hugging Face reads."""
+    return _environment().get_template("page.md").render(summary)
 
 
 def render(result: "AuditResult", estimator: Any) -> str:
@@ -45,69 +80,64 @@ def render(result: "AuditResult", estimator: Any) -> str:
         image = (display.plot()._repr_svg_() or "").encode()
         text = f"{getattr(display, 'title', name)}. {(display.__doc__ or '').splitlines()[0]}"
         figures[name] = {"image": base64.b64encode(image).decode(), "text": text}
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    policy = (
+        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_hash(css)}'; script-src '{_hash(script)}'"
     )
+    page = _environment().get_template("page.html")
+    texts = {"css": css, "script": script, "policy": policy}
+    return page.render(summary=summary, model=model, figures=figures, **texts).lstrip() + "\n"
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fcorr.audit", ""),
+        autoescape=jinja2.select_autoescape(),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda v: v if isinstance(v, markupsafe.Markup) else show_text(v),
+    )
+    environment.globals["min_rows"] = MIN_ROWS
     environment.filters |= {
-        "text": show_text,
         "number": show_number,
+        "cell": show_cell,
+        "json": json.dumps,
+        "markdown": to_markdown,
         "words": lambda name: name.replace("_", " "),
         "cells": lambda cells: [(name, show_cell(each)) for name, each in cells.items()],
         "dictpairs": lambda pairs: [
             (n.replace("_", " "), show_number(v)) for n, v in pairs.items()
         ],
         "columns": _columns,
+        "spreads": _spreads,
         "grouptable": _group_table,
     }
-    policy = (
-        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"style-src '{_hash(css)}'; script-src '{_hash(script)}'"
-    )
-    page = environment.from_string(_read("page.html")).render(
-        summary=summary,
-        model=model,
-        figures=figures,
-        css=css,
-        script=script,
-        policy=policy,
-        sections=[(i, t) for i, t in SECTIONS.items() if i not in _OPTIONAL or i in summary],
-        differences=_difference_table(summary),
-        min_rows=MIN_ROWS,
-        by="weight" if summary["rows"]["exposure"] is None else "exposure",
-    )
-    return page.lstrip() + "\n"
+    return environment
 
 
 def _read(name: str) -> str:
-    return files("fcorr.audit").joinpath(name).read_text(encoding="utf-8").strip()
+    return Path(__file__).with_name(name).read_text(encoding="utf-8").strip()
 
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _columns(rows: Iterable[Mapping[str, Any]], *names: str) -> list[list[str]]:
+def _columns(rows: Iterable[Summary], *names: str) -> list[list[str]]:
     return [[show_number(row[name]) for name in names if name in row] for row in rows]
 
 
-def _difference_table(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str]]] | None:
-    """Return header and rows of what features have to do with differences between groups."""
-    of_models = [summary["proxies"].get("differences")]
-    if of_models[0] is None:
-        return None
-    header = ["feature", "largest difference"]
-    if summary.get("incumbent", {}).get("differences"):
-        of_models.append(summary["incumbent"]["differences"])
-        header.append(f"of {summary['incumbent']['name']}")
+def _spreads(of_models: Sequence[Summary]) -> list[list[str]]:
+    """List what features have to do with differences between groups, in one model or two."""
     known = [each["features"] for each in of_models]
-    rows = [
+    return [
         [name, *(show_number(each[name]["spread"]) if name in each else "" for each in known)]
         for name in known[0]
     ]
-    return header, rows
 
 
-def _group_table(section: Mapping[str, Any], by: str) -> tuple[list[str], list[list[str]]]:
+def _group_table(section: Summary, by: str) -> tuple[list[str], list[list[str]]]:
     """Return header and rows: figures below each other where few groups stand side by side."""
     lines = [["group", "rows", by, *section["groups"][0]["figures"]]]
     for group in section["groups"]:

@@ -34,28 +34,10 @@ from fcorr._core import (
     write_atomically,
 )
 from fcorr._version import __version__
-from fcorr.audit import words
-from fcorr.audit.displays import (
-    AttentionDisplay,
-    Display,
-    FrontierDisplay,
-    MainEffectDisplay,
-    SignificanceDisplay,
-)
+from fcorr.audit import displays as charts
+from fcorr.audit import measure, page
 from fcorr.audit.insurance_displays import ActualExpectedDisplay, LiftDisplay, LorenzDisplay
-from fcorr.audit.measure import (
-    AuditRows,
-    Floats,
-    Subject,
-    collect_warnings,
-    flip_metrics,
-    is_ours,
-    name_columns,
-    open_model,
-    performance,
-    read_rows,
-    score_flips,
-)
+from fcorr.audit.measure import AuditRows, Floats, Subject, is_ours, score_flips
 from fcorr.data.encode import column_name, hash_rows
 from fcorr.data.tables import read_table
 from fcorr.metrics import FlippedScores
@@ -170,12 +152,12 @@ def audit_model(
         exposure = model.exposure if exposure is None else exposure
     with (
         show_progress("audit", 5, shown=verbose, unit="step") as progress,
-        collect_warnings() as (notes, others),
+        measure.collect_warnings() as (notes, others),
     ):
-        rows = read_rows((X, y, sample_weight), sensitive, exposure=exposure)
+        rows = measure.read_rows((X, y, sample_weight), sensitive, exposure=exposure)
         with numbered_by(rows.counted):
             options: dict[str, Any] = {"task": task, "threshold": threshold, "power": power}
-            audit = _Audit(open_model(model, rows, **options), rows, seed, confidence)
+            audit = _Audit(measure.open_model(model, rows, **options), rows, seed, confidence)
             audit.describe(name, target or column_name(y) or "y", unit)
             audit.measure_performance()
             progress.advance("scores")
@@ -187,7 +169,7 @@ def audit_model(
             progress.advance("proxies")
             audit.read_model()
             if incumbent is not None:
-                audit.stand_beside(open_model(incumbent, rows, **options))
+                audit.stand_beside(measure.open_model(incumbent, rows, **options))
             if sweep is not None:
                 audit.show_frontier(sweep)
             progress.advance("model")
@@ -199,7 +181,7 @@ def audit_model(
         "provenance": {**_provenance(model, (X, y, sample_weight), seed), **(provenance or {})},
     }
     summary: dict[str, Any] = to_plain(found)
-    summary["findings"] = words.describe(summary)
+    summary["findings"] = page.describe(summary)
     return AuditResult(summary, audit.displays, audit.subject.estimator)
 
 
@@ -219,7 +201,7 @@ class AuditResult:
     """
 
     summary: dict[str, Any]
-    displays: dict[str, Display] = field(default_factory=dict)
+    displays: dict[str, charts.Display] = field(default_factory=dict)
     _estimator: Any = None
 
     @property
@@ -240,13 +222,11 @@ class AuditResult:
         With ``include_model`` the weights of an fcorr model go into the page, which computes its
         predictions. The figures need matplotlib, which the extra ``plot`` installs.
         """
-        from fcorr.audit.page import render
-
-        return _write(path, render(self, self._estimator if include_model else None))
+        return _write(path, page.render(self, self._estimator if include_model else None))
 
     def to_model_card(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """Write a model card to a file, or return it: Markdown with a Hugging Face header."""
-        return _write(path, words.model_card(self.summary))
+        return _write(path, page.model_card(self.summary))
 
     def __str__(self) -> str:
         return "\n".join(text for part in self.summary["findings"].values() for text in part)
@@ -256,7 +236,7 @@ class AuditResult:
 
     def _repr_html_(self) -> str:
         figures = self.summary["figures"].items()
-        lines = [(name.replace("_", " "), words.show_cell(each)) for name, each in figures]
+        lines = [(name.replace("_", " "), page.show_cell(each)) for name, each in figures]
         return html_table(repr(self), ("figure", "found"), lines, " ".join(str(self).split("\n")))
 
 
@@ -288,7 +268,7 @@ class _Audit:
         self.by = "weight" if rows.exposure is None else "exposure"
         self.found: dict[str, Any] = {}
         self.figures: dict[str, Any] = {}
-        self.displays: dict[str, Display] = {}
+        self.displays: dict[str, charts.Display] = {}
 
     def sample(self, most: int) -> AuditRows:
         if len(self.rows) <= most:
@@ -325,7 +305,7 @@ class _Audit:
         }
 
     def measure_performance(self) -> None:
-        found = performance(self.subject, self.rows, self.scores)
+        found = measure.performance(self.subject, self.rows, self.scores)
         cells = {name: cell(value, why="one class only") for name, value in found.items()}
         self.found["performance"] = cells
         self.figures |= {name.lower().replace(" ", "_"): each for name, each in cells.items()}
@@ -366,7 +346,7 @@ class _Audit:
         worst = int(np.argmax([each.changes.max() for each in flips]))
         of = flips[worst]
         change = metrics.flip_changes(of, sample_weight=rows.weight)
-        found = flip_metrics(subject, rows, flips)
+        found = measure.flip_metrics(subject, rows, flips)
         self.figures |= {"mean_change": cell(change["mean"]), "largest_change": cell(change["max"])}
         if "decisions flipped" in found:
             self.figures["decisions_flipped"] = cell(found["decisions flipped"])
@@ -386,15 +366,14 @@ class _Audit:
         model = self.subject.estimator
         if model is None or model.sensitive is None:
             return None
-        if {*map(str, self.rows.sensitive)} - {*map(str, name_columns(model.sensitive))}:
+        if {*map(str, self.rows.sensitive)} - {*map(str, measure.name_columns(model.sensitive))}:
             return None  # flips of other columns than it was made invariant to
         certificate = model.certificate(self.sample(_MOST_ROWS).X)
         self.figures["exact"] = cell(float(certificate.exact))
-        bound = certificate.population
         return {
             "exact": certificate.exact,
             "search": certificate.search,
-            "population": None if bound is None else str(bound),
+            "population": str(certificate.population),
             "text": str(certificate).splitlines()[1],
             "assumptions": certificate.assumptions,
         }
@@ -533,16 +512,16 @@ class _Audit:
             "attention": {"names": matrix.names, "values": matrix.values},
             "significance": model.feature_significance(),
         }
-        self.displays["attention"] = AttentionDisplay(matrix, sensitive, k=30)
+        self.displays["attention"] = charts.AttentionDisplay(matrix, sensitive, k=30)
         if not model._options["main_effects"]:
             return
         effects, importance = model.main_effects(), model.importance(some)
         shown = dict(zip(importance.names[:20], importance.total[:20].tolist(), strict=True))
-        label = "share of what the model tells rows apart by"
-        self.displays["importance"] = SignificanceDisplay(shown, sensitive, "Importance", label)
+        labels = "Importance", "share of what the model tells rows apart by"
+        self.displays["importance"] = charts.SignificanceDisplay(shown, sensitive, *labels)
         if effects.classes is None:
             first = {name: effects[name] for name in importance.names[:9]}
-            self.displays["main effects"] = MainEffectDisplay(first, effects.unit, sensitive)
+            self.displays["main effects"] = charts.MainEffectDisplay(first, effects.unit, sensitive)
         part |= {
             "importance": {name: importance[name] for name in importance.names},
             "importance_rows": importance.n_rows,
@@ -561,19 +540,21 @@ class _Audit:
         other[circle] = np.roll(circle, 1)
         before, others = self.subject.score(rows.X), rows.take(other).X
         names = read_table(rows.X).names
-        change = {
-            name: float(np.abs(self.subject.score(exchange(rows.X, others, [i])) - before).mean())
+        change = [
+            (name, np.abs(self.subject.score(exchange(rows.X, others, [i])) - before).mean())
             for i, name in enumerate(names)
-        }
-        change = dict(sorted(change.items(), key=lambda item: -item[1]))
-        self.found["model"] = {"change": change, "importance_rows": len(rows)}
-        label = "mean change of the score where a row takes another row's value"
-        shown = dict(list(change.items())[:20])
+        ]
+        change.sort(key=lambda pair: -pair[1])
+        self.found["model"] = {"change": dict(change), "importance_rows": len(rows)}
+        labels = "Importance", "mean change of the score where a row takes another row's value"
         sensitive = [names[c] if isinstance(c, int) else c for c in rows.sensitive]
-        self.displays["importance"] = SignificanceDisplay(shown, sensitive, "Importance", label)
+        shown = dict(change[:20])
+        self.displays["importance"] = charts.SignificanceDisplay(shown, sensitive, *labels)
 
     def stand_beside(self, other: Subject) -> None:
         """Put another model beside this one: who is right where they differ, who changes."""
+        from scipy.stats import binomtest
+
         if other.outputs != self.subject.outputs:
             raise InvalidInputError(
                 f"incumbent must predict the same, {enumerate_some(self.subject.outputs)}, got "
@@ -582,17 +563,20 @@ class _Audit:
             )
         scores, rows = other.score(self.rows.X), self.rows
         part: dict[str, Any] = {"name": other.name}
+        self.found["incumbent"] = part
         if self.is_single:
             part["differences"] = self._split_differences(other)
-        self.found["incumbent"] = part
-        part["performance"] = performance(other, rows, scores)
+        part["performance"] = measure.performance(other, rows, scores)
         if other.estimator is not None:
-            matrix = other.estimator.attention(self.sample(_MOST_ROWS).X)
-            shown = AttentionDisplay(matrix, other.estimator.schema_.sensitive_features, k=30)
+            shown = charts.AttentionDisplay(
+                other.estimator.attention(self.sample(_MOST_ROWS).X),
+                other.estimator.schema_.sensitive_features,
+                k=30,
+            )
             self.displays["attention of the other model"] = shown
         if "change" in self.found["flips"]:
             sample = self.sample(self.found["flips"]["n"])
-            part["flips"] = flip_metrics(other, sample, score_flips(other, sample))
+            part["flips"] = measure.flip_metrics(other, sample, score_flips(other, sample))
         moves = {"mean_change": (self.scores - scores)[:, 0]}
         if self.is_class:
             ours, theirs = self.subject.decide(self.scores), other.decide(scores)
@@ -600,7 +584,12 @@ class _Audit:
             if rows.y is not None:
                 classes = np.asarray(self.subject.classes)
                 right, other_right = classes[ours] == rows.y, classes[theirs] == rows.y
-                part["mcnemar"] = _mcnemar(right & ~other_right, other_right & ~right)
+                only = right[right != other_right]  # of rows that one of them decides rightly
+                part["mcnemar"] = {
+                    "only_model_right": only.sum(),
+                    "only_incumbent_right": (~only).sum(),
+                    "p_value": binomtest(only.sum(), len(only)).pvalue if len(only) else math.nan,
+                }
         part["who_changes"] = [
             {"grouping": name, "group": describe_label(label), "n": int(chosen.sum())}
             | {key: float(values[chosen].mean()) for key, values in moves.items()}
@@ -622,7 +611,7 @@ class _Audit:
         points = [each.point for each in sweep.summaries]
         chosen = {"points": points, "chosen": name, "reason": reason}
         self.found["frontier"] = {**sweep.table()._asdict(), **chosen}
-        self.displays["frontier"] = FrontierDisplay(sweep.summaries, name)
+        self.displays["frontier"] = charts.FrontierDisplay(sweep.summaries, name)
 
 
 def _pairs(flips: FlippedScores, weight: Floats | None) -> list[dict[str, Any]]:
@@ -656,16 +645,6 @@ def _most_affected(flips: FlippedScores, rows: AuditRows, include: bool) -> list
             row["values"] = {name: str(column[0].as_py()) for name, column in columns.items()}
         found.append(row)
     return found
-
-
-def _mcnemar(better: Any, worse: Any) -> dict[str, Any]:
-    """Test whether one of two models is right more often where only one is."""
-    from scipy.stats import binomtest
-
-    n_better, n_worse = int(better.sum()), int(worse.sum())
-    n = n_better + n_worse
-    p_value = float(binomtest(n_better, n).pvalue) if n else math.nan
-    return {"only_model_right": n_better, "only_incumbent_right": n_worse, "p_value": p_value}
 
 
 def _provenance(model: Any, data: tuple[Any, Any, Any], seed: int) -> dict[str, Any]:
@@ -716,15 +695,14 @@ def read_thresholds(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[
                 argument="thresholds",
             ) from error
     for name, limit in given.items():
-        keys = set(limit) if isinstance(limit, Mapping) else set()
-        numbers = [limit[key] for key in keys & {"min", "max"}]
-        is_whole = keys <= {"min", "max", "source"} and bool(numbers)
-        has_source = is_whole and isinstance(limit.get("source"), str) and bool(limit["source"])
+        ends = dict(limit) if isinstance(limit, Mapping) else {}
+        origin = ends.pop("source", None)
         are_numbers = all(
-            isinstance(number, int | float) and not isinstance(number, bool) and number == number
-            for number in numbers
+            isinstance(end, int | float) and not isinstance(end, bool) and end == end
+            for end in ends.values()
         )
-        if not has_source or not are_numbers:
+        are_known = bool(ends) and {*ends} <= {"min", "max"}
+        if not (are_known and are_numbers and isinstance(origin, str) and origin):
             raise InvalidInputError(
                 "A threshold must have a min or a max, its source, and nothing else, got "
                 f"{limit!r} for {name!r}. Write [{name}], max = 0.01, source = 'policy 4.2'.",

@@ -208,7 +208,7 @@ def _digest(path: Path) -> str | None:
 
 
 def _print_comparison(found: "AuditResult") -> None:
-    from fcorr.audit.words import show_number
+    from fcorr.audit.page import show_number
 
     summary = found.summary
     other, name = summary["incumbent"], summary["subject"]["name"]
