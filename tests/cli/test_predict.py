@@ -177,7 +177,7 @@ def test_rows_are_lines_of_the_file(run, train, files):
         (
             ["--workers", 2, "--keep", "key"],
             {"data": "data.parquet", "output": "out.parquet"},
-            "--workers: is for Ray, got 2 for the engine 'local'. Leave it out.",
+            "--workers: must be an integer of at least 1, and left out without Ray, got 2.",
         ),
         ([], {"output": "nowhere/out.csv"}, "--output: the folder 'nowhere' does not exist."),
         ([], {"output": "out.txt"}, "--output: must end in .csv, .tsv or .parquet, got 'out.txt'."),

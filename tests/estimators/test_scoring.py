@@ -274,8 +274,9 @@ def test_a_file_that_goes_away(models, source, tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         ({"engine": "dask"}, "engine must be 'local' or 'ray', got 'dask'"),
-        ({"address": "auto"}, "address is for Ray, got 'auto' for the engine 'local'"),
-        ({"engine": "ray", "workers": 0}, "workers must be an integer of at least 1, got 0"),
+        ({"address": "auto"}, "address must be left out without Ray, got 'auto'"),
+        ({"workers": 2}, "workers must be an integer of at least 1, and left out without Ray"),
+        ({"engine": "ray", "workers": 0}, "workers must be an integer of at least 1, .* got 0"),
         ({"rate": True}, "rate is for models of numbers, and this one predicts classes"),
         ({"keep": ["kay"]}, "keep must name columns of the table, got 'kay'. Did you mean 'key'"),
     ],

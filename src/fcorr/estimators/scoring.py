@@ -75,7 +75,7 @@ class Scorer:
     ) -> None:
         self.model = load(model) if isinstance(model, str | os.PathLike) else model
         check_is_fitted(self.model, "model_")
-        self.keep, self.rate = None if keep is None else list(keep), rate
+        self.keep, self.rate = None if keep is None else tuple(dict.fromkeys(keep)), rate
         if rate and isinstance(self.model, FCorrClassifier):
             raise InvalidInputError(
                 "rate is for models of numbers, and this one predicts classes. Leave it out.",
@@ -98,7 +98,7 @@ class Scorer:
         schema = self.output_schema(table.schema)
         if table.num_rows == 0:
             return schema.empty_table()
-        model, scores = self.model, []
+        model = self.model
         if isinstance(model, FCorrClassifier):
             probabilities = model.predict_proba(table)
             scores = [model._decide(probabilities), *probabilities.T]
@@ -116,27 +116,24 @@ class Scorer:
             scores = {"prediction": pa.array(classes).type}
             scores |= {f"probability_{label}": pa.float64() for label in classes}
         kept = self.columns_kept(schema.names)
-        for name in kept:
-            if name in scores:
-                raise InvalidInputError(
-                    f"keep must name columns that the output has not of its own, got {name!r}. "
-                    "Rename the one in the table, or name other columns to keep.",
-                    argument="keep",
-                )
+        for name in scores.keys() & kept:
+            raise InvalidInputError(
+                f"keep must name columns that the output has not of its own, got {name!r}. "
+                "Rename the one in the table, or name other columns to keep.",
+                argument="keep",
+            )
         return pa.schema([*((name, schema.field(name).type) for name in kept), *scores.items()])
 
     def columns_kept(self, names: Sequence[str]) -> list[str]:
         """Return those columns of a table that are copied to the output."""
         schema = self.model.schema_
         known = {*schema.names, schema.target, schema.weight, schema.exposure}
-        kept = [name for name in names if name not in known] if self.keep is None else self.keep
-        for name in kept:
-            if name not in names:
-                raise InvalidInputError(
-                    f"keep must name columns of the table, got {name!r}.{near_match(name, names)}",
-                    argument="keep",
-                )
-        return kept
+        for name in set(self.keep or ()).difference(names):
+            raise InvalidInputError(
+                f"keep must name columns of the table, got {name!r}.{near_match(name, names)}",
+                argument="keep",
+            )
+        return [n for n in names if n not in known] if self.keep is None else [*self.keep]
 
     def columns_read(self, names: Sequence[str]) -> list[str]:
         """Return those columns of a table that it needs; refuse one that has not all of them."""
@@ -153,17 +150,13 @@ class Scorer:
         return [name for name in names if name in (needed - unread) | {*kept}]
 
 
-def _restore(content: bytes, keep: list[str] | None, rate: bool) -> Scorer:
-    return Scorer(_load(content), keep=keep, rate=rate)
-
-
 @functools.lru_cache(maxsize=4)
-def _load(content: bytes) -> Estimator:
+def _restore(content: bytes, keep: tuple[str, ...] | None, rate: bool) -> Scorer:
     """Load a model once in a process, however many tasks it works on."""
     with tempfile.TemporaryDirectory(prefix="fcorr-") as folder:
         path = Path(folder, "model")
         path.write_bytes(content)
-        return load(path)
+        return Scorer(path, keep=keep, rate=rate)
 
 
 # ------------------------------------------------------------------------------ Parquet
@@ -222,7 +215,6 @@ def score_parquet(
             "made it."
         )
     written = scorer.output_schema(pa.schema([schema.field(name) for name in columns]))
-
     if engine == "ray":
         tables = _map_on_ray(scorer, pieces, columns, address, workers)
     else:
@@ -239,20 +231,18 @@ def score_parquet(
 
 
 def _check_engine(engine: str, address: str | None, workers: int | None) -> None:
-    if engine not in ("local", "ray"):
-        raise InvalidInputError(
-            f"engine must be 'local' or 'ray', got {engine!r}.", argument="engine"
-        )
-    for name, value in (("address", address), ("workers", workers)):
-        if engine != "ray" and value is not None:
-            raise InvalidInputError(
-                f"{name} is for Ray, got {value!r} for the engine {engine!r}. Leave it out.",
-                argument=name,
-            )
-    if workers is not None and not is_integer(workers, 1):
-        raise InvalidInputError(
-            f"workers must be an integer of at least 1, got {workers!r}.", argument="workers"
-        )
+    rules = {
+        "engine": ("'local' or 'ray'", engine, engine in ("local", "ray")),
+        "address": ("left out without Ray", address, address is None or engine == "ray"),
+        "workers": (
+            "an integer of at least 1, and left out without Ray",
+            workers,
+            workers is None or (engine == "ray" and is_integer(workers, 1)),
+        ),
+    }
+    for name, (rule, value, fits) in rules.items():
+        if not fits:
+            raise InvalidInputError(f"{name} must be {rule}, got {value!r}.", argument=name)
 
 
 def _map_here(
@@ -321,7 +311,7 @@ def _map_on_ray(
             batch_size=None,
             batch_format="pyarrow",
             fn_args=(scorer, columns),
-            compute=data.TaskPoolStrategy(size=workers),
+            concurrency=workers,  # of which later versions say that it will go
         )
         try:
             yield from dataset.iter_batches(batch_size=None, batch_format="pyarrow")
@@ -369,15 +359,12 @@ def score_spark(
     scorer = Scorer(model, keep=keep, rate=rate)
     names = scorer.columns_read(frame.columns)
     read = frame.select(*(f"`{name.replace('`', '``')}`" for name in names))
-    kinds = {
-        pa.float64(): types.DoubleType(),
-        pa.int64(): types.LongType(),
-        pa.bool_(): types.BooleanType(),
-        pa.string(): types.StringType(),
-    }
-    kept = {name: read.schema[name] for name in scorer.columns_kept(names)}
-    output = scorer.output_schema(pa.schema([(name, pa.null()) for name in names]))
-    scores = [types.StructField(f.name, kinds[f.type]) for f in output if f.name not in kept]
+    kinds = {"double": "double", "int64": "bigint", "bool": "boolean", "string": "string"}
+    kept = scorer.columns_kept(names)
+    output = types.StructType([read.schema[name] for name in kept])
+    for field in scorer.output_schema(pa.schema([(name, pa.null()) for name in names])):
+        if field.name not in kept:
+            output.add(field.name, kinds[str(field.type)])
 
     def score(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -385,4 +372,4 @@ def score_spark(
 
     # Under names of our own: mapInArrow cannot read a column with a dot in its name.
     renamed = read.toDF(*(f"c{i}" for i in range(len(names))))
-    return renamed.mapInArrow(score, types.StructType([*kept.values(), *scores]))
+    return renamed.mapInArrow(score, output)
