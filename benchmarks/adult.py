@@ -20,20 +20,18 @@ import pandas as pd
 from fcorr import FCorrClassifier, __version__
 from fcorr.metrics import (
     accuracy_score,
-    auprc_gap,
-    auroc_gap,
     average_individual_fairness,
     decisions_flipped,
     demographic_parity_difference,
     equal_opportunity_difference,
     equalized_odds_difference,
-    f1_gap,
     flip_changes,
     flip_scores,
     roc_auc_score,
 )
 from paper.augmentation import AugmentedClassifier
 from paper.datasets import Dataset, load_adult
+from paper.gaps import auprc_gap, auroc_gap, f1_gap
 
 HERE = Path(__file__).parent
 SEEDS = range(5)

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.metrics import mean_tweedie_deviance
 
 from fcorr import metrics as m
+from paper import gaps
 from paper.experiments import Run
 from paper.models import Floats, Rows, Score
 
@@ -56,9 +57,9 @@ def _measure_decisions(
         # Some mitigations draw their decisions: their guarantee is about the probabilities.
         "DPD of scores": m.demographic_parity_difference(None, scores, **groups),
         "AvgIF": m.average_individual_fairness(flips),
-        "F1 gap": m.f1_gap(y, flips, threshold=threshold),
-        "AUROC gap": m.auroc_gap(y, flips),
-        "AUPRC gap": m.auprc_gap(y, flips),
+        "F1 gap": gaps.f1_gap(y, flips, threshold=threshold),
+        "AUROC gap": gaps.auroc_gap(y, flips),
+        "AUPRC gap": gaps.auprc_gap(y, flips),
         "largest change": m.flip_changes(flips)["max"],
         "decisions flipped": m.decisions_flipped(flips, threshold),
     }
@@ -90,8 +91,8 @@ def _measure_amounts(flips: m.FlippedScores, rows: Rows, objective: str) -> tupl
         fairness["A/E gap"] = max(ratios) - min(ratios) if len(ratios) > 1 else math.nan
     fairness |= {
         "AvgIF": m.average_individual_fairness(flips, **weight),
-        "RMSE gap": m.rmse_gap(y, flips, **weight),
-        "MAE gap": m.mae_gap(y, flips, **weight),
+        "RMSE gap": gaps.rmse_gap(y, flips, **weight),
+        "MAE gap": gaps.mae_gap(y, flips, **weight),
         "largest change": m.flip_changes(flips, **weight)["max"],
     }
     return performance, fairness

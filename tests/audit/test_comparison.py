@@ -107,7 +107,7 @@ def test_text_and_plain_data(compared):
     text = str(compared)
     lines = text.splitlines()
     assert lines[0].split("  ")[-1] == REMOVED
-    assert any(line.startswith("AUROC gap ") for line in lines)
+    assert any(line.startswith("AvgIF ") for line in lines)
     assert "all other columns left as they are" in lines[-1]
     data = json.loads(json.dumps(compared.to_dict(), allow_nan=False))
     assert data["given"] == EXACT

@@ -19,16 +19,12 @@ from sklearn.metrics import (
 from fcorr._core import InvalidInputError, NotEstimableWarning
 from fcorr.metrics import (
     FlippedScores,
-    auprc_gap,
-    auroc_gap,
     average_individual_fairness,
     decisions_flipped,
-    f1_gap,
     flip_changes,
-    mae_gap,
-    rmse_gap,
 )
 from fcorr.metrics.counterfactual import sum_of_distances
+from paper.gaps import auprc_gap, auroc_gap, f1_gap, mae_gap, rmse_gap
 
 CLASS_GAPS = [f1_gap, auroc_gap, auprc_gap]
 

@@ -19,12 +19,12 @@ from fcorr.metrics import (
     bootstrap_interval,
     demographic_parity_difference,
     equal_opportunity_difference,
-    f1_gap,
     f1_score,
     flip_changes,
     group_rates,
     roc_auc_score,
 )
+from paper.gaps import f1_gap
 
 RNG = np.random.default_rng(0)
 N = 200

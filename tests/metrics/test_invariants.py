@@ -55,11 +55,6 @@ REGISTRY = {
     "equalized_odds_difference": Spec(DECISIONS, grouped=True),
     "equal_opportunity_difference": Spec(DECISIONS, grouped=True),
     "average_individual_fairness": Spec(("flips",), degree=1),
-    "f1_gap": Spec(("classes", "flips")),
-    "auroc_gap": Spec(("classes", "flips"), degree=0),
-    "auprc_gap": Spec(("classes", "flips"), degree=0),
-    "rmse_gap": Spec(("amounts", "flipped_amounts"), degree=1),
-    "mae_gap": Spec(("amounts", "flipped_amounts"), degree=1),
     "flip_changes": Spec(("flipped_amounts",), degree=1),
     "decisions_flipped": Spec(("flips",)),
     # It takes no weights: counts of weighted rows are not binomial.

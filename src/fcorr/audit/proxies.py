@@ -39,7 +39,6 @@ from fcorr.metrics._checks import (
     encode_labels,
     not_estimable,
 )
-from fcorr.metrics.counterfactual import area_under_roc
 from fcorr.metrics.flips import (
     are_measured,
     as_scores,
@@ -270,7 +269,15 @@ def _split(targets: NDArray[Any], cv: int, seed: int) -> Rows:
 def _mean_auroc(truth: Floats, predicted: Floats, *, sample_weight: Floats) -> float:
     pairs = zip(truth.T, predicted.T, strict=True)
     with np.errstate(invalid="ignore"):  # a resample without a category has no answer
-        return float(np.mean([area_under_roc(t, p, sample_weight) for t, p in pairs]))
+        return float(np.mean([_area_under_roc(t, p, sample_weight) for t, p in pairs]))
+
+
+def _area_under_roc(truth: Floats, scores: Floats, weight: Floats) -> float:
+    """Compute the area, ties as one half; scikit-learn's checks take longer than the work."""
+    block = np.unique(scores, return_inverse=True)[1]
+    positive, negative = (np.bincount(block, weight * of) for of in (truth, 1 - truth))
+    below = np.cumsum(negative) - negative / 2
+    return float(np.sum(positive * below) / (positive.sum() * negative.sum()))
 
 
 def _describe(X: Any) -> Schema:

@@ -73,11 +73,11 @@ def show_small(value: float | None) -> str:
 def show_metric(name: str, values: float | Sequence[float]) -> str:
     """Write a metric of one or several fits, in the digits that its kind needs; n/a for nan.
 
-    Of changes and gaps it is the mean, of all else the mean and, of several fits, their deviation.
+    Of changes it is the mean, of all else the mean and, of several fits, their deviation.
 
     Examples
     --------
-    >>> show_metric("AUROC", [0.75, 0.77]), show_metric("AUROC gap", [1e-7, 3e-7])
+    >>> show_metric("AUROC", [0.75, 0.77]), show_metric("AvgIF", [1e-7, 3e-7])
     ('0.760 ± 0.010', '2.0e-07')
     """
     mean = float(np.mean(values))
@@ -87,8 +87,7 @@ def show_metric(name: str, values: float | Sequence[float]) -> str:
         return f"{mean:,.0f}"
     if name == "seconds":
         return f"{mean:.1f}"
-    is_gap = name.endswith(" gap") and name != "A/E gap"
-    if is_gap or name.startswith(("AvgIF", "largest change", "decisions", "found", "bound")):
+    if name.startswith(("AvgIF", "largest change", "decisions", "found", "bound")):
         return show_small(mean)
     text = f"{mean:.3f}" if np.mean(np.abs(values)) < 1e4 else f"{mean:.4g}"
     return text if np.size(values) == 1 else f"{text} ± {np.std(values):.3f}"

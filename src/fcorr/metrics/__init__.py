@@ -15,7 +15,7 @@ A row of ``sample_weight`` 0 is as if it were not there, whatever it holds, also
 are scikit-learn's own.
 
 A name that ends in ``_score`` is better the higher it is; one in ``_error``, ``_deviance``,
-``_rate``, ``_difference`` or ``_gap`` is better the closer it is to 0.
+``_rate`` or ``_difference`` is better the closer it is to 0.
 """
 
 import importlib
@@ -23,14 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from fcorr.metrics._checks import leave_out_uncounted
 from fcorr.metrics.counterfactual import (
-    auprc_gap,
-    auroc_gap,
     average_individual_fairness,
     decisions_flipped,
-    f1_gap,
     flip_changes,
-    mae_gap,
-    rmse_gap,
 )
 from fcorr.metrics.flips import FlippedScores, flip_scores
 from fcorr.metrics.group import (
@@ -89,8 +84,6 @@ __all__ = [
     "PopulationBound",
     "accuracy_score",
     "actual_over_expected",
-    "auprc_gap",
-    "auroc_gap",
     "average_individual_fairness",
     "average_precision_score",
     "bootstrap_interval",
@@ -100,14 +93,12 @@ __all__ = [
     "demographic_unfairness",
     "equal_opportunity_difference",
     "equalized_odds_difference",
-    "f1_gap",
     "f1_score",
     "flip_changes",
     "flip_scores",
     "group_rates",
     "lift_table",
     "lorenz_curve",
-    "mae_gap",
     "mean_absolute_error",
     "mean_gamma_deviance",
     "mean_poisson_deviance",
@@ -116,7 +107,6 @@ __all__ = [
     "normalized_gini_score",
     "population_bound",
     "proxy_discrimination",
-    "rmse_gap",
     "roc_auc_score",
     "root_mean_squared_error",
 ]

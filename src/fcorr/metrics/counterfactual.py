@@ -1,17 +1,12 @@
 """Flip metrics: what changes when only the sensitive column does.
 
-The individual metrics of the paper's appendix C. All are computed from `FlippedScores`: C passes of
-the model, whatever the number of metrics. For each category s_i that rows really have, the scores
-of those rows under s_j and under s_k are compared, for all ordered pairs of categories. For several
-columns flipped together a category is a combination of their values; for a measurement it is a
-group of rows, and the value that stands for it.
+All are computed from `FlippedScores`: C passes of the model, whatever the number of metrics. For
+several columns flipped together a category is a combination of their values; for a measurement it
+is a group of rows, and the value that stands for it.
 
 0 means that flips change nothing, and lower is better, for every function here. It is invariance to
 a flip of the column, the paper's definition, and not causal fairness: a model that never saw the
 column has it too, and group differences that come through other columns remain.
-
-NOTE[DIFF] The paper's AUROC counts a tie between a positive and a negative as a loss; here, as in
-scikit-learn, it counts one half, so that a constant score gets 0.5 and not 0.
 """
 
 import math
@@ -22,13 +17,10 @@ import numpy as np
 
 from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.metrics._checks import (
-    Column,
     FloatArray,
+    IntArray,
     Weights,
-    as_classes,
-    as_floats,
     as_weights,
-    check_same_length,
     describe_label,
     leave_out_uncounted,
     not_estimable,
@@ -68,105 +60,13 @@ def average_individual_fairness(flips: FlippedScores, *, sample_weight: Weights 
     >>> round(average_individual_fairness(flips), 6)
     0.6
     """
-    name = "average_individual_fairness"
-    return _gap(name, None, None, flips, sample_weight, of_classes=False)
+    weight = weights_of(flips, sample_weight)
 
+    def distances(rows: IntArray) -> float:
+        # Of shape (C, n): the samples that are compared lie in one piece.
+        return sum_of_distances(np.ascontiguousarray(flips.scores[rows].T), weight[rows])
 
-@leave_out_uncounted
-def f1_gap(
-    y_true: Column,
-    flips: FlippedScores,
-    *,
-    threshold: float = 0.5,
-    sample_weight: Weights = None,
-) -> float:
-    """How far a flip moves the F1 score of the decisions ``score >= threshold``.
-
-    ``1/(C(C−1)) Σ_{s_i} Σ_{s_j≠s_k} |F1_{s_i→s_j} − F1_{s_i→s_k}|``. 0 means that decisions are
-    equally good under every category; lower is better.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        The classes, 0 or 1.
-    threshold : float
-        The score from which on a decision is positive.
-    flips, sample_weight
-        As in `average_individual_fairness`.
-
-    Returns
-    -------
-    float
-        The gap. Categories without rows or with one class only are left out with a
-        `NotEstimableWarning`; nan when none remains.
-
-    Examples
-    --------
-    >>> flips = FlippedScores(("f", "m"), [0, 0, 1, 1], [[9, 1], [2, 2], [8, 8], [3, 3]])
-    >>> f1_gap([1, 0, 1, 0], flips, threshold=5), auroc_gap([1, 0, 1, 0], flips)
-    (1.0, 1.0)
-    >>> auprc_gap([1, 0, 1, 0], flips), mae_gap([9, 2, 8, 3], flips)
-    (0.5, 4.0)
-    """
-    _check_threshold(threshold)
-
-    def f1(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
-        decided = scores >= threshold
-        # 2TP / (2TP + FP + FN); positives exist, so the denominator is not zero
-        positive, selected = np.sum(weight * truth), np.sum(weight * decided)
-        return float(2 * np.sum(weight * truth * decided) / (positive + selected))
-
-    return _gap("f1_gap", f1, y_true, flips, sample_weight)
-
-
-@leave_out_uncounted
-def auroc_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = None) -> float:
-    """How far a flip moves the area under the ROC curve.
-
-    0 means that scores rank equally well under every category; lower is better. Parameters and
-    left-out categories as in :func:`f1_gap`, without a threshold.
-    """
-    return _gap("auroc_gap", area_under_roc, y_true, flips, sample_weight)
-
-
-@leave_out_uncounted
-def auprc_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = None) -> float:
-    """How far a flip moves the area under the precision-recall curve.
-
-    The area is scikit-learn's average precision. 0 means that positives are found equally well
-    under every category; lower is better. Parameters and left-out categories as in :func:`f1_gap`,
-    without a threshold.
-    """
-    return _gap("auprc_gap", average_precision, y_true, flips, sample_weight)
-
-
-@leave_out_uncounted
-def rmse_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = None) -> float:
-    """How far a flip moves the root mean squared error, in the units of the target.
-
-    0 means that predictions are equally exact under every category; lower is better. Parameters as
-    in :func:`f1_gap`, without a threshold; `y_true` are the observed amounts, and only categories
-    that no row has are left out.
-    """
-
-    def rmse(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
-        return math.sqrt(np.average((scores - truth) ** 2, weights=weight))
-
-    return _gap("rmse_gap", rmse, y_true, flips, sample_weight, of_classes=False)
-
-
-@leave_out_uncounted
-def mae_gap(y_true: Column, flips: FlippedScores, *, sample_weight: Weights = None) -> float:
-    """How far a flip moves the mean absolute error, in the units of the target.
-
-    0 means that predictions are equally exact under every category; lower is better. Parameters and
-    left-out categories as in :func:`rmse_gap`.
-    """
-
-    def mae(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
-        return float(np.average(np.abs(scores - truth), weights=weight))
-
-    return _gap("mae_gap", mae, y_true, flips, sample_weight, of_classes=False)
+    return sum_over_categories("average_individual_fairness", flips, distances)
 
 
 @leave_out_uncounted
@@ -189,7 +89,7 @@ def flip_changes(flips: FlippedScores, *, sample_weight: Weights = None) -> dict
     >>> flip_changes(flips)
     {'mean': 0.125, 'max': 0.5, 'q50': 0.0, 'q90': 0.5, 'q95': 0.5, 'q99': 0.5}
     """
-    weight = _weights_of(flips, sample_weight)
+    weight = weights_of(flips, sample_weight)
     change = flips.changes
     # Without interpolation a quantile is some row's change, and weights mean repetition.
     quantiles = np.quantile(
@@ -209,8 +109,8 @@ def decisions_flipped(
     """Share of the rows whose decision, ``score >= threshold``, differs between two categories.
 
     In [0, 1]; 0 means that no decision depends on the sensitive column; lower is better. Parameters
-    as in :func:`f1_gap`. The real decision counts among those compared also where a row's own value
-    is not among the categories.
+    as in :func:`average_individual_fairness`; the real decision counts among those compared also
+    where a row's own value is not among the categories.
 
     Examples
     --------
@@ -218,8 +118,8 @@ def decisions_flipped(
     >>> decisions_flipped(flips)
     0.25
     """
-    _check_threshold(threshold)
-    weight = _weights_of(flips, sample_weight)
+    check_threshold(threshold)
+    weight = weights_of(flips, sample_weight)
     flipped = (flips.lowest < threshold) & (threshold <= flips.highest)
     return float(np.average(flipped, weights=weight))
 
@@ -227,53 +127,41 @@ def decisions_flipped(
 # ---------------------------------------------------------------------------- sums over categories
 
 
-def _gap(
+def sum_over_categories(
     name: str,
-    metric: Callable[[FloatArray, FloatArray, FloatArray], float] | None,
-    y_true: Column | None,
     flips: FlippedScores,
-    sample_weight: Weights,
+    measure: Callable[[IntArray], float | None],
+    lacking: str = "no rows",
     *,
-    of_classes: bool = True,
+    stacklevel: int = 5,
 ) -> float:
-    """``1/(C(C−1)) Σ_{s_i} Σ_{s_j≠s_k} |metric_{s_i→s_j} − metric_{s_i→s_k}|``; without one, W1.
+    """``1/(C(C−1)) Σ_{s_i} measure(rows of s_i)``, the sum over the original categories.
 
-    The metric takes truth, scores under one category and weights. An original category needs rows
-    and, for a metric of classes, both classes. The others are left out with a warning; nan when
-    none remains.
+    Those without rows, or for which the measure has no answer, are left out with a warning; nan
+    when none remains.
     """
-    weight = _weights_of(flips, sample_weight)
-    truth = np.zeros(len(flips))
-    if y_true is not None:
-        truth = as_classes(y_true) if of_classes else as_floats(y_true, "y_true")
-    check_same_length(y_true=truth, flips=flips)
     # Sorted once, not searched once per category.
     by_original = np.argsort(flips.original, kind="stable")
     n_categories = len(flips.categories)
     ends = np.searchsorted(flips.original[by_original], np.arange(1, n_categories))
-    sums, left_out = [], []
+    found, left_out = [], []
     for category, rows in zip(flips.categories, np.split(by_original, ends), strict=True):
-        if not len(rows) or (of_classes and not np.ptp(truth[rows])):
+        value = measure(rows) if len(rows) else None
+        if value is None:
             left_out.append(f"{describe_label(category)} (n={len(rows)})")
-            continue
-        # Of shape (C, n): the samples that are compared lie in one piece.
-        scores_CN = np.ascontiguousarray(flips.scores[rows].T)
-        if metric is None:
-            sums.append(sum_of_distances(scores_CN, weight[rows]))
-            continue
-        values = [metric(truth[rows], scores, weight[rows]) for scores in scores_CN]
-        sums.append(float(sum_over_pairs(np.array([values]))[0]))
+        else:
+            found.append(value)
     if left_out:
-        lacking = "no rows or one class only" if of_classes else "no rows"
         not_estimable(
             f"{name} is not estimable for {len(left_out)} of {n_categories} original categories, "
             f"which have {lacking} and are left out: {enumerate_some(left_out)}.",
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
-    return sum(sums) / (n_categories * (n_categories - 1)) if sums else math.nan
+    return sum(found) / (n_categories * (n_categories - 1)) if found else math.nan
 
 
-def _weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:
+def weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:
+    """Return one weight per row; refuse what are no flips."""
     if not isinstance(flips, FlippedScores):
         raise InvalidInputError(
             f"flips must be FlippedScores, got {type(flips).__name__}. "
@@ -282,7 +170,8 @@ def _weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:
     return as_weights(sample_weight, len(flips))
 
 
-def _check_threshold(threshold: float) -> None:
+def check_threshold(threshold: float) -> None:
+    """Refuse a threshold that no score can be compared with."""
     if not np.isfinite(threshold):
         raise InvalidInputError(
             f"threshold must be a finite number, got {threshold}. "
@@ -334,29 +223,3 @@ def sum_of_distances(scores_CN: FloatArray, weight: FloatArray) -> float:
         cdf_BC = np.take_along_axis(cdf_CN, np.array(n_reached), axis=1).T
         total += float(np.sum(sum_over_pairs(cdf_BC) * widths[block]))
     return total
-
-
-# ------------------------------------------------------------------------------ ranking
-# Not scikit-learn's functions, whose checks take longer than the work: a thousand categories make a
-# million partitions to rank, and calling it for each would take the better part of an hour.
-
-
-def area_under_roc(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
-    """Area under the ROC curve; ties count one half. Both classes are needed."""
-    positive, negative = _weight_by_score(truth, scores, weight)
-    below = np.cumsum(negative) - negative / 2
-    return float(np.sum(positive * below) / (positive.sum() * negative.sum()))
-
-
-def average_precision(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
-    """Average precision, scikit-learn's area under the precision-recall curve."""
-    positive, negative = _weight_by_score(truth, scores, weight)[:, ::-1]
-    precision = np.cumsum(positive) / np.cumsum(positive + negative)
-    return float(np.sum(positive * precision) / positive.sum())
-
-
-def _weight_by_score(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> FloatArray:
-    """Sum the weights of positives and of negatives with each score, from the lowest: (2, k)."""
-    block = np.unique(scores, return_inverse=True)[1]
-    of_class = (weight * truth, weight * (1 - truth))
-    return np.array([np.bincount(block, weights=each) for each in of_class])
