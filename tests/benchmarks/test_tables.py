@@ -1,7 +1,6 @@
 """The comparison on tables: every method gets the rows and columns that the docstring says."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -93,23 +92,6 @@ def test_a_fifth_of_the_rows_is_for_testing_and_three_fifths_grow_trees():
     fitted, stopping = tables.early_stopping_rows(first.y, 0)
     assert (len(fitted), len(stopping)) == (600, 200)
     assert not set(fitted) & set(stopping)
-
-
-def test_the_glm_takes_the_penalty_with_the_lowest_loss(monkeypatch):
-    fitted = []
-    fit_linear = tables.fit_linear
-
-    def keep(A, y, weight, objective, penalty):
-        fitted.append((len(y), penalty))
-        return fit_linear(A, y, weight, objective, penalty)
-
-    monkeypatch.setattr(tables, "fit_linear", keep)
-    _, found = tables.fit_glm(small_table(0), 0, 1)
-    assert [n for n, _ in fitted] == [480] * (len(fitted) - 1) + [600]
-    tried = list(dict.fromkeys(penalty for _, penalty in fitted))
-    # Strong penalties first, up to the first that is worse than the one before.
-    assert tried == tables.PENALTIES[: len(tried)]
-    assert found["penalty"] == tried[-2] == fitted[-1][1]
 
 
 # ------------------------------------------------------------------------------ the command
@@ -207,9 +189,3 @@ def test_the_document_is_made_from_the_committed_records(tmp_path):
     tables.write_tables(found, tmp_path / "tables.md")
     made = (tmp_path / "tables.md").read_text()
     assert made == (ROOT / "docs" / "tables" / "tables.md").read_text()
-
-
-def test_every_table_of_ours_without_files_can_be_drawn(monkeypatch):
-    monkeypatch.setattr(tables, "make_many_levels", partial(make_many_levels, 500))
-    drawn = tables.many_levels(0)
-    assert (len(drawn.X), drawn.sensitive, drawn.objective) == (400, "sex", tables.BINARY)

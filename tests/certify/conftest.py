@@ -45,12 +45,6 @@ def values_of(model, numbers=9):
     return values + [torch.linspace(-2, 2, numbers)] * n_numeric
 
 
-@pytest.fixture(autouse=True)
-def _short_search(monkeypatch):
-    # The models are small: what a search can find, it finds in a fifth of its steps.
-    monkeypatch.setattr("fcorr.certify._N_STEPS", 100)
-
-
 @pytest.fixture(scope="session")
 def lab():
     """The functions of this file."""

@@ -19,7 +19,6 @@ from fcorr.estimators.reading import (
     explained_shares,
     jackknife_error,
     mean_output,
-    rank_correlation,
     shapley_values,
 )
 from fcorr.metrics.sharing import draw_orders
@@ -322,23 +321,6 @@ def test_mean_output_gives_the_mean_prediction(link):
     torch.testing.assert_close(mean, Link(link)(outputs).mean(0, keepdim=True))
 
 
-def test_main_and_total_of_a_known_function():
-    """Independent a, b, c and f = 2a + bc: of its variance of 5, a has 4, b and c 1 together."""
-    numbers = np.random.default_rng(0).normal(size=(20_000, 3))
-    encoded = EncodedTable(np.zeros((20_000, 0), np.int32), numbers)
-
-    def score(rows):
-        a, b, c = rows.numbers.T
-        return (2 * a + b * c)[:, None, None]
-
-    effects = numbers[:, None] * [2.0, 0.0, 0.0]
-    main, total = explained_shares(
-        score, encoded, "identity", effects=effects, seed=0, n_exchanges=4
-    )
-    np.testing.assert_allclose(main, [0.8, 0, 0], atol=0.03)
-    np.testing.assert_allclose(total[0], [0.8, 0.2, 0.2], atol=0.03)
-
-
 def test_a_constant_model_has_no_importance():
     encoded = EncodedTable(np.zeros((5, 1), np.int32), np.zeros((5, 0)))
     main, total = explained_shares(
@@ -380,25 +362,17 @@ def test_importance_is_what_permutation_finds_if_the_model_is_right(classifier, 
     assert classifier.importance(X)["age"]["total"] == pytest.approx(grown / known / 2, rel=0.3)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_noise_is_in_the_last_third(seed):
-    rng = np.random.default_rng(seed)
+def test_noise_is_in_the_last_third():
+    rng = np.random.default_rng(0)
     n = 600
     X = pd.DataFrame(rng.normal(size=(n, 9)), columns=[f"x{i}" for i in range(6)] + list("abc"))
     X["c"] = rng.choice(list("uvw"), n)
     signal = X["x0"] + X["x1"].abs() + X["x2"] * X["x3"] + X["x4"] - (X["x5"] > 0)
     y = signal + 0.3 * rng.normal(size=n)
-    model = FCorrRegressor(n_members=2, epochs=15, random_state=seed).fit(X, y)
+    model = FCorrRegressor(n_members=1, epochs=15, random_state=0).fit(X, y)
     assert set(model.importance(X).names[-3:]) == set("abc")
     order = np.argsort(model.feature_importances_)
     assert set(X.columns[order[:3]]) == set("abc")
-
-
-def test_rank_correlation():
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(0, 5, 30).astype(float), rng.integers(0, 5, 30).astype(float)
-    assert rank_correlation(a, b) == pytest.approx(pd.Series(a).corr(pd.Series(b), "spearman"))
-    assert math.isnan(rank_correlation(a, np.zeros(30)))
 
 
 def test_importances_are_of_the_columns_of_a_table(table):
@@ -477,12 +451,6 @@ def test_sampled_shapley_values_lie_within_their_errors(network):
     assert 0.3 < ratio < 2
 
 
-def test_orders_come_with_their_reverse():
-    orders = draw_orders(5, 6, seed=0)
-    np.testing.assert_array_equal(orders[::2], orders[1::2, ::-1])
-    np.testing.assert_array_equal(np.sort(orders, axis=1), np.tile(np.arange(5), (6, 1)))
-
-
 @pytest.mark.parametrize("model", ["classifier", "regressor", "counts"])
 def test_contributions_add_up(model, table, request):
     model, X = request.getfixturevalue(model), table[0][:30].assign(years=0.5)
@@ -507,20 +475,11 @@ def test_contributions_add_up(model, table, request):
     assert frame["contribution"].sum() == pytest.approx((found.output - found.intercept).sum())
 
 
-def test_explanations_in_parts(classifier, table, monkeypatch):
-    X = table[0]
-    whole = classifier.explain(X, n_samples=4)
-    monkeypatch.setattr("fcorr.training.threads._CHUNK_NUMBERS", 2**11)
-    parts = classifier.explain(X, n_samples=4)
-    np.testing.assert_array_equal(whole.correction, parts.correction)
-
-
 # ------------------------------------------------------------------------------ significance
 
 
-def test_an_ignored_feature_has_no_significance(table):
-    X, score = table
-    model = FCorrClassifier(sensitive="sex", **SMALL).fit(X, score > 0)
+def test_an_ignored_feature_has_no_significance(classifier, table):
+    model, X = classifier, table[0]
     assert model.feature_significance()["sex"] == 0
     assert model.feature_significance()["age"] > 0
     matrix = model.attention(X)
@@ -528,26 +487,26 @@ def test_an_ignored_feature_has_no_significance(table):
     assert not matrix.values[matrix.names.index("sex")].any()
 
 
-def test_significance_is_the_mean_square_in_units_of_the_rows(table):
+def test_attention_is_the_mean_of_the_rows_matrices_and_significance_its_diagonal(table):
     X, score = table
     model = FCorrClassifier(**SMALL | {"n_members": 1}).fit(X, score > 0)
     encoded = model._encode(model._read_known_table(X))
     with torch.no_grad():  # of the first view, without what was moved to the main effects
         rows = torch.from_numpy(encoded.codes), torch.from_numpy(encoded.numbers)
         e = model.model_.embed(*rows)[:, 0].double().numpy()
-    z = e / np.sqrt(np.square(e).mean(1, keepdims=True) + 1e-5)
-    expected = np.square(z).mean(0) / math.sqrt(e.shape[1])
+    z = e / np.sqrt(np.square(e).mean(1, keepdims=True) + 1e-5)  # LayerNorm, the mean left in
+    expected = np.mean([np.outer(row, row) for row in z], axis=0) / math.sqrt(e.shape[1])
     names = model.schema_.feature_names
-    assert model.feature_significance() == pytest.approx(
-        dict(zip(names, expected, strict=True)), rel=1e-5
-    )
+    found = model.attention(X)
+    assert found.names == names
+    np.testing.assert_allclose(found.values, expected, rtol=1e-4, atol=1e-6)
+    diagonal = dict(zip(names, expected.diagonal(), strict=True))
+    assert model.feature_significance() == pytest.approx(diagonal, rel=1e-5)
 
 
-def test_a_feature_with_a_main_effect_only(table, monkeypatch):
+def test_a_feature_with_a_main_effect_only(table):
     X, score = table
-    monkeypatch.setattr(FCorrClassifier, "_monotone_features", lambda self: {2: 1})
-    model = FCorrClassifier(**SMALL).fit(X, score > 0)
-    assert model.schema_.feature_names[2] == "age"
+    model = FCorrClassifier(monotone={"age": "increasing"}, **SMALL).fit(X, score > 0)
     assert model.feature_significance()["age"] > 0
     found = model.explain(X[:10])
     # What is left is rounding in single precision.
@@ -568,36 +527,32 @@ def test_the_papers_form_has_no_main_effects(table):
     assert set(model.feature_significance()) == set(X.columns)
 
 
-@pytest.mark.parametrize("n_samples", [0, 2, 7, 8.0, True])
-def test_samples_come_in_pairs(n_samples, classifier, table):
-    with pytest.raises(InvalidInputError, match="n_samples must be an even integer of at least 4"):
-        classifier.explain(table[0], n_samples=n_samples)
+REFUSED = [
+    *(
+        (lambda m, X, n=n: m.explain(X, n_samples=n), "must be an even integer of at least 4")
+        for n in (0, 2, 7, 8.0, True)
+    ),
+    (lambda m, X: m.importance(X[:1]), "needs at least 2, got 1"),
+    (lambda m, X: m.importance(X, n_rows=1), "n_rows must be an integer of at least 2, got 1"),
+    (lambda m, X: m.importance(X)["agee"], "no feature 'agee'. Did you mean 'age'"),
+    (lambda m, X: m.main_effects()["agee"], "no feature 'agee'. Did you mean 'age'"),
+]
 
 
-def test_importance_compares_rows(classifier, table):
-    with pytest.raises(InvalidInputError, match="needs at least 2, got 1"):
-        classifier.importance(table[0][:1])
-    with pytest.raises(InvalidInputError, match="n_rows must be an integer of at least 2, got 1"):
-        classifier.importance(table[0], n_rows=1)
-
-
-def test_unknown_names(classifier, table):
-    with pytest.raises(InvalidInputError, match=r"no feature 'agee'. Did you mean 'age'"):
-        classifier.main_effects()["agee"]
-    with pytest.raises(InvalidInputError, match=r"no feature 'agee'. Did you mean 'age'"):
-        classifier.importance(table[0])["agee"]
+@pytest.mark.parametrize(("ask", "message"), REFUSED)
+def test_what_is_refused(ask, message, classifier, table):
+    with pytest.raises(InvalidInputError, match=message):
+        ask(classifier, table[0])
 
 
 def test_a_file_keeps_what_was_read(classifier, table, tmp_path):
-    classifier.save(tmp_path / "model.fcorr")
-    again = fcorr.load(tmp_path / "model.fcorr")
-    np.testing.assert_array_equal(again.feature_importances_, classifier.feature_importances_)
+    classifier.save(tmp_path / "model")
+    again, some = fcorr.load(tmp_path / "model"), table[0][:5]
     pd.testing.assert_frame_equal(
         again.main_effects().to_pandas(), classifier.main_effects().to_pandas()
     )
-    np.testing.assert_array_equal(
-        again.explain(table[0][:5]).correction, classifier.explain(table[0][:5]).correction
-    )
+    expected = classifier.explain(some).correction
+    np.testing.assert_array_equal(again.explain(some).correction, expected)
 
 
 def test_notebooks(classifier, counts, table):

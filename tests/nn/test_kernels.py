@@ -1,7 +1,7 @@
 """Compiled kernels against plain torch in float64, piece by piece and as a whole model."""
 
 import math
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,13 +14,12 @@ from fcorr.nn import FCorrTransformer, SplineEmbedding, attention
 from fcorr.nn.engine import (
     CompiledEncoderLayer,
     prepare_engine,
-    resolve_engine,
     runs_compiled,
     use_engine,
 )
 from fcorr.nn.fcorr import FCorrEncoderLayer
 from fcorr.nn.kernels import arithmetic
-from tests.nn.test_views import compare_models, compare_with_double, perturb, seeded
+from tests.nn.networks import compare_layers, compare_models, draw_codes, perturb, seeded
 
 # ------------------------------------------------------------------------------- arithmetic
 
@@ -59,7 +58,7 @@ def test_encoder_layer(n_features, n_elementwise, residual):
     layer = perturb(FCorrEncoderLayer(n_features, **options))
     h = torch.randn(40, n_features, generator=seeded(1))
     h[3, 1] = 30
-    compare_with_double(layer, h, atol=2e-6)
+    compare_layers(layer, h, atol=2e-6)
 
 
 def test_gradient_of_the_encoder_layer():
@@ -115,7 +114,7 @@ def make_model(**options):
 
 def make_rows(n_rows=64, *, missing=False):
     generator = seeded(4)
-    codes = torch.stack([torch.randint(c, (n_rows,), generator=generator) for c in (3, 2)], dim=1)
+    codes = draw_codes((3, 2), n_rows, generator)
     numbers = torch.randn(n_rows, 24, generator=generator)
     if missing:
         numbers[torch.rand(numbers.shape, generator=generator) < 0.1] = torch.nan
@@ -128,7 +127,6 @@ def make_rows(n_rows=64, *, missing=False):
     ids=["default", "deep", "residual", "missing"],
 )
 def test_whole_model(options):
-    """The compiled model, its gradients included, is the plain one."""
     rows = make_rows(missing="learn_missing" in options)
     compare_models(lambda: make_model(**options), *rows)
 
@@ -157,28 +155,8 @@ def test_what_runs_compiled():
         with use_engine("compiled"):
             assert runs_compiled(single)
         assert not runs_compiled(single)
-
-
-def test_which_engine_runs():
-    assert [resolve_engine(e) for e in ("auto", "compiled")] == ["compiled"] * 2
-    assert resolve_engine("plain") == "plain"
-    with pytest.raises(ValueError, match="engine must be 'auto', 'compiled' or 'plain', got 'gpu'"):
-        resolve_engine("gpu")
-
-
-def test_each_thread_has_its_own_engine():
-    """Workers' threads have that of the thread they work for: see the tests of the threads."""
-    chosen = {}
-
-    def look(name):
-        chosen[name] = runs_compiled(torch.zeros(1))
-
-    with use_engine("plain"):
-        thread = threading.Thread(target=look, args=("other",))
-        thread.start()
-        thread.join()
-        look("own")
-    assert chosen == {"other": True, "own": False}
+        with ThreadPoolExecutor(1) as other:  # each thread has its own engine
+            assert other.submit(runs_compiled, single).result()
 
 
 def test_waiting_for_the_compiler_is_announced(monkeypatch, tmp_path):

@@ -13,12 +13,9 @@ from fcorr.nn.engine import run_head, run_kernel, use_engine
 from fcorr.nn.fcorr import Pack
 from fcorr.nn.kernels import arithmetic, views
 from fcorr.nn.layers import FeedForward
+from tests.nn.networks import perturb, seeded
 
 SIZES = [1, 2, 3, 7, 10, 15, 16, 17, 31, 64, 100, 128, 255, 300]
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def make_network(n_features, head, seed=0, **options):
@@ -32,10 +29,7 @@ def make_network(n_features, head, seed=0, **options):
         generator=seeded(seed),
         **options,
     )
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.3 * torch.randn(parameter.shape, generator=seeded(seed + 1)))
-    return model.eval()
+    return perturb(model, seed=seed + 1).eval()
 
 
 def make_rows(model, n_rows, seed=0):
