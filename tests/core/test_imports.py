@@ -29,7 +29,7 @@ assert '<html' in fcorr.audit_model(model, X, X[:, 1], sensitive=0).to_html()
     ("statement", "absent"),
     [
         ("import fcorr", {"torch", "pandas", "polars", "sklearn", "numpy", "pyarrow"}),
-        ("import fcorr.metrics", {"torch"}),
+        ("import fcorr.metrics", {"torch", "sklearn", "scipy", "pandas", "pyarrow", "fcorr.data"}),
         ("import fcorr; fcorr.audit_model", {"torch", "pandas", "polars", "matplotlib"}),
         (AUDIT, {"torch"}),
         ("import fcorr.data", {"torch", "pandas", "polars"}),
