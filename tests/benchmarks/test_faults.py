@@ -61,25 +61,6 @@ def test_litter_must_be_gone_after_the_next_run(command, monkeypatch, is_removed
     assert found == ("killed while it wrote", expected)
 
 
-def test_a_next_run_that_fails_or_ends_otherwise(command, monkeypatch):
-    temporary = command.folder / ".file.tmp"
-
-    def fail():
-        os.write(2, b"error: no")
-        raise SystemExit(1)
-
-    _, problems = kill(command, monkeypatch, temporary.touch, fail)
-    assert problems == ["the next run failed: error: no"]
-    (command.folder.parent / "started").unlink()
-
-    def forget():
-        temporary.unlink()
-        raise SystemExit(0)
-
-    _, problems = kill(command, monkeypatch, temporary.touch, forget)
-    assert problems == ["the next run ended with something else"]
-
-
 @pytest.mark.parametrize(("is_kept", "expected"), [(True, 0), (False, 1)])
 def test_full_disk(command, monkeypatch, is_kept, expected):
     file = command.folder / "file"

@@ -3,18 +3,16 @@
 import doctest
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from benchmarks.speed import measure, models, tables
+from benchmarks.speed import models, tables
 from benchmarks.speed.__main__ import read_records, write_documents
-from benchmarks.speed.data import make_data, make_wide_data
+from benchmarks.speed.data import make_data
 from benchmarks.speed.memory import peak_of
-from benchmarks.speed.plan import QUICK, STEP_MODELS, Setting
+from benchmarks.speed.plan import STEP_MODELS, Setting
 from benchmarks.speed.tables import Results
 from fcorr.nn import FCorrEncoderLayer, attention
 
@@ -91,31 +89,6 @@ def test_the_matrix_gives_the_same_layer():
     torch.testing.assert_close(models.run_layer_by_matrix(layer, h), layer(h))
 
 
-def test_rows_shrink_to_what_the_memory_holds(data):
-    most = 1_000 * 31**2
-    expected = {(256, most): 256, (2_048, most): 512, (2_048, 31**2): 1, (2_048, 31**2 - 1): 0}
-    for (batch, entries), n_rows in expected.items():
-        assert models.rows_per_step("fcorr_exact", data, batch, entries) == n_rows
-
-
-def test_wide_tables_keep_the_proportions_of_the_claims():
-    p = 31
-    wide = make_wide_data(p, 200)
-    rows = wide.rows
-    assert rows.x_cat.shape[1] + rows.x_num.shape[1] == wide.n_features == p
-    assert len(wide.cardinalities) == round(p * 383 / 581)
-    assert wide.cardinalities[0] == rows.x_cat[:, 0].max() + 1 == 7
-    assert (rows.x_cat.amax(0) < torch.tensor(wide.cardinalities)).all()
-
-
-def test_what_is_too_slow_or_too_large_is_left_out_with_a_reason(data):
-    plan = replace(QUICK, longest_step=0.0, most_entries=32 * 31)
-    records = list(measure._time_models(plan, ("fcorr", "fcorr_car_cda"), data, 16, {}))
-    assert [record["model"] for record in records] == ["fcorr", "fcorr_car_cda"]
-    assert "a step of 1 rows took" in records[0]["skipped"]
-    assert "more than 992 entries" in records[1]["skipped"]
-
-
 # ------------------------------------------------------------------------------ the other clocks
 
 
@@ -126,27 +99,6 @@ def test_peak_memory_grows_with_the_rows(data, tmp_path):
     small, large = (peak_of(tmp_path / "data.pt", "fcorr_exact", rows) for rows in (16, 128))
     # Backward keeps the p × p softmax of each row.
     assert large - small > 112 * 4 * 31**2
-
-
-def test_scorers_agree_with_what_a_user_gets():
-    pytest.importorskip("lightgbm", reason="needs the extra 'bench'")
-    scorers, n_leaves = measure.make_scorers(SETTING)
-    scores = {name: np.asarray(score()) for name, score in scorers.items()}
-    assert 2 <= n_leaves <= 31
-    np.testing.assert_allclose(scores["lightgbm arrays"], scores["lightgbm frame"][:, 1])
-    probability = scores["fcorr frame"][:, 1]
-    balance = np.log(probability / (1 - probability)) - scores["fcorr arrays"][:, 0]
-    np.testing.assert_allclose(balance, balance[0], atol=1e-4)  # the constant that predict adds
-
-
-def test_epochs_are_timed_between_reports():
-    pytest.importorskip("lightgbm", reason="needs the extra 'bench'")
-    records = list(measure.time_epochs(replace(QUICK, settings=(SETTING,))))
-    kinds = [record["kind"] for record in records]
-    assert kinds == ["encoding"] * 3 + ["epoch"] * 2 + ["lightgbm"]
-    for record in records[3:5]:
-        assert len(record["seconds"]) == SETTING.epochs - 1
-        assert 0 < sum(record["seconds"]) < record["fit_seconds"]
 
 
 @linux
@@ -186,17 +138,6 @@ def test_ratios_are_those_of_medians_per_row():
     assert cells["| FCorr + CAR step ÷ FCorr step"] == ["≤ 1.25", "1.10", "met |"]
     assert cells["| FT-Transformer step ÷ FCorr step"] == ["≥ 500", "500", "met |"]
     assert cells["| p × p softmax FCorr step ÷ FCorr step"] == ["≥ 40", "–", "not measured |"]
-
-
-def test_memory_of_the_whole_batch_lies_on_the_line_through_two_smaller_ones():
-    def record(rows, peak_bytes, batch=512):
-        where = {"kind": "memory", "setting": "claims", "model": "ft_transformer"}
-        return where | {"batch": batch, "rows": rows, "peak_bytes": peak_bytes}
-
-    line = Results([record(8, 10 + 8 * 3), record(16, 10 + 16 * 3)])
-    assert line.memory("claims", "ft_transformer") == 10 + 512 * 3
-    assert Results([record(512, 77)]).memory("claims", "ft_transformer") == 77
-    assert Results([record(16, 77)]).memory("claims", "ft_transformer") is None
 
 
 def test_documents_are_made_from_the_committed_records(tmp_path):

@@ -139,26 +139,6 @@ def test_it_goes_on_where_it_was_interrupted_and_does_again_what_is_asked(place,
     assert {key(r): r["level"] for r in fresh}["one", "GLM", 0] == 0.5
 
 
-def test_a_table_of_ones_own_leaves_our_records_alone(place, capsys):
-    frame = small_table(0).X.assign(answer=np.where(small_table(0).y == 1, "yes", "no"))
-    path = place / "loans.csv"
-    frame.to_csv(path, index=False)
-    arguments = ["--csv", str(path), "--methods", "GLM", "--seeds", "0"]
-    tables.main([*arguments, "--target", "answer", "--sensitive", "sex"])
-    (record,) = map(json.loads, (place / "loans.tables.jsonl").read_text().splitlines())
-    assert (record["table"], record["n_train"], record["n_test"]) == ("loans", 480, 120)
-    assert record["loss"] == pytest.approx(np.log(2))
-    assert "loans, log loss" in (place / "loans.tables.md").read_text()
-    assert not (place / "benchmarks" / "results" / "tables.jsonl").exists()
-    with pytest.raises(SystemExit, match="no column 'anser'; it has x, kind, sex"):
-        tables.main([*arguments, "--target", "anser", "--fresh"])
-    with pytest.raises(SystemExit, match="'kind' must have two values and none missing, got 3"):
-        tables.main([*arguments, "--target", "kind", "--fresh"])
-    with pytest.raises(SystemExit):
-        tables.main(arguments)
-    assert "--csv needs --target" in capsys.readouterr().err
-
-
 # ------------------------------------------------------------------------------ the document
 
 

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from scipy.stats import norm as normal
 from torch.autograd import gradcheck
 
-from fcorr.nn import FCorrTransformer, SplineEmbedding, attention
+from fcorr.nn import FCorrTransformer, attention
 from fcorr.nn.engine import (
     CompiledEncoderLayer,
     prepare_engine,
@@ -44,6 +44,9 @@ def test_gelu_and_its_slope():
     np.testing.assert_allclose(values, x * ndtr(x), rtol=0, atol=1e-10)
     slopes = np.array([arithmetic.gelu_slope(v) for v in x])
     np.testing.assert_allclose(slopes, ndtr(x) + x * normal.pdf(x), rtol=0, atol=1e-10)
+    x = x.astype(np.float32)
+    values = np.array([arithmetic.gelu_32(v) for v in x], dtype=np.float64)
+    np.testing.assert_allclose(values, x * ndtr(x.astype(np.float64)), rtol=4e-7, atol=4e-7)
 
 
 # ------------------------------------------------------------------------------------ layers
@@ -86,24 +89,6 @@ def test_columns_of_some_features():
 
 
 # ---------------------------------------------------------------------------------- embedding
-
-
-def spline():
-    knots = [torch.tensor([0.0, 1.0, 4.0]), torch.tensor([2.0]), torch.linspace(-3, 3, 64)]
-    return SplineEmbedding(knots, generator=seeded())
-
-
-def test_locating_numbers():
-    embedding = spline()
-    x = 3 * torch.randn(1_000, 3, generator=seeded(1))
-    x[:3] = torch.tensor([[0.0, 2.0, -3.0], [4.0, 3.0, 3.0], [1.0, 1.0, 1e12]])
-    x[3] = torch.nan
-    found = embedding.locate(x)
-    for j, n_knots in enumerate((3, 1, 64)):
-        expected = np.interp(x[:, j], embedding.knots[j, :n_knots], np.arange(n_knots))
-        np.testing.assert_allclose(found[4:, j], expected[4:], rtol=1e-5, atol=1e-5)
-    assert found[3].isnan().all()
-    assert found[:3].tolist() == [[0, 0, 0], [2, 0, 63], [1, 0, 63]]
 
 
 def make_model(**options):

@@ -18,7 +18,6 @@ from fcorr.nn.layers import (
     SplineEmbedding,
     choose_knots,
     dropout_from,
-    linear,
 )
 from tests.nn.networks import draw_codes, seeded
 
@@ -46,14 +45,6 @@ def test_feed_forward_matches_torchs_sequential():
     torch.testing.assert_close(head(x), reference(x))
     shallow = FeedForward(3, (), 1, generator=seeded()).double()
     torch.testing.assert_close(shallow(x), shallow.output(x))
-
-
-def test_initial_weights_come_from_the_generator_alone():
-    state = torch.get_rng_state()
-    a, b = linear(4, 3, generator=seeded(3)), linear(4, 3, generator=seeded(3))
-    assert torch.equal(a.weight, b.weight)
-    assert not torch.equal(a.weight, linear(4, 3, generator=seeded(4)).weight)
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 # Embeddings
@@ -161,11 +152,8 @@ def test_many_values(n_knots):
     assert np.isin(chosen, values).all()
     assert chosen[0] == values.min()
     assert chosen[-1] == values.max()
-
-
-def test_zero_inflated_column_has_knots_among_its_few_values():
-    values = np.concatenate([np.zeros(900), np.arange(1, 101)])
-    assert (knots(values, 16) > 0).sum() >= 7
+    zero_inflated = np.concatenate([np.zeros(900), np.arange(1, 101)])
+    assert (knots(zero_inflated, n_knots) > 0).sum() >= n_knots / 2 - 1
 
 
 # Dropout
@@ -217,14 +205,6 @@ def test_gradient_has_the_same_mask(each_engine):
     torch.testing.assert_close(x.grad[x.grad != 0].unique(), torch.tensor([1 / 0.7]))
 
 
-def test_nothing_is_dropped_outside_of_training():
-    x = torch.ones(5, 5)
-    layer = Dropout(0.9)
-    assert torch.equal(layer.eval()(x), x)
-    assert torch.equal(Dropout(0.0)(x), x)
-    assert torch.equal(Dropout(1.0)(x), torch.zeros(5, 5))
-
-
 def test_generator_alone_decides():
     x = torch.ones(40, 40)
     state = torch.get_rng_state()
@@ -233,6 +213,9 @@ def test_generator_alone_decides():
     assert torch.equal(torch.get_rng_state(), state)
     with dropout_from(seeded()):
         assert not torch.equal(Dropout(0.5)(x), Dropout(0.5)(x))
+    assert torch.equal(Dropout(0.9).eval()(x), x)
+    assert torch.equal(Dropout(0.0)(x), x)
+    assert torch.equal(Dropout(1.0)(x), torch.zeros(40, 40))
 
 
 def test_each_thread_has_its_own_generator():

@@ -45,11 +45,10 @@ def test_layer_side_by_side(n_features, n_elementwise, residual):
     compare_layers(layer, torch.randn(70, n_features, generator=seeded(1)), atol)
 
 
-@pytest.mark.parametrize("n_features", [129, 130])
-def test_more_features_take_the_other_kernel(n_features):
-    layer = perturb(FCorrEncoderLayer(n_features, n_elementwise=1, views=True, generator=seeded()))
+def test_more_features_take_the_other_kernel():
+    layer = perturb(FCorrEncoderLayer(129, n_elementwise=1, views=True, generator=seeded()))
     assert not layer.side_by_side
-    compare_layers(layer, torch.randn(5, n_features, generator=seeded(1)))
+    compare_layers(layer, torch.randn(5, 129, generator=seeded(1)))
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 63, 64, 65, 128, 131])
@@ -140,13 +139,6 @@ def test_a_view_by_hand(each_engine):
             by_hand[row, :, 3 + j] = embedding.missing.detach()[j] if x.isnan() else value
     by_hand -= by_hand.mean(0)
     torch.testing.assert_close(embedded.double(), by_hand, rtol=0, atol=2e-6)
-
-
-def test_numbers_that_cannot_be_missing_are_nan_where_they_are(each_engine):
-    embedding, (codes, numbers) = make_embedding(learn_missing=False), make_rows()
-    embedded = run(embedding, codes, numbers)
-    assert torch.equal(embedded[:, 0, 3:].isnan(), numbers.isnan())
-    assert embedded[:, :, :3].isfinite().all()
 
 
 @pytest.mark.parametrize("n_views", [1, 2, 4, 8, 11])
@@ -268,15 +260,6 @@ def test_feature_dropout(each_engine):
     assert (spared[:, :, 3] == 1).all()
     assert (spared[:, :, 1] == 0).all()
     assert (spared[:, 0, 2] == 0).any()
-
-
-def test_main_effects_are_never_dropped():
-    model, (codes, numbers) = make_model(feature_dropout=1.0), make_rows()
-    model.train()
-    with torch.no_grad():
-        outputs, e = model(codes, numbers), model.embed(codes, numbers)
-    rest = outputs - e[:, :1].sum(2)
-    torch.testing.assert_close(rest, rest[:1].expand_as(rest), rtol=0, atol=2e-6)
 
 
 @pytest.mark.parametrize(
