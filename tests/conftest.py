@@ -2,14 +2,33 @@
 
 import pytest
 import torch
+from hypothesis import settings
 
+from fcorr import certify
 from fcorr.nn.engine import use_engine
+
+settings.register_profile("fcorr", deadline=None)  # other processes may have the machine
+settings.load_profile("fcorr")
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread():
     # Test processes run side by side: threads of one would wait for those of the other.
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _short_search():
+    # The models are small: what a search can find, it finds in a fifth of its steps.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certify, "_N_STEPS", certify._N_STEPS // 5)
+        yield
+
+
+@pytest.fixture
+def whole_search(monkeypatch):
+    """Search as other processes do."""
+    monkeypatch.setattr(certify, "_N_STEPS", 5 * certify._N_STEPS)
 
 
 @pytest.fixture(params=["plain", "compiled"])

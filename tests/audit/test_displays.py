@@ -175,10 +175,7 @@ def test_given_axes_are_drawn_on_and_shown_by_their_owner(make):
         display.plot(ax=axes)
 
 
-NASTY = [
-    *('<script>alert("&")</script>', "km [/year]", "$x$ and $y$", "_hidden", r"a\$b$", "%s"),
-    *(r"$\frac", "$x_1$", r"$\frac{1}$ {x} \n", "^{"),
-]
+NASTY = ['<script>alert("&")</script>', "$x$ and $y$", "_hidden", r"a\$b$ \frac{1}", "%s ^{"]
 
 
 @pytest.mark.parametrize("make", DISPLAYS)
@@ -206,13 +203,6 @@ def test_matplotlib_is_imported_when_something_is_drawn_and_pyplot_never():
         "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_without_matplotlib_one_line_says_what_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError) as caught:
-        significance().plot()
-    assert str(caught.value) == "SignificanceDisplay needs matplotlib: pip install 'fcorr[plot]'"
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
@@ -246,7 +236,6 @@ GROUP = ActualExpected("g", 10, 5.0, 1.0, 1.0, 1.0, 0.9, 1.1)
             SignificanceDisplay(dict.fromkeys(MANY, 1.0)),
             "one to 60 features, got 61. Choose the ones to show, such as by k=12.",
         ),
-        (SignificanceDisplay({}), "one to 60 features, got 0."),
         (SignificanceDisplay({"a": 1, "b": -np.inf}), "finite numbers, got -inf for 'b'."),
         (AttentionDisplay(matrix(61)), "A display shows one to 60 features, got 61."),
         (AttentionDisplay({}), "one to 9 matrices, got 0."),
@@ -258,7 +247,6 @@ GROUP = ActualExpected("g", 10, 5.0, 1.0, 1.0, 1.0, 0.9, 1.1)
             AttentionDisplay(matrix(2, "ab", [[0, 1], [np.nan, 2]])),
             "A display needs finite numbers, got nan for 'b' × 'a'. Leave out the features that",
         ),
-        (FrontierDisplay([]), "one to 1000 points of a sweep, got 0."),
         (
             FrontierDisplay([summary("λ", 0.0, None, math.nan, 0.3)]),
             "one to 1000 points with a known performance, got 0. Use other rows.",
@@ -322,17 +310,6 @@ def test_one_colour_scale_for_all_panels_both_arms_dark_alike_and_text_stands_ou
         assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4
 
 
-def test_labels_of_heat_maps():
-    display = attention().plot()
-    named = [ax.yaxis.get_tick_params()["labelleft"] for ax in display.axes_]
-    assert named == [True, False]  # equal features are named once
-    turned = AttentionDisplay(matrix(2, ["a_rather_long_name", "b"])).plot()
-    assert [d.ax_.get_xticklabels()[0].get_rotation() for d in (display, turned)] == [0, 90]
-    assert (
-        AttentionDisplay(matrix(2, values=np.zeros((2, 2)))).plot().ax_.texts[0].get_text() == "0"
-    )
-
-
 def test_the_largest_bar_comes_first_and_ties_keep_their_order():
     given = {"X1": 0.001, "X2": 27_507.9, "X3": 412.0, "X4": 412.0, "X5": -8_000.0, "X6": 0.0}
     ax = SignificanceDisplay(given, sensitive="X3").plot().ax_  # one name needs no list
@@ -377,14 +354,6 @@ def test_main_effects_are_curves_and_points():
     assert tick_texts(third, "x") == ["low", "mid", "high"]
     dots = next(line for line in second.get_lines() if line.get_marker() == "o")
     assert list(dots.get_ydata()) == [0.2, 0.1, -0.3]
-
-
-def test_small_effects_look_small():
-    large = main_effect("a", "numeric", (0.0, 1.0), [0.0, 10.0])
-    small = main_effect("b", "numeric", (0.0, 1.0), [0.0, 0.01])
-    display = MainEffectDisplay({"a": large, "b": small}, "y").plot()
-    wide, narrow = (np.diff(axes.get_ylim())[0] for axes in display.axes_)
-    assert narrow == pytest.approx(wide / 5)
 
 
 def test_relativities_are_on_the_right_axis():
@@ -453,13 +422,6 @@ def test_logarithmic_axes_go_on_to_zero():
     assert {0.0, 0.1} <= set(axis.get_majorticklocs())
 
 
-def test_points_that_are_all_exact_still_have_an_axis():
-    exact = [summary(form, 1.0, form, 0.75, 0.0, 0.0) for form in ("adapt", "marginal")]
-    ax = FrontierDisplay(exact).plot().ax_
-    assert ax.get_xlim()[0] < ax.get_xlim()[1]
-    assert ax.get_ylim()[0] < ax.get_ylim()[1]
-
-
 @pytest.mark.parametrize("lower_is_better", [False, True])
 def test_the_front_joins_the_points_that_no_other_beats(monkeypatch, lower_is_better):
     if lower_is_better:
@@ -496,12 +458,6 @@ def test_lift_lines_follow_the_table():
     assert drawn["m"].get_ydata().tolist() == [row.predicted for row in rows]
     assert [bar.get_height() for bar in display.weight_ax_.patches] == [row.weight for row in rows]
     assert tick_texts(display.weight_ax_, "x") == ["1", "2", "3"]
-
-
-@pytest.mark.parametrize(("values", "shown"), [([1, 4], True), ([101, 102], False), ([0, 0], True)])
-def test_zero_is_shown_where_it_costs_little(values, shown):
-    low, high = LiftDisplay(lift_table(values, values, n_bins=2)).plot().ax_.get_ylim()
-    assert bool(low <= 0 < high) == shown
 
 
 def test_double_lift_labels_the_edges_of_its_bins():

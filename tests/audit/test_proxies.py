@@ -103,17 +103,6 @@ def test_one_category_has_nothing_to_predict():
     assert all(np.isnan(row.value) for row in found.rows)
 
 
-def test_weights_of_0_leave_rows_out():
-    X, _ = make_proxy_bias(400, random_state=0)
-    X = X.to_pandas()
-    kept = np.arange(400) % 2 == 0
-    spoilt = X.assign(Z=np.where(kept, X["Z"], 1e6))
-    found = measure_proxies(spoilt, "S", sample_weight=kept.astype(float), **QUICK)
-    assert (
-        by_source(found)["Z"].value == by_source(measure_proxies(X[kept], "S", **QUICK))["Z"].value
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -202,17 +191,6 @@ def test_a_group_that_some_model_would_not_see_is_refused(policies):
         best_estimates(X, y, "S")
     with pytest.raises(InvalidInputError, match="y must have two classes, got 0, 1, 2"):
         best_estimates(X, np.arange(len(X)) % 3, "X3", estimator=LogisticRegression())
-
-
-def test_people_of_unknown_group_have_estimates_but_no_part_in_the_measure(policies):
-    X, y = policies
-    X = X.assign(S=X["S"].astype(object).where(X.index >= 100))
-    estimates = best_estimates(X, y, "S", random_state=0)
-    assert estimates.categories == ("no", "yes", None)
-    with pytest.warns(NotEstimableWarning, match="100 of 6000 rows"):
-        found = nearest_admissible(X["Z"], estimates)
-    assert found.n_left_out == 100
-    assert set(found.weights) == {"no", "yes"}
 
 
 def test_by_estimates_of_rows_only_the_blind_price_discriminates(policies):
@@ -333,33 +311,8 @@ def test_estimates_are_by_the_model_that_did_not_see_the_person():
     assert [sum(seen[fold]) >= 3 for fold in range(3)] == [True] * 3
 
 
-def test_an_admissible_price_has_no_parts(policies):
-    X, _ = policies
-    found = attribute_discrimination(
-        lambda X: true_risk(X).mean(axis=1),
-        X,
-        true_estimates(X, true_risk),
-        n_samples=4,
-        n_rows=50,
-        random_state=0,
-    )
-    assert found.total == 0
-    assert {(row.part, row.error) for row in found.rows} == {(0.0, 0.0)}
-
-
 @pytest.mark.parametrize("n_samples", [2, 5, 20.0])
 def test_orders_come_in_pairs(policies, n_samples):
     X, _ = policies
     with pytest.raises(InvalidInputError, match="n_samples must be an even integer of at least 4"):
         attribute_discrimination(len, X, true_estimates(X, true_risk), n_samples=n_samples)
-
-
-@pytest.mark.parametrize("as_frame", [pl.from_arrow, pa.table])
-def test_parts_on_other_frames(as_frame):
-    X, y = make_proxy_bias(500, random_state=0)
-    X = as_frame(X)
-    estimates = best_estimates(X, y, "S", cv=2, random_state=0)
-    found = attribute_discrimination(
-        lambda X: X["Z"].to_numpy(), X, estimates, n_samples=4, n_rows=50, random_state=0
-    )
-    assert found.rows[0].feature == "Z"

@@ -238,7 +238,6 @@ def test_what_is_not_estimable_says_why(change, figure, why):
     ("X", "y", "options"),
     [
         (TABLE[:1], Y[:1], {"task": "classification"}),
-        (TABLE[:3], Y[:3], {}),
         (TABLE, 0 * Y, {}),
         (TABLE, Y - 0.5, {"task": "regression"}),
         (TABLE.assign(sex=[f"g{i % 99}" for i in range(N)], age=40), Y, {"task": "classification"}),
@@ -280,7 +279,6 @@ def test_rows_of_weight_0_and_samples_keep_their_numbers(monkeypatch, logistic):
         ({"sensitive": "sx"}, "got 'sx'. Did you mean 'sex'?"),
         ({"model": lambda X: chance(X) * 1.5}, "Pass a model with predict_proba"),
         ({"model": lambda X: chance(X) * np.nan}, "Predictions must be finite, got [nan] in row 0"),
-        ({"model": lambda X: chance(X)[:5]}, "for 240 rows, got shape (5,)"),
         ({"model": lambda X: X["income"]}, "The model must score X as it is, got KeyError"),
         ({"model": "model.pkl"}, "The model must have predict_proba or predict"),
         ({"exposure": -TABLE.years}, "(exposure) must be positive in every row"),
@@ -291,10 +289,6 @@ def test_rows_of_weight_0_and_samples_keep_their_numbers(monkeypatch, logistic):
         ({"thresholds": {"largest_chnge": {"max": 1} | SOURCE}}, "Did you mean 'largest_change'?"),
         ({"thresholds": {"largest_change": {"max": 1}}}, "must have a min or a max, its source"),
         ({"thresholds": {"largest_change": {"most": 1} | SOURCE}}, "and nothing else, got"),
-        ({"thresholds": {"largest_change": SOURCE}}, "must have a min or a max, its source"),
-        ({"thresholds": {"largest_change": {"max": np.nan} | SOURCE}}, "must have a min or a max"),
-        ({"thresholds": {"largest_change": {"max": True} | SOURCE}}, "must have a min or a max"),
-        ({"thresholds": {"largest_change": {"max": 1, "source": ""}}}, "a max, its source"),
     ],
 )
 def test_bad_input(arguments, message):

@@ -35,17 +35,14 @@ def kill(command, monkeypatch, *stages):
     return faults.try_kill(command, random.Random(0), when_it_writes=True)
 
 
-def test_half_a_file_is_found(command, monkeypatch):
+@pytest.mark.parametrize(
+    ("content", "when", "problems"),
+    [(b"ne", "before", ["file is neither old nor new"]), (b"new!", "after", [])],
+)
+def test_half_a_file_is_found(command, monkeypatch, content, when, problems):
     file = command.folder / "file"
-    outcome, problems = kill(command, monkeypatch, lambda: file.write_bytes(b"ne"), None)
-    assert outcome == "killed before the new file was there"
-    assert problems == ["file is neither old nor new"]
-
-
-def test_whole_files_are_well(command, monkeypatch):
-    file = command.folder / "file"
-    outcome, problems = kill(command, monkeypatch, lambda: file.write_bytes(b"new!"), None)
-    assert (outcome, problems) == ("killed after the new file was there", [])
+    found = kill(command, monkeypatch, lambda: file.write_bytes(content), None)
+    assert found == (f"killed {when} the new file was there", problems)
 
 
 @pytest.mark.parametrize(
@@ -62,25 +59,6 @@ def test_litter_must_be_gone_after_the_next_run(command, monkeypatch, is_removed
 
     found = kill(command, monkeypatch, temporary.touch, run_again)
     assert found == ("killed while it wrote", expected)
-
-
-def test_a_next_run_that_fails_or_ends_otherwise(command, monkeypatch):
-    temporary = command.folder / ".file.tmp"
-
-    def fail():
-        os.write(2, b"error: no")
-        raise SystemExit(1)
-
-    _, problems = kill(command, monkeypatch, temporary.touch, fail)
-    assert problems == ["the next run failed: error: no"]
-    (command.folder.parent / "started").unlink()
-
-    def forget():
-        temporary.unlink()
-        raise SystemExit(0)
-
-    _, problems = kill(command, monkeypatch, temporary.touch, forget)
-    assert problems == ["the next run ended with something else"]
 
 
 @pytest.mark.parametrize(("is_kept", "expected"), [(True, 0), (False, 1)])

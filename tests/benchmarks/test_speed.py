@@ -1,21 +1,18 @@
 """The speed benchmark runs and adds up; how fast anything is, no test says."""
 
 import doctest
-import math
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from benchmarks.speed import measure, models, plot, tables
-from benchmarks.speed.__main__ import KINDS, read_records, run, write_documents
-from benchmarks.speed.data import make_data, make_wide_data
+from benchmarks.speed import models, tables
+from benchmarks.speed.__main__ import read_records, write_documents
+from benchmarks.speed.data import make_data
 from benchmarks.speed.memory import peak_of
-from benchmarks.speed.plan import QUICK, STEP_MODELS, Setting
+from benchmarks.speed.plan import STEP_MODELS, Setting
 from benchmarks.speed.tables import Results
 from fcorr.nn import FCorrEncoderLayer, attention
 
@@ -92,36 +89,11 @@ def test_the_matrix_gives_the_same_layer():
     torch.testing.assert_close(models.run_layer_by_matrix(layer, h), layer(h))
 
 
-def test_rows_shrink_to_what_the_memory_holds(data):
-    most = 1_000 * 31**2
-    assert models.rows_per_step("fcorr_exact", data, 256, most) == 256
-    assert models.rows_per_step("fcorr_exact", data, 2_048, most) == 512
-    assert models.rows_per_step("fcorr_exact", data, 2_048, 31**2) == 1
-    assert models.rows_per_step("fcorr_exact", data, 2_048, 31**2 - 1) == 0
-
-
-@pytest.mark.parametrize("p", [31, 600])
-def test_wide_tables_keep_the_proportions_of_the_claims(p):
-    wide = make_wide_data(p, 200)
-    rows = wide.rows
-    assert rows.x_cat.shape[1] + rows.x_num.shape[1] == wide.n_features == p
-    assert len(wide.cardinalities) == round(p * 383 / 581)
-    assert wide.cardinalities[0] == rows.x_cat[:, 0].max() + 1 == 7
-    assert (rows.x_cat.amax(0) < torch.tensor(wide.cardinalities)).all()
-
-
-def test_what_is_too_slow_or_too_large_is_left_out_with_a_reason(data):
-    plan = replace(QUICK, longest_step=0.0, most_entries=32 * 31)
-    records = list(measure._time_models(plan, ("fcorr", "fcorr_car_cda"), data, 16, {}))
-    assert [record["model"] for record in records] == ["fcorr", "fcorr_car_cda"]
-    assert "a step of 1 rows took" in records[0]["skipped"]
-    assert "more than 992 entries" in records[1]["skipped"]
-
-
 # ------------------------------------------------------------------------------ the other clocks
 
 
 @linux
+@pytest.mark.slow
 def test_peak_memory_grows_with_the_rows(data, tmp_path):
     data.save(tmp_path / "data.pt")
     small, large = (peak_of(tmp_path / "data.pt", "fcorr_exact", rows) for rows in (16, 128))
@@ -129,56 +101,19 @@ def test_peak_memory_grows_with_the_rows(data, tmp_path):
     assert large - small > 112 * 4 * 31**2
 
 
-def test_scorers_agree_with_what_a_user_gets():
-    pytest.importorskip("lightgbm", reason="needs the extra 'bench'")
-    scorers, n_leaves = measure.make_scorers(SETTING)
-    scores = {name: np.asarray(score()) for name, score in scorers.items()}
-    assert 2 <= n_leaves <= 31
-    np.testing.assert_allclose(scores["lightgbm arrays"], scores["lightgbm frame"][:, 1])
-    probability = scores["fcorr frame"][:, 1]
-    balance = np.log(probability / (1 - probability)) - scores["fcorr arrays"][:, 0]
-    np.testing.assert_allclose(balance, balance[0], atol=1e-4)  # the constant that predict adds
-
-
-def test_epochs_are_timed_between_reports():
-    pytest.importorskip("lightgbm", reason="needs the extra 'bench'")
-    records = list(measure.time_epochs(replace(QUICK, settings=(SETTING,))))
-    kinds = [record["kind"] for record in records]
-    assert kinds == ["encoding"] * 3 + ["epoch"] * 2 + ["lightgbm"]
-    for record in records[3:5]:
-        assert len(record["seconds"]) == SETTING.epochs - 1
-        assert 0 < sum(record["seconds"]) < record["fit_seconds"]
-
-
-@linux
-def test_the_whole_benchmark_runs(tmp_path):
-    pytest.importorskip("lightgbm", reason="needs the extra 'bench'")
-    pytest.importorskip("rtdl_revisiting_models", reason="needs the extra 'bench'")
-    tiny = replace(QUICK, settings=(SETTING,), memory_models=("head",), scaling_p=(31,))
-    records = run(tiny, list(measure.PARTS))
-    assert not [record for record in records if "skipped" in record]
-    measured = {record["kind"] for record in records}
-    assert measured == {
-        *("setup", "step", "memory", "scoring", "encoding", "epoch", "lightgbm", "scaling")
-    }
-    assert measured == {"setup", *(kind for kinds in KINDS.values() for kind in kinds)}
-    write_documents(records, tmp_path)
-    reach = (tmp_path / "docs" / "tables" / "speed_reach.md").read_text()
-    assert "p=31, batch 16, C=9" in reach
-    assert "–" not in (tmp_path / "docs" / "tables" / "speed_setup.md").read_text()
-    assert (tmp_path / "docs" / "speed" / "cost.svg").read_text().count("<path") > 5
-
-
 @linux
 @pytest.mark.slow
-def test_quick_run(tmp_path):
+def test_the_whole_benchmark_runs(tmp_path):
     pytest.importorskip("lightgbm", reason="needs the extra 'bench'")
     pytest.importorskip("rtdl_revisiting_models", reason="needs the extra 'bench'")
     command = [sys.executable, "-m", "benchmarks.speed", "--quick", "--output", tmp_path]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    reach = (tmp_path / "docs" / "tables" / "speed_reach.md").read_text()
+    made = tmp_path / "docs"
+    reach = (made / "tables" / "speed_reach.md").read_text()
     assert reach.count("not measured") == 1  # p is doubled in the full run only
+    assert "–" not in (made / "tables" / "speed_setup.md").read_text()
+    assert (made / "speed" / "cost.svg").read_text().count("<path") > 5
 
 
 # ------------------------------------------------------------------------------ tables and plot
@@ -203,53 +138,6 @@ def test_ratios_are_those_of_medians_per_row():
     assert cells["| FCorr + CAR step ÷ FCorr step"] == ["≤ 1.25", "1.10", "met |"]
     assert cells["| FT-Transformer step ÷ FCorr step"] == ["≥ 500", "500", "met |"]
     assert cells["| p × p softmax FCorr step ÷ FCorr step"] == ["≥ 40", "–", "not measured |"]
-
-
-def test_a_target_is_missed_by_a_hair():
-    assert tables._verdict(-1, 1.25, [1.2501]) == ["≤ 1.25", "1.25", "missed"]
-    assert tables._verdict(1, 40, [39.9]) == ["≥ 40", "39.9", "missed"]
-    assert tables._verdict(-1, 2.2, [2.1, 2.3]) == ["≤ 2.2 each", "2.10, 2.30", "missed"]
-    assert tables._verdict(-1, 2.2, [2.1, None]) == ["≤ 2.2 each", "2.10, –", "not measured"]
-
-
-def test_memory_of_the_whole_batch_lies_on_the_line_through_two_smaller_ones():
-    def record(rows, peak_bytes, batch=512):
-        where = {"kind": "memory", "setting": "claims", "model": "ft_transformer"}
-        return where | {"batch": batch, "rows": rows, "peak_bytes": peak_bytes}
-
-    line = Results([record(8, 10 + 8 * 3), record(16, 10 + 16 * 3)])
-    assert line.memory("claims", "ft_transformer") == 10 + 512 * 3
-    assert Results([record(512, 77)]).memory("claims", "ft_transformer") == 77
-    assert Results([record(16, 77)]).memory("claims", "ft_transformer") is None
-
-
-def test_tables_say_what_was_left_out():
-    skipped = {"kind": "scaling", "p": 2_324, "model": "ft_transformer", "skipped": "too slow"}
-    records = [step_record("fcorr", [1.0], kind="scaling"), skipped]
-    table = tables.scaling_table(Results(records))
-    assert "Left out: FT-Transformer at p = 2,324: too slow." in table
-    assert "10,000" in table
-
-
-def test_costs_double_between_the_named_widths():
-    costs = {581: 1.0, 1_162: 2.0, 2_324: 5.0}
-    records = [step_record("fcorr", [c], kind="scaling", p=p) for p, c in costs.items()]
-    assert [Results(records).doubling("fcorr", *pair) for pair in tables.DOUBLINGS] == [2, 2.5]
-
-
-def test_plot_places_equal_ratios_at_equal_distances():
-    costs = {(p, m): p**k for m, k in (("fcorr", 1), ("fcorr_exact", 2)) for p in (10, 100, 1_000)}
-    records = [
-        step_record(m, [c / 1e6], kind="scaling", p=p, rows=1) for (p, m), c in costs.items()
-    ]
-    (ax,) = plot.cost_figure(Results(records)).axes
-    ends = {text.get_text() for text in ax.texts}
-    assert ends == {"FCorr", "FCorr, p × p softmax"}
-    for line, slope in zip(ax.get_lines(), (1, 2), strict=True):
-        x, y = ax.transData.transform(line.get_xydata()).T
-        step = np.log10(ax.get_ylim()[1] / ax.get_ylim()[0]) / ax.bbox.height * np.diff(y)
-        assert np.allclose(step, slope)
-        assert math.isclose(*np.diff(x))
 
 
 def test_documents_are_made_from_the_committed_records(tmp_path):

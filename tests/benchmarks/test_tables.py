@@ -1,7 +1,6 @@
 """The comparison on tables: every method gets the rows and columns that the docstring says."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -95,23 +94,6 @@ def test_a_fifth_of_the_rows_is_for_testing_and_three_fifths_grow_trees():
     assert not set(fitted) & set(stopping)
 
 
-def test_the_glm_takes_the_penalty_with_the_lowest_loss(monkeypatch):
-    fitted = []
-    fit_linear = tables.fit_linear
-
-    def keep(A, y, weight, objective, penalty):
-        fitted.append((len(y), penalty))
-        return fit_linear(A, y, weight, objective, penalty)
-
-    monkeypatch.setattr(tables, "fit_linear", keep)
-    _, found = tables.fit_glm(small_table(0), 0, 1)
-    assert [n for n, _ in fitted] == [480] * (len(fitted) - 1) + [600]
-    tried = list(dict.fromkeys(penalty for _, penalty in fitted))
-    # Strong penalties first, up to the first that is worse than the one before.
-    assert tried == tables.PENALTIES[: len(tried)]
-    assert found["penalty"] == tried[-2] == fitted[-1][1]
-
-
 # ------------------------------------------------------------------------------ the command
 
 
@@ -157,26 +139,6 @@ def test_it_goes_on_where_it_was_interrupted_and_does_again_what_is_asked(place,
     assert {key(r): r["level"] for r in fresh}["one", "GLM", 0] == 0.5
 
 
-def test_a_table_of_ones_own_leaves_our_records_alone(place, capsys):
-    frame = small_table(0).X.assign(answer=np.where(small_table(0).y == 1, "yes", "no"))
-    path = place / "loans.csv"
-    frame.to_csv(path, index=False)
-    arguments = ["--csv", str(path), "--methods", "GLM", "--seeds", "0"]
-    tables.main([*arguments, "--target", "answer", "--sensitive", "sex"])
-    (record,) = map(json.loads, (place / "loans.tables.jsonl").read_text().splitlines())
-    assert (record["table"], record["n_train"], record["n_test"]) == ("loans", 480, 120)
-    assert record["loss"] == pytest.approx(np.log(2))
-    assert "loans, log loss" in (place / "loans.tables.md").read_text()
-    assert not (place / "benchmarks" / "results" / "tables.jsonl").exists()
-    with pytest.raises(SystemExit, match="no column 'anser'; it has x, kind, sex"):
-        tables.main([*arguments, "--target", "anser", "--fresh"])
-    with pytest.raises(SystemExit, match="'kind' must have two values and none missing, got 3"):
-        tables.main([*arguments, "--target", "kind", "--fresh"])
-    with pytest.raises(SystemExit):
-        tables.main(arguments)
-    assert "--csv needs --target" in capsys.readouterr().err
-
-
 # ------------------------------------------------------------------------------ the document
 
 
@@ -207,9 +169,3 @@ def test_the_document_is_made_from_the_committed_records(tmp_path):
     tables.write_tables(found, tmp_path / "tables.md")
     made = (tmp_path / "tables.md").read_text()
     assert made == (ROOT / "docs" / "tables" / "tables.md").read_text()
-
-
-def test_every_table_of_ours_without_files_can_be_drawn(monkeypatch):
-    monkeypatch.setattr(tables, "make_many_levels", partial(make_many_levels, 500))
-    drawn = tables.many_levels(0)
-    assert (len(drawn.X), drawn.sensitive, drawn.objective) == (400, "sex", tables.BINARY)

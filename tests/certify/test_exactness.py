@@ -6,68 +6,87 @@ import pytest
 import torch
 
 from fcorr.certify import is_exact
-from fcorr.nn.engine import use_engine
 
-N_ROWS = 16  # as many of each number, so that kernels and vectors see whole blocks of it
+# Numbers, and how a model makes one of each feature, several, or several in each of two members.
+NUMBERS = [-1e30, -3.0, -1.0, -1e-40, -0.0, 0.0, 1e-40, 0.3, 2.0, 2.5, 1e6, 1e30, torch.nan]
 VARIANTS = [
-    {},
-    {"residual": True},
-    {"n_layers": 3},
-    {"learn_missing": True},
-    {"n_layers": 2, "residual": True, "n_outputs": 3},
-    {"numeric_embedding": "paper", "learn_missing": True},
-    {"numeric_embedding": "paper"},
+    ("make_model", {}),
+    ("make_model", {"residual": True}),
+    ("make_model", {"n_layers": 3}),
+    ("make_model", {"learn_missing": True}),
+    ("make_model", {"n_layers": 2, "residual": True, "n_outputs": 3}),
+    ("make_model", {"numeric_embedding": "paper", "learn_missing": True}),
+    ("make_views", {"residual": True, "n_layers": 2}),
+    ("make_views", {"learn_missing": True}),
+    ("make_views", {"additive": [4], "learn_missing": True}),
+    ("make_pack", {"n_outputs": 3}),
+    ("make_pack", {"learn_missing": True}),
 ]
+each_kind = pytest.mark.parametrize("make", ["make_model", "make_views", "make_pack"])
 
 
-@pytest.mark.parametrize("options", VARIANTS)
-def test_flips_of_a_collapsed_feature_change_no_bit(lab, each_engine, options):
-    model = lab.make_model((3, 5, 2, 4), 14, **options)
-    x_cat, x_num = lab.random_inputs(model, 300)
-    assert not is_exact(model, [0, 1])
-    with torch.no_grad():
-        assert not torch.equal(model(x_cat, x_num), model(flip(x_cat, 0), x_num))
-        model.collapse(0, 0.3)
-        model.collapse(1, -0.7)
-        before = model(x_cat, x_num)
-        for feature in (0, 1):
-            assert torch.equal(before, model(flip(x_cat, feature), x_num))
-        assert torch.equal(before, model(flip(flip(x_cat, 0), 1), x_num))
-    assert is_exact(model, [0, 1])
-    assert not is_exact(model, [2])
-    assert not is_exact(model, [0, 2])
+def collapse(model, feature, value=0.0):
+    for member in model.members:
+        member.collapse(feature, value)
 
 
-def flip(x_cat, feature):
-    flipped = x_cat.clone()
-    flipped[:, feature] = (flipped[:, feature] + 1) % (flipped[:, feature].max() + 1)
-    return flipped
+def bits(values):
+    return values.view(torch.int32)
 
 
-@pytest.mark.parametrize("options", VARIANTS)
-@pytest.mark.parametrize("value", [0.3, -0.7, 0.0, -0.0, 1e-30])
-def test_no_number_changes_a_bit_where_a_numeric_feature_is_collapsed(
-    lab, each_engine, options, value
-):
-    model = lab.make_model((3, 2), 15, **options)
-    x_cat, x_num = lab.random_inputs(model, N_ROWS)
-    for feature in (2, 9, 16):  # the last one has no neighbour in the array of steps
+@pytest.mark.parametrize(("make", "options"), VARIANTS)
+@pytest.mark.parametrize("value", [0.3, -0.0, 1e-30])
+def test_flips_of_collapsed_features_change_no_bit(lab, each_engine, make, options, value):
+    model = getattr(lab, make)((3, 5, 2), 14, **options)
+    x_cat, x_num = lab.random_inputs(model, 64)  # so that kernels see whole blocks of a number
+    sensitive = (0, 3, 9, 16)  # the last one has no neighbour in the array of steps
+    for feature in sensitive:
         assert not is_exact(model, [feature])
-        model.collapse(feature, value)
+        collapse(model, feature, value)
         assert is_exact(model, [feature])
-    numbers = torch.cat(
-        [
-            torch.linspace(-3, 3, 241),
-            torch.tensor([-2.0, 2.0, 0.0, -0.0, 1e-40, -1e-40, 1e6, -1e6, 1e30, -1e30]),
-            torch.tensor([] if model.missing is None else [torch.nan]),
-        ]
-    )
-    x_cat, x_num = x_cat.repeat(len(numbers), 1), x_num.repeat(len(numbers), 1)
-    flipped = x_num.clone()
-    flipped[:, [0, 7, 14]] = numbers.repeat_interleave(N_ROWS)[:, None]
+    assert is_exact(model, sensitive)
+    assert not is_exact(model, [0, 1])
+    numbers = NUMBERS if options.get("learn_missing") else NUMBERS[:-1]
     with torch.no_grad():
-        before, after = (model(x_cat, each).view(torch.int32) for each in (x_num, flipped))
-    assert torch.equal(before, after)
+        before, scored = model(x_cat, x_num), model.score(x_cat, x_num)
+        for i, number in enumerate(numbers):
+            codes, flipped = x_cat.clone(), x_num.clone()
+            codes[:, 0], flipped[:, [0, 6, 13]] = i % 3, number
+            assert torch.equal(bits(model(codes, flipped)), bits(before))
+            assert torch.equal(bits(model.score(codes, flipped)), bits(scored))
+        codes[:, 1] = (codes[:, 1] + 1) % 5
+        assert not torch.equal(model(codes, x_num), before)  # of what is not collapsed
+
+
+def test_a_pack_is_exact_only_if_every_member_is(lab):
+    pack = lab.make_pack()
+    pack.members[0].collapse(0)
+    assert is_exact(pack.members[0], [0])
+    assert not is_exact(pack, [0])
+    pack.members[1].collapse(0)
+    assert is_exact(pack, [0])
+
+
+@pytest.mark.parametrize("wrong", [1e-45, 1e-30, torch.nan])
+@pytest.mark.parametrize(("part", "feature"), [("table", 0), ("steps", 3), ("missing", 3)])
+def test_one_bit_in_one_view_is_enough_not_to_be_exact(lab, part, feature, wrong):
+    pack = lab.make_pack(learn_missing=True)
+    collapse(pack, feature)
+    assert is_exact(pack, [feature])
+    with torch.no_grad():
+        getattr(pack.members[1].views, part)[0, -1] = wrong
+    assert not is_exact(pack, [feature])
+
+
+def test_one_bit_is_enough_not_to_be_exact(lab):
+    model = lab.make_model((3, 4), 2)
+    collapse(model, 0)
+    collapse(model, 2)
+    with torch.no_grad():
+        model.categorical.cat_linear.weight[1] = 1e-30
+        model.numeric.steps[model.numeric.starts[1] - 1] = 1e-45
+    assert not is_exact(model, [0])
+    assert not is_exact(model, [2])
 
 
 @pytest.mark.parametrize("embedding", ["spline", "paper"])
@@ -81,6 +100,26 @@ def test_a_constant_of_minus_zero_is_not_exact(lab, embedding):
     assert not is_exact(model, [1])
 
 
+@pytest.mark.parametrize("part", ["table", "steps", "missing"])
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_minus_zero_is_no_way_to_tell_values_apart(lab, part, everywhere, each_engine):
+    """What is called exact gives the same bits, also where a file holds zeros of either sign."""
+    model = lab.make_views(learn_missing=True)
+    feature = 0 if part == "table" else 3
+    model.collapse(feature)
+    with torch.no_grad():
+        held = getattr(model.views, part)
+        held[: 3 if everywhere and part == "table" else 1] = -0.0
+        codes, numbers = lab.random_inputs(model, 40)
+        codes[:, 0], numbers[:, 0] = torch.arange(40) % 3, torch.linspace(-3, 3, 40)
+        numbers[::5, 0] = torch.nan
+        found = bits(model.embed(codes, numbers)[:, :, feature].contiguous())
+    if is_exact(model, [feature]):
+        assert (found == found[:1]).all()
+    else:
+        assert part != "steps"  # they are added up, and lose the sign
+
+
 def test_the_missing_embedding_counts_bit_by_bit(lab):
     model = lab.make_model((3,), 2, learn_missing=True)
     model.collapse(1, 0.0)
@@ -92,38 +131,33 @@ def test_the_missing_embedding_counts_bit_by_bit(lab):
     assert is_exact(model, [1])
 
 
-def test_one_knot_is_exact_from_the_start(lab):
+def test_one_knot_or_one_category_is_exact_from_the_start(lab):
     knots = [torch.tensor([0.5]), torch.tensor([0.0, 1.0])]
     model = lab.make_model((3,), 2, knots=knots)
     assert is_exact(model, [1])
     assert not is_exact(model, [2])
+    model = lab.make_views((3, 1), 2)
+    codes, numbers = lab.random_inputs(model, 20)
+    model.views.center_on(codes, model.locate(numbers))
+    assert is_exact(model, [1])
 
 
-def test_collapse_survives_saving_and_other_precisions(lab):
-    model = lab.make_model((7, 3), 4, seed=3, learn_missing=True)
-    model.collapse(0, 0.1)
-    model.collapse(4, 0.1)
+@each_kind
+def test_collapse_survives_saving_and_other_precisions(lab, make):
+    model, other = (getattr(lab, make)((7, 3), 4, learn_missing=True) for _ in range(2))
+    for member in model.members:
+        if member.views is not None:
+            codes, numbers = lab.random_inputs(model, 30)
+            member.views.center_on(codes, member.locate(numbers))
+    collapse(model, 0)
+    collapse(model, 4)
     file = io.BytesIO()
     torch.save(model.state_dict(), file)
     file.seek(0)
-    other = lab.make_model((7, 3), 4, seed=4, learn_missing=True)
+    assert not is_exact(other, [0])
     other.load_state_dict(torch.load(file, weights_only=True))
-    for engine in ("plain", "auto"):
-        with use_engine(engine):
-            assert is_exact(other, [0, 4])
-    assert is_exact(other.double(), [0, 4])
-    assert is_exact(other.bfloat16(), [0, 4])
-
-
-def test_one_bit_is_enough_not_to_be_exact(lab):
-    model = lab.make_model((3, 4), 2)
-    model.collapse(0, 0.0)
-    model.collapse(2, 0.0)
-    with torch.no_grad():
-        model.categorical.cat_linear.weight[1] = 1e-30
-        model.numeric.steps[model.numeric.starts[1] - 1] = 1e-45
-    assert not is_exact(model, [0])
-    assert not is_exact(model, [2])
+    for each in (other, other.double(), other.bfloat16()):
+        assert is_exact(each, [0, 4])
 
 
 def test_categories_that_round_to_one_number_are_not_exact(lab):

@@ -94,7 +94,6 @@ def test_two_models_side_by_side(run, functions, train, columns):
             "for --thresholds: must name figures",
         ),
         (["functions:chance", *ASKED, "-o", "data.csv"], "is an input, or another output"),
-        (["functions:chance", *ASKED, "-o", "a.html", "--json", "a.html"], "another output"),
     ],
 )
 def test_bad_usage(run, functions, arguments, message):

@@ -61,15 +61,6 @@ def test_rates_are_audited(run, train, columns):
     assert exported == pytest.approx(ours, rel=1e-6)
 
 
-def test_a_model_of_one_column(run, train, columns):
-    names = ("key", "sex", "age", "bought")
-    write_file(pa.table({name: columns[name] for name in names}), "data.csv")
-    train("--sensitive", "sex")
-    run("export", "model.fcorr", "--onnx", "model.onnx")
-    ours, exported = (performance(run, model, *ASKED) for model in ("model.fcorr", "model.onnx"))
-    assert exported == pytest.approx(ours, rel=1e-6)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

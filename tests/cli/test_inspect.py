@@ -38,24 +38,34 @@ def test_classifier(run, train):
     assert facts["threshold"] == "0.5"
 
 
-def test_weights_and_threshold(run, train):
-    train("--threshold", "cost=1,20", "--sample-weight", "amount")
-    facts, model = read_facts(run), fcorr.load("model.fcorr")
-    assert facts["threshold"] == f"{model.threshold_:.4g}"
-    assert facts["weight"] == "amount"
-
-
-def test_several_classes(run, train):
-    train(target="job")
+@pytest.mark.parametrize(
+    ("options", "target", "expected"),
+    [
+        (["--sample-weight", "w"], "job", {"weight": "w", "classes": "clerk, nurse, pilot"}),
+        (
+            ["--objective", "poisson", "--exposure", "years"],
+            "claims",
+            {"objective": "poisson", "exposure": "years", "sensitive": "none"},
+        ),
+        (["--task", "regression"], "amount", {"objective": "mse", "sensitive": "none"}),
+        (
+            ["--sensitive", "sex", "--invariance", "none"],
+            "bought",
+            {"invariance": "not exact: model.certificate(X)"},
+        ),
+        (
+            ["--sensitive", "sex", "--invariance", "marginal"],
+            "bought",
+            {"invariance": "averages over 2 combinations"},
+        ),
+    ],
+)
+def test_other_models(run, train, policies, options, target, expected):
+    train(*options, data="policies.parquet", target=target)
     facts = read_facts(run)
-    assert facts["classes"] == "clerk, nurse, pilot"
-    assert "threshold" not in facts
-
-
-def test_objective(run, train, policies):
-    train("--objective", "poisson", "--exposure", "years", data="policies.parquet", target="claims")
-    facts = read_facts(run)
-    assert (facts["objective"], facts["exposure"]) == ("poisson", "years")
+    assert all(value in facts[name] for name, value in expected.items())
+    assert ("threshold" in facts) == (target == "bought")
+    assert ("classes" in facts) == (target in ("bought", "job"))
 
 
 def test_features_the_most_important_first(run, train):
@@ -68,37 +78,18 @@ def test_features_the_most_important_first(run, train):
     kind, *numbers = features["age"][:3]
     significance = model.feature_significance()["age"]
     assert (kind, numbers) == ("numeric", [f"{importance['age']:.3f}", f"{significance:.3f}"])
-
-
-def test_agreement_of_importance_and_significance(run, train):
-    train()
-    model = fcorr.load("model.fcorr")
     expected = rank_correlation(model.importance_, model.significance_)
     line = f"Rank correlation of the two: {expected:.2f}."
     assert line in run("inspect", "model.fcorr").stdout.splitlines()
 
 
-def test_regressor_without_sensitive_column(run, train):
-    train(target="amount")
-    facts = read_facts(run)
-    assert not {"classes", "exposure"} & set(facts)
-    assert facts["model"].startswith("FCorrRegressor: ")
-    assert (facts["sensitive"], facts["objective"]) == ("none", "mse")
-
-
-def test_missing_values_are_shown(run, train):
-    rows = ["1,a,1.5,0", "2,,2.5,1", "3,b,,1"] * 5
-    Path("holes.csv").write_text("key,job,age,y\n" + "\n".join(rows))
-    result = run(
-        *("train", "holes.csv", "--target", "y", "-o", "model.fcorr", "--epochs", 1, "--quiet")
-    )
-    assert "15 rows" in result.stdout
-    assert read_features(run)["job"][3:] == ["a, b, missing; 5 missing"]
-
-
 def test_every_kind_of_column(run, train):
-    rows = [f"{'ABC'[i % 3]},{'x' if i else 'y'},2020-01-{i + 1:02},{i % 2}" for i in range(30)]
-    Path("kinds.csv").write_text("grade,shop,day,y\n" + "\n".join(rows))
+    gaps = [""] * 5 + ["p", "q"] * 13
+    rows = [
+        f"{'ABC'[i % 3]},{'x' if i else 'y'},2020-01-{i + 1:02},{gaps[i]},{i % 2}"
+        for i in range(30)
+    ]
+    Path("kinds.csv").write_text("grade,shop,day,gaps,y\n" + "\n".join(rows))
     run(
         *("train", "kinds.csv", "--target", "y", "-o", "model.fcorr", "--epochs", 1, "--quiet"),
         *("--kinds", "grade=C,B,A", "--set", "min_category_rows=2"),
@@ -106,22 +97,17 @@ def test_every_kind_of_column(run, train):
     assert {name: [cells[0], cells[3]] for name, cells in read_features(run).items()} == {
         "grade": ["ordinal", "C < B < A"],
         "shop": ["categorical", "x, other (1 rare)"],
+        "gaps": ["categorical", "p, q, missing; 5 missing"],
         "day.day_of_week": ["datetime", "0 to 6, mean 2.967"],
         "day.days": ["datetime", "0 to 29, mean 14.5"],
     }
-
-
-def test_digest(run, train):
-    train()
-    facts = read_facts(run)
-    assert facts["sha256"] == read_header("model.fcorr")["sha256"]
-    assert len(facts["sha256"]) == 64
 
 
 def test_json(run, train):
     train("--sensitive", "sex")
     header = json.loads(run("inspect", "model.fcorr", "--json").stdout)
     assert header == read_header("model.fcorr")
+    assert read_facts(run)["sha256"] == header["sha256"]
     assert header["schema"]["sensitive"] == ["sex"]
     assert header["schema"]["target"] == "bought"
 
@@ -132,20 +118,6 @@ def test_damaged_file(run, train):
     Path("model.fcorr").write_bytes(content[: len(content) // 2])
     (line,) = run("inspect", "model.fcorr", code=1).stderr.splitlines()
     assert line.startswith("error: 'model.fcorr' is not a whole model file: it is truncated")
-
-
-def test_a_device_is_no_model(run):
-    (line,) = run("inspect", "/dev/null", code=1).stderr.splitlines()
-    assert line.startswith("error: '/dev/null' is not a whole model file")
-
-
-@pytest.mark.parametrize(
-    ("invariance", "fact"),
-    [("none", "not exact: model.certificate(X)"), ("marginal", "averages over 2 combinations")],
-)
-def test_invariance(run, train, invariance, fact):
-    train("--sensitive", "sex", "--invariance", invariance)
-    assert fact in read_facts(run)["invariance"]
 
 
 def test_names_are_text_not_markup(run, train):

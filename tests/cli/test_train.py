@@ -54,15 +54,8 @@ def test_the_seed_alone_makes_another_model(train):
     ],
 )
 def test_guesses(train, target, task):
-    table = pa.table(
-        {
-            "key": range(60),
-            "a": [i // 2 for i in range(60)],
-            "b": ["x", "y", "z"] * 20,
-            "c": [1, 1, 2] * 20,
-        }
-    )
-    write_file(table.append_column("y", pa.array(target)), "other.parquet")
+    columns = {"key": range(60), "a": [i // 2 for i in range(60)], "b": ["x", "y", "z"] * 20}
+    write_file(pa.table({**columns, "y": target}), "other.parquet")
     assert f"task: {task} (guessed" in train(data="other.parquet", target="y").stdout
 
 
@@ -79,37 +72,27 @@ def test_forced_task(train, options, kind):
     assert type(fcorr.load("model.fcorr")) is kind
 
 
-def test_options_reach_the_estimator(train):
+def test_options_reach_the_estimator(train, columns):
+    write_file(pa.table({**columns, "rooms": [1, 2, 3, 4] * 50}), "data.csv")
+    advanced = {"n_layers": 2, "residual": True, "early_stopping": 3}
+    sets = {"proxy_target": "decision", "min_category_rows": 1, "learning_rate": 0.01}
+    given = {**advanced, **sets, "residual": "true"}
     train(
-        *("--sensitive", "sex", "--sensitive", "job", "--kinds", "amount=numeric"),
-        *("--car", "paper", "--random-state", 7, "--set", "min_category_rows=1", "--proxy", 0.5),
-        *(
-            "--set",
-            "proxy_target=decision",
-            "--set",
-            "n-layers=2",
-            "--set",
-            "residual=true",
-        ),
-        *("--set", "batch_size=50", "--set", "learning_rate=0.01", "--set", "early_stopping=3"),
+        *("--sensitive", "sex", "--sensitive", "age", "--car", "paper"),
+        *("--kinds", "amount=numeric", "--kinds", "job=pilot,nurse,clerk"),
+        *("--kinds", "rooms=4,3,2,1", "--proxy", 0.5, "--random-state", 7),
+        *(word for name, value in given.items() for word in ("--set", f"{name}={value}")),
     )
     model = fcorr.load("model.fcorr")
     expected = {
-        "sensitive": ["sex", "job"],
-        "kinds": {"amount": "numeric"},
-        "min_category_rows": 1,
+        "sensitive": ["sex", "age"],
+        "kinds": {"amount": "numeric", "job": ["pilot", "nurse", "clerk"], "rooms": [4, 3, 2, 1]},
         "car": "paper",
         "proxy": 0.5,
-        "proxy_target": "decision",
-        "advanced": {
-            "n_layers": 2,
-            "residual": True,
-            "batch_size": 50,
-            "early_stopping": 3,
-        },
-        "learning_rate": 0.01,
         "random_state": 7,
         "head": (4,),
+        "advanced": advanced,
+        **sets,
     }
     assert model.get_params() == model.get_params() | expected
 
@@ -127,20 +110,6 @@ def test_a_budget_and_a_folder_for_members(train):
     assert "--budget: must be a time such as '90s', '10min' or '2h', got 'soon'" in result.stderr
 
 
-def test_kinds(train, columns):
-    rooms = [1, 2, 3, 4] * 50
-    write_file(pa.table({**columns, "rooms": rooms}), "rooms.parquet")
-    train(
-        *("--kinds", "job=pilot,nurse,clerk", "--kinds", "rooms=4,3,2,1"),
-        *("--kinds", "sex=categorical"),
-        data="rooms.parquet",
-    )
-    schema = fcorr.load("model.fcorr").schema_
-    assert schema["job"].categories == ("pilot", "nurse", "clerk")
-    assert schema["rooms"].categories == (4, 3, 2, 1)
-    assert schema["sex"].kind == "categorical"
-
-
 def test_objective_exposure_and_weight(train, policies):
     train(
         *("--objective", "tweedie", "--exposure", "years", "--set", "tweedie_power=1.3"),
@@ -154,37 +123,13 @@ def test_objective_exposure_and_weight(train, policies):
     schema = model.schema_
     assert (schema.target, schema.weight, schema.exposure) == ("claims", "w", "years")
     assert set(schema.names) == {"sex", "age", "job", "amount", "bought"}
-    predicted = model.predict(policies)
-    weight, claims = policies["w"].to_numpy(), policies["claims"].to_numpy()
-    assert (weight * predicted).sum() == pytest.approx((weight * claims).sum())
-
-
-def with_uncounted_rows(columns):
-    """Put a row of weight 0 before each row, with another class and no amount."""
-    n = len(columns["key"])
-    other = {"sex": "x", "age": 1e9, "job": "none", "bought": 77, "amount": None}
-    twice = {
-        name: [part for value in values.tolist() for part in (other.get(name, value), value)]
-        for name, values in columns.items()
-    }
-    return pa.table({**twice, "w": [0.0, 1.5] * n}), pa.table({**columns, "w": [1.5] * n})
-
-
-def test_rows_of_weight_0_are_not_there(train, columns):
-    models, classes = [], columns["bought"] + np.arange(200) % 19
-    for table in with_uncounted_rows({**columns, "bought": classes}):
-        write_file(table, "data.csv")
-        result = train("--sample-weight", "w", "--sensitive", "sex")
-        assert "task: classification (guessed" in result.stdout  # of 20 classes, not 21
-        models.append(Path("model.fcorr").read_bytes())
-    assert models[0] == models[1]
 
 
 def test_errors_count_the_lines_of_weight_0(train, columns):
-    table, _ = with_uncounted_rows(columns)
-    amounts = [*table["amount"].to_pylist()[:-1], math.inf]
-    write_file(table.set_column(5, "amount", pa.array(amounts)), "data.csv")
-    assert "got inf in line 401" in one_line(train("--sample-weight", "w", code=1))
+    weight, amount = np.arange(200) % 2.0, columns["amount"].copy()
+    amount[[0, 199]] = math.inf
+    write_file(pa.table({**columns, "amount": amount, "w": weight}), "data.csv")
+    assert "got inf in line 201" in one_line(train("--sample-weight", "w", code=1))
 
 
 @pytest.mark.parametrize(
@@ -204,23 +149,17 @@ def test_class_weight_and_threshold(train, option, threshold):
     assert 0 < model.threshold_ < 1
 
 
-def test_progress_in_lines(run):
+@pytest.mark.parametrize(
+    ("n_members", "first"),
+    [(1, r"epoch 1/1  loss \d\.\d{4}"), (2, r"member 1/\d+  recipe 1, bag 1: out-of-bag loss .*")],
+)
+def test_progress_in_lines(run, n_members, first):
     result = run(
         *("train", "data.csv", "--target", "bought", "-o", "model.fcorr", "--drop", "key"),
-        *("--n-members", 1, "--epochs", 2, "--set", "head=4"),
+        *("--n-members", n_members, "--epochs", 1, "--set", "head=4"),
     )
-    assert [line[:10] for line in result.stderr.splitlines()] == ["epoch 1/2 ", "epoch 2/2 "]
-
-
-def test_progress_of_a_pack(run):
-    result = run(
-        *("train", "data.csv", "--target", "bought", "-o", "model.fcorr", "--drop", "key"),
-        *("--n-members", 2, "--epochs", 1, "--set", "head=4"),
-    )
-    lines, loss = result.stderr.splitlines(), r"out-of-bag loss 0\.\d{4}"
-    assert re.fullmatch(rf"member 1/{len(lines)}  recipe 1, bag 1: {loss}", lines[0])
-    assert re.fullmatch(rf"member 2/{len(lines)}  recipe 1, bag 2: {loss}", lines[1])
-    assert re.search(rf" parameters, 2 members, {loss}, [\d.]+ s\n", result.stdout)
+    assert re.fullmatch(first, result.stderr.splitlines()[0])
+    assert (" 2 members, out-of-bag loss " in result.stdout) == (n_members == 2)
 
 
 def test_a_pack_is_that_of_python(run, train, columns):
@@ -244,97 +183,58 @@ def test_a_pack_is_that_of_python(run, train, columns):
     assert (loaded.predict_proba(older) >= loaded.predict_proba(X))[:, 1].all()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["--sensitive", "sexx"],
-            "--sensitive: the file has no column 'sexx'. Did you mean 'sex'",
-        ),
-        (["--sensitive", "zip"], "no column 'zip'. It has: key, sex, age, job, bought, amount."),
-        (["--target", "bougt"], "--target: the file has no column 'bougt'. Did you mean 'bought'?"),
-        (["--sample-weight", "wait"], "--sample-weight: the file has no column 'wait'."),
-        (["--drop", "keys"], "--drop: the file has no column 'keys'. Did you mean 'key'?"),
-        (["--kinds", "jop=categorical"], "--kinds: the file has no column 'jop'."),
-        (["--kinds", "job"], "--kinds: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),
-        (
-            ["--kinds", "job=numeric", "--kinds", "job=ordinal"],
-            "once for a column, got 'job=ordinal'",
-        ),
-        (["--kinds", "job=categorial"], "got 'categorial' for 'job'. Did you mean 'categorical'?"),
-        (["--kinds", "job=x,x"], "at least two categories in order"),
-        (
-            ["--kinds", "age=low,high"],
-            "--kinds: the column 'age' holds numbers, got the order low,high",
-        ),
-        (["--n-members", "0"], "--n-members: must be an integer of at least 1, got 0."),
-        (["--n-members", "few"], "'--n-members'"),
-        (["--set", "n_members=2"], "--set: no estimator has an argument 'n_members'."),
-        (["--monotone", "age=up"], "--monotone: must be a dict of columns and 'increasing' or"),
-        (["--monotone", "agee=increasing"], "--monotone: the file has no column 'agee'. Did you"),
-        (
-            ["--monotone", "job=increasing"],
-            "--monotone: must name numbers or ordered categories, got 'job', which is categorical.",
-        ),
-        (
-            ["--set", "min_category_rows=0"],
-            "--set min_category_rows: must be an integer of at least 1, or 'auto', got",
-        ),
-        (["--car", "much"], "--car: must be a number of at least 0, 'paper' or None, got"),
-        (["--set", "engine=x"], "--set engine: must be 'auto', 'compiled' or 'plain', got 'x'"),
-        (["--set", "dropout=8xx"], "--set dropout: must be a number in [0, 1), or 'auto', got"),
-        (
-            ["--set", "dropuot=0.1"],
-            "--set: no estimator has an argument 'dropuot'. Did you mean 'd",
-        ),
-        (["--set", "dropout"], "--set: must be ARGUMENT=VALUE, once for an argument, got"),
-        (["--epochs", "0"], "--epochs: must be an integer of at least 1, got 0."),
-        (["--random-state", "-1"], "'--random-state'"),
-        (["--task", "ranking"], "'--task'"),
-        (["--output", "nowhere/model.fcorr"], "--output: the folder 'nowhere' does not exist."),
-        (["--output", "."], "'.' is a directory"),
-        (["--car", "-1"], "--car: must be a number of at least 0"),
-        (["--set", "device=nope"], "--set device: must be one that torch can use here"),
-        (
-            ["--set", "learning_rate=0"],
-            "--set learning_rate: must be a number above 0, or 'auto', got 0",
-        ),
-        (["--sensitive", "bought"], "--sensitive: 'bought' is named by --target as well."),
-        (["--drop", "bought"], "--drop: 'bought' is named by --target as well."),
-        (
-            ["--exposure", "amount"],
-            "--exposure: needs a log link to be an offset, got 'amount' with",
-        ),
-        (["--set", "tweedie_power=2"], "--set tweedie_power: must be a number in (1, 2), got 2."),
-        (["--threshold", "f2"], "--threshold: must be a number in [0, 1], 'f1', {'fpr': a rate"),
-        (["--threshold", "fpr=low"], "of a false negative)}, got {'fpr': 'low'}."),
-        (
-            ["--threshold", "cost=1"],
-            "--threshold: must be a number in [0, 1], 'f1', {'fpr': a rate",
-        ),
-        (["--task", "regression", "--threshold", "f1"], "--threshold: is for classification, not"),
-        (
-            ["--task", "classification", "--objective", "mse"],
-            "--objective: is for regression, not for classification.",
-        ),
-        (
-            ["--objective", "mse", "--set", "class_weight=balanced"],
-            "--set class_weight: is for classification",
-        ),
-        (
-            ["--objective", "poisson", "--exposure", "amounts"],
-            "--exposure: the file has no column 'amounts'. Did you mean 'amount'?",
-        ),
-        (
-            ["--objective", "poisson", "--exposure", "bought"],
-            "--exposure: 'bought' is named by --target as well.",
-        ),
-        (["--output", "data.csv"], "'data.csv' is an input, or another output, and"),
-        (["--kinds", "=numeric"], "--kinds: must be COLUMN=VALUE or COLUMN=VALUE"),
-        (["--kinds", "age="], "--kinds: must be COLUMN=VALUE or COLUMN=VALUE"),
-        (["--set", "epochs=2"], "--set: must be ARGUMENT=VALUE, once for an argument, got epochs"),
-    ],
-)
+BAD_USAGE = [
+    # Columns
+    (["--sensitive", "sexx"], "--sensitive: the file has no column 'sexx'. Did you mean 'sex'"),
+    (["--sensitive", "zip"], "no column 'zip'. It has: key, sex, age, job, bought, amount."),
+    (["--target", "bougt"], "--target: the file has no column 'bougt'. Did you mean 'bought'?"),
+    (["--sample-weight", "wait"], "--sample-weight: the file has no column 'wait'."),
+    (["--drop", "keys"], "--drop: the file has no column 'keys'. Did you mean 'key'?"),
+    (["--kinds", "jop=categorical"], "--kinds: the file has no column 'jop'."),
+    (["--monotone", "agee=increasing"], "--monotone: the file has no column 'agee'. Did you"),
+    (["--sensitive", "bought"], "--sensitive: 'bought' is named by --target as well."),
+    (["--drop", "bought"], "--drop: 'bought' is named by --target as well."),
+    (
+        ["--objective", "poisson", "--exposure", "amounts"],
+        "--exposure: the file has no column 'amounts'. Did you mean 'amount'?",
+    ),
+    # Values for columns
+    (["--kinds", "job"], "--kinds: must be COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for"),
+    (["--kinds", "job=numeric", "--kinds", "job=ordinal"], "once for a column, got 'job=ordinal'"),
+    (["--kinds", "job=categorial"], "got 'categorial' for 'job'. Did you mean 'categorical'?"),
+    (
+        ["--kinds", "age=low,high"],
+        "--kinds: the column 'age' holds numbers, got the order low,high",
+    ),
+    (["--monotone", "age=up"], "--monotone: must be a dict of columns and 'increasing' or"),
+    (["--bins", "=3"], "--bins: must be COLUMN=VALUE or COLUMN=VALUE"),
+    (["--bins", "age=few"], "--bins: must be a number of groups of at least 2, or the edges"),
+    # Arguments: what the estimator says, in the words of the command line
+    (["--n-members", "0"], "--n-members: must be an integer of at least 1, got 0."),
+    (["--set", "n_members=2"], "--set: no estimator has an argument 'n_members'."),
+    (["--set", "dropuot=0.1"], "--set: no estimator has an argument 'dropuot'. Did you mean 'd"),
+    (["--set", "dropout"], "--set: must be ARGUMENT=VALUE, once for an argument, got"),
+    (["--set", "dropout=8xx"], "--set dropout: must be a number in [0, 1), or 'auto', got"),
+    (["--set", "device=nope"], "--set device: must be one that torch can use here"),
+    (["--car", "-1"], "--car: must be a number of at least 0, 'paper' or None, got"),
+    (["--exposure", "amount"], "--exposure: needs a log link to be an offset, got 'amount' with"),
+    (["--threshold", "f2"], "--threshold: must be a number in [0, 1], 'f1', {'fpr': a rate"),
+    (["--threshold", "fpr=low"], "of a false negative)}, got {'fpr': 'low'}."),
+    (["--random-state", "-1"], "'--random-state'"),
+    (["--task", "ranking"], "'--task'"),
+    (["--task", "regression", "--threshold", "f1"], "--threshold: is for classification, not"),
+    (
+        ["--objective", "mse", "--set", "class_weight=balanced"],
+        "--set class_weight: is for classification",
+    ),
+    # Files
+    (["--output", "nowhere/model.fcorr"], "--output: the folder 'nowhere' does not exist."),
+    (["--output", "."], "'.' is a directory"),
+    (["--output", "data.csv"], "'data.csv' is an input, or another output, and"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_USAGE)
 def test_bad_usage(train, files, arguments, message):
     before = Path("data.csv").read_bytes()
     result = train(*arguments, code=2)
@@ -356,35 +256,27 @@ def test_data_that_is_not_there(train):
     assert "'nowhere.csv' does not exist" in train(data="nowhere.csv", code=2).stderr
 
 
-BAD_DATA = {
-    "empty file": ("", "cannot be read as CSV"),
-    "no rows": ("key,a,y\n", "X must have at least one row"),
-    "broken line": (
-        "key,a,y\n1,2,3\n4\n",
-        "must have 3 fields in every line, as in its header, got 1 in line 3",
-    ),
-    "one class": ("key,a,y\n1,2,0\n2,3,0\n", "y must hold at least two classes"),
-    "missing target": ("key,a,y\n1,2,0\n2,3,1\n3,4,\n", "y must not hold missing values, got 1"),
-    "target alone": ("key,y\n1,0\n2,1\n", "at least one row and one column"),
-    "all missing": ("key,a,y\n1,,0\n2,,1\n", "Column 'a' must hold at least one value"),
-    "repeated name": ("key,a,a,y\n1,2,3,0\n2,3,4,1\n", "names must differ, got 'a' more than"),
-    "infinite": ("key,a,y\n1,2,0\n2,inf,1\n", "Column 'a' must hold finite numbers"),
-    "times": ("key,a,y\n1,12:00:00,0\n2,13:00:00,1\n", "booleans or dates, got time32[s]"),
-    "bad.txt": ("key,a,y\n1,2,0\n", "error: 'bad.txt' must end in .csv"),
-    "order": ("key,g,y\n1,A,0\n2,E,1\n", "Column 'g' must hold the categories of its order, 'A', "),
-}
+BAD_DATA = [
+    ("bad.csv", "", "cannot be read as CSV"),
+    ("bad.csv", "key,a,y\n", "X must have at least one row"),
+    ("bad.csv", "key,a,y\n1,2,3\n4\n", "must have 3 fields .* as in its header, got 1 in line 3"),
+    ("bad.csv", "key,a,y\n1,2,0\n2,3,0\n", "y must hold at least two classes"),
+    ("bad.csv", "key,a,y\n1,2,0\n2,inf,1\n", "Column 'a' must hold finite numbers"),
+    ("bad.csv", 'key,a,y\n1,"two\nlines",0\n\n2,c,1\n3,z,', "got 1 NaN, the first in line 6."),
+    ("bad.csv", 'key;a;y\n1;"two\nlines";0\n\n2;c;1\n3;z;', "got 1 NaN, the first in line 6."),
+    ("bad.txt", "key,a,y\n1,2,0\n", "'bad.txt' must end in .csv"),
+]
 
 
-@pytest.mark.parametrize("case", BAD_DATA)
-def test_bad_data(train, files, case):
-    text, message = BAD_DATA[case]
-    data = case if case.endswith(".txt") else "bad.csv"
+@pytest.mark.parametrize(("data", "text", "message"), BAD_DATA)
+def test_bad_data(train, files, data, text, message):
     Path(data).write_text(text)
-    options = ("--kinds", "g=A,B") if case == "order" else ()
-    line = one_line(train(*options, data=data, target="y", code=1))
-    assert line.startswith("error: ")
-    assert message in line
+    last = train(data=data, target="y", code=1).stderr.splitlines()[-1]
+    assert re.match(f"error: .*{message}", last)
     assert files() == {data}
+
+
+NOTHING_ELSE = [word for name in ("age", "job", "amount", "flow") for word in ("--drop", name)]
 
 
 @pytest.mark.parametrize(
@@ -402,20 +294,17 @@ def test_bad_data(train, files, case):
             ["--sample-weight", "flow"],
             "error: --sample-weight ('flow') must be finite and at least 0, got -1.0 in line 2.",
         ),
-        (["--task", "regression", "--target", "job"], "error: y ('job') must hold numbers"),
+        (
+            ["--sensitive", "sex", *NOTHING_ELSE],
+            "error: X must have a column to predict from that is not sensitive, got 'sex' and "
+            "--invariance adapt. Add features, or use --invariance none.",
+        ),
     ],
 )
 def test_options_that_the_data_refuses(train, files, columns, arguments, message):
     write_file(pa.table({**columns, "flow": -columns["bought"] - 1}), "data.csv")
     assert one_line(train(*arguments, code=1)).startswith(message)
     assert files() == set()
-
-
-@pytest.mark.filterwarnings("default::UserWarning")
-def test_a_constant_column_is_warned_of(train, columns):
-    write_file(pa.table({**columns, "land": ["x"] * 200}), "data.csv")
-    line = one_line(train())
-    assert line.startswith("warning: Columns that take one value only are kept without effect: 'la")
 
 
 @pytest.mark.filterwarnings("default::UserWarning")
@@ -432,24 +321,6 @@ def test_keys_and_copies_of_the_target_are_warned_of_in_a_line_each(train, colum
     assert train("--kinds", "policy=numeric", "--drop", "answer").stderr == ""
 
 
-@pytest.mark.parametrize("invariance", ["adapt", "marginal"])
-def test_nothing_but_sensitive_columns(train, invariance):
-    others = [option for name in ("age", "job", "amount") for option in ("--drop", name)]
-    line = one_line(train("--sensitive", "sex", *others, "--invariance", invariance, code=1))
-    assert line == (
-        "error: X must have a column to predict from that is not sensitive, got 'sex' and "
-        f"--invariance {invariance}. Add features, or use --invariance none."
-    )
-
-
-def test_rows_are_counted_as_an_editor_does(train):
-    rows = ["key,a,b,y", '1,"two', 'lines",x,0', "", "2,c,x,1", "3,c,z,"]
-    Path("lines.csv").write_text("\n".join(rows))
-    assert "got 1 NaN, the first in line 6." in one_line(
-        train(data="lines.csv", target="y", code=1)
-    )
-
-
 def test_files_from_elsewhere_make_the_same_model(train, european):
     assert Path("european.csv").read_text().splitlines()[1] == "K0;1.000,000;01.12.2000;S;0"
     assert train(data="plain.csv", target="y").stderr == ""
@@ -464,7 +335,7 @@ def test_files_from_elsewhere_make_the_same_model(train, european):
     assert Path("model.fcorr").read_bytes() == model
 
 
-@pytest.mark.parametrize("delimiter", ["tab", r"\t", "\t"])
+@pytest.mark.parametrize("delimiter", ["tab", r"\t"])
 def test_tabs(train, delimiter):
     Path("data.csv").write_text(Path("data.csv").read_text().replace(",", "\t"))
     assert train("--delimiter", delimiter).stderr == ""
@@ -497,34 +368,11 @@ def test_ambiguous_dates_are_warned_of(train, european):
     assert fcorr.load("model.fcorr").schema_["day"].kind == "datetime"
 
 
-@pytest.mark.parametrize("data", ["plain.csv", "european.csv"])
-def test_dates_may_be_categories(run, train, european, data):
-    train("--kinds", "day=categorical", data=data, target="y")
-    days = fcorr.load("model.fcorr").schema_["day"].categories
-    assert ("2000-12-01" if data == "plain.csv" else "01.12.2000") in days
-    assert "not seen" not in run("predict", "model.fcorr", data).stderr
-
-
-def test_lines_of_other_dialects(train):
-    rows = ["key;a;b;y", '1;"two', 'lines";x;0', "", "2;c;x;1", "3;c;z;"]
-    Path("lines.csv").write_text("\n".join(rows))
-    result = train(data="lines.csv", target="y", code=1)
-    assert "got 1 NaN, the first in line 6." in result.stderr
-
-
 def test_failed_training_leaves_the_old_model(train):
     train()
     before = Path("model.fcorr").read_bytes()
     train("--set", "learning_rate=1e30", "--epochs", 2, code=1)
     assert Path("model.fcorr").read_bytes() == before
-
-
-def test_car_alone(train):
-    shown = train("--sensitive", "sex", "--invariance", "none").stdout
-    assert "at λ 1e+06" in shown
-    assert not fcorr.load("model.fcorr").exact_
-    train("--sensitive", "sex", "--car", "none")
-    assert fcorr.load("model.fcorr").history_.car_weight is None
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
@@ -591,11 +439,9 @@ def test_the_command_line_wins_over_the_config(run):
     [
         ("targt = 'bought'", "'targt' is no option. Did you mean 'target'? There are: budget, "),
         ("config = 'other.toml'", "'config' is no option."),
-        ("data = 'data.csv'", "'data' is no option."),
         ("random-state = 1\nrandom_state = 2", "'random_state' is there twice."),
         ("target = ['bought', 'sex']", "'target' must be one value, got ['bought', 'sex']."),
         ("target = 'bought'\nepochs = 1.5", "Invalid value for '--epochs'"),
-        ("target = 'bought'\nepochs = true", "Invalid value for '--epochs'"),
         ("epochs = ", "must be a TOML file, got 'config.toml': Invalid value"),
     ],
 )

@@ -29,8 +29,7 @@ assert '<html' in fcorr.audit_model(model, X, X[:, 1], sensitive=0).to_html()
     ("statement", "absent"),
     [
         ("import fcorr", {"torch", "pandas", "polars", "sklearn", "numpy", "pyarrow"}),
-        ("import fcorr; dir(fcorr)", {"torch", "pandas", "sklearn"}),
-        ("import fcorr.metrics", {"torch"}),
+        ("import fcorr.metrics", {"torch", "sklearn", "scipy", "pandas", "pyarrow", "fcorr.data"}),
         ("import fcorr; fcorr.audit_model", {"torch", "pandas", "polars", "matplotlib"}),
         (AUDIT, {"torch"}),
         ("import fcorr.data", {"torch", "pandas", "polars"}),
@@ -41,10 +40,6 @@ def test_import_leaves_out(statement, absent):
     modules = imported_by(statement)
     assert "fcorr" in modules
     assert not absent & modules
-
-
-def test_model_imports_torch():
-    assert "torch" in imported_by("import fcorr; fcorr.FCorrClassifier")
 
 
 def test_public_names_are_there():

@@ -33,15 +33,6 @@ def numbers(X: pa.Table, name: str) -> np.ndarray:
     return X[name].to_numpy().astype(float)
 
 
-def cardinalities(X: pa.Table) -> dict[str, int]:
-    """Count the categories that occur, for the categorical columns."""
-    return {
-        field.name: len(X[field.name].unique())
-        for field in X.schema
-        if pa.types.is_dictionary(field.type)
-    }
-
-
 def fit_logistic(design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Fit by Newton's method; return the coefficients and their standard errors."""
     coefficients = np.zeros(design.shape[1])
@@ -116,9 +107,7 @@ def test_shapes(make, n_rows, n_columns, dtype):
 
 @pytest.mark.parametrize("make", GENERATORS)
 def test_seeds_matter_and_generators_advance(make):
-    (X_1, y_1), (X_2, y_2) = make(2_000, random_state=1), make(2_000, random_state=2)
-    assert not X_1.equals(X_2)
-    assert not np.array_equal(y_1, y_2)
+    assert not make(2_000, random_state=1)[0].equals(make(2_000, random_state=2)[0])
     rng = np.random.default_rng(0)
     assert not make(50, random_state=rng)[0].equals(make(50, random_state=rng)[0])
     X, y = make(1)  # without a seed, and one row is enough
@@ -186,7 +175,7 @@ class TestProxyBias:
         assert X.equals(make_proxy_bias(100_000, random_state=0)[0])
 
     @pytest.mark.parametrize("strengths", [{}, {"direct_effect": -1, "proxy_shift": 0}])
-    @pytest.mark.parametrize("seed", [0, 1, 2])
+    @pytest.mark.parametrize("seed", [0, 1])
     @pytest.mark.parametrize("task", TASKS)
     def test_with_the_sensitive_feature_the_proxy_has_no_effect(self, task, seed, strengths):
         X, y = make_proxy_bias(20_000, task=task, random_state=seed, **strengths)

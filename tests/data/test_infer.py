@@ -17,13 +17,9 @@ from fcorr._core import InvalidInputError
 from fcorr.data import infer_schema, read_table
 from fcorr.data.infer import warn_of_copies
 from fcorr.data.schema import MAX_SENSITIVE_CATEGORIES
+from tests.tables import schema_of
 
 ONE_VALUE = "Columns that take one value only"
-
-
-def schema_of(X, **options):
-    X = pa.table(X) if isinstance(X, dict) else X
-    return infer_schema(read_table(X), **options)
 
 
 def column_of(values, **options):
@@ -75,15 +71,6 @@ def test_positions_serve_where_there_are_no_names():
     assert found == {"x0": "categorical", "x1": "ordinal", "x2": "categorical"}
 
 
-def test_schema_does_not_depend_on_row_order():
-    frame = pd.DataFrame(MIXED)
-    schemas = [
-        schema_of(frame.iloc[order], sensitive=["sex"], kinds={"zip": "categorical"})
-        for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1])
-    ]
-    assert schemas[0] == schemas[1] == schemas[2]
-
-
 def test_exposure_is_no_feature():
     X = {"a": [1, 2, 3], "e": [1.0, 0.5, 1.0], "b": ["x", "y", "x"]}
     schema = schema_of(X, exposure="e")
@@ -119,17 +106,14 @@ REFUSED = [
     # names
     (TWO, {"sensitive": ["sexx"]}, "sensitive must name columns.*'sexx'. Did you mean 'sex'"),
     (TWO, {"sensitive": ["zip"]}, r"sensitive .* got 'zip'\. X has 'age', 'sex'\."),
-    (TWO, {"sensitive": [1]}, "sensitive must name columns of X, got 1"),
     (TWO, {"sensitive": ["sex", "sex"]}, "name each column once, got 'sex' twice. Drop"),
     ([["x"], ["y"]], {"sensitive": ["x0", 0]}, "sensitive must name each column once, got 'x0'"),
     (TWO, {"kinds": {"agee": "numeric"}}, "kinds must name columns.*Did you mean 'age'.* X has"),
-    (TWO, {"kinds": {0: "numeric"}}, "kinds must name columns of X, got 0"),
     (TWO, {"sensitive": ["sex"], "exposure": "sex"}, "must be no feature, got 'sex' as exposure"),
     ({"e": [1.0, 2.0]}, {"exposure": "e"}, "feature beside the exposure, got the column 'e' alone"),
     # values
     ({"a": pa.nulls(2), **TWO}, {}, "'a' must hold at least one value, got 2 missing.*Drop"),
     ({"a": [np.nan, np.nan], **TWO}, {}, "'a' must hold at least one value, got 2 missing"),
-    ({"a": pa.array([None, None], pa.string()), **TWO}, {}, "'a' must hold at least one"),
     ({"d": pa.nulls(2, pa.date32())}, {}, "'d' must hold at least one value, got 2 missing"),
     (
         {"a": pa.DictionaryArray.from_arrays(pa.array([0, 0]), pa.array([None, "x"]))},
@@ -153,10 +137,8 @@ REFUSED = [
     ),
     # kinds
     (TWO, {"kinds": ["sex"]}, r"kinds must be a dict of columns .* got \['sex'\]\. Pass for ex"),
-    (TWO, {"kinds": "sex"}, "kinds must be a dict of columns .* got 'sex'"),
     (TWO, {"kinds": {"sex": "categorial"}}, "in order, got 'categorial' for 'sex'. Did you mean"),
     (TWO, {"kinds": {"sex": 3}}, "must say 'numeric', .* or the categories in order, got 3 for"),
-    (TWO, {"kinds": {"sex": None}}, "got None for 'sex'"),
     (TWO, {"kinds": {"sex": ["f"]}}, r"at least two categories .* got \['f'\] for 'sex'\. Leave"),
     (TWO, {"kinds": {"sex": ["f", "m", "f"]}}, r"each once, got \['f', 'm', 'f'\] for 'sex'"),
     (TWO, {"kinds": {"sex": ["f", None]}}, r"text or numbers .* got \['f', None\] for 'sex'"),
@@ -170,13 +152,7 @@ REFUSED = [
     ({"d": HOURS}, {"kinds": {"d": "numeric"}}, "'d' must hold numbers, got dates: 2019-12-30"),
     *(
         (pd.DataFrame({"a": column}), {"kinds": {"a": "categorical"}}, NO_CATEGORY)
-        for column in (
-            DAYS[:2],
-            pd.Categorical(DAYS[:2]),
-            [datetime.time(1)] * 2,
-            [b"x", b"y"],
-            [[1]],
-        )
+        for column in (DAYS[:2], pd.Categorical(DAYS[:2]), [b"x", b"y"], [[1]])
     ),
 ]
 
@@ -218,9 +194,6 @@ def test_one_warning_for_many_constant_columns():
     with pytest.warns(UserWarning, match=r"'c4' \(always 4\.0\) and 2 more\. Drop") as caught:
         schema_of({f"c{i}": [i, i] for i in range(7)})
     assert len(caught) == 1
-
-
-def test_what_is_not_constant():
     schema_of({"a": [5]})  # nothing can be said of one row
     options = {"sensitive": ["s"], "kinds": {"s": "numeric"}, "missing_numeric": "category"}
     assert schema_of({"s": [5, None, 5]}, **options)["s"].keep_missing
@@ -416,10 +389,6 @@ def test_numbers_against_numpy():
     np.testing.assert_allclose(far.scale, np.arange(4.0).std(), rtol=1e-12)
 
 
-def test_integers_that_float64_has_to_round():
-    assert column_of([2**60 + 1, 0, 2**60 + 1]).high == float(2**60)
-
-
 GRADES = ["B", "A", "D", "B", None]
 ORDER = ["A", "B", "C", "D"]
 
@@ -514,23 +483,18 @@ ORDERED = pa.DictionaryArray.from_arrays(pa.array([0, 1]), ["low", "high"], orde
         (FEW, None, "categorical"),
         ([*FEW, None, float("nan")], None, "categorical"),  # missing: no category too many
         ([*FEW, -0.0], None, "categorical"),  # nor is a second zero
-        (pa.array(FEW, pa.int8()), None, "categorical"),
         (MANY, None, "numeric"),
-        ([None, *MANY], None, "numeric"),
-        (pa.array(MANY, pa.int32()), None, "numeric"),
         (pa.array(MANY).dictionary_encode(), None, "categorical"),
         (pa.array(MANY).cast(pa.string()), None, "categorical"),
         (DAYS, None, "datetime"),
         (ORDERED, None, "categorical"),
         (FEW, "numeric", "numeric"),
         (MANY, "categorical", "categorical"),
-        (list(range(1_000)), "categorical", "categorical"),
         (FEW, "ordinal", "ordinal"),
         ([0, 1, 1], "boolean", "boolean"),
         (["low", "high"], ["low", "middle", "high"], "ordinal"),
         (ORDERED, "ordinal", "ordinal"),
         (["2020-01-01", "2021-05-05"], "datetime", "datetime"),
-        (["1.5", "2"], "numeric", "numeric"),
     ],
 )
 def test_kind_of_a_sensitive_column(values, told, kind):

@@ -12,14 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcorr._core import InvalidInputError
-from fcorr.data import Schema, encode, infer_schema, read_table
+from fcorr.data import Schema, encode, read_table
+from tests.tables import schema_of
 
 DAYS = [datetime.datetime(2020, 1, day, 12) for day in (1, 2, 5)]
-
-
-def schema_of(columns, **options):
-    columns = pa.table(columns) if isinstance(columns, dict) else columns
-    return infer_schema(read_table(columns), **options)
 
 
 # Plain data
@@ -90,17 +86,12 @@ def test_labels():
 
 
 @pytest.mark.parametrize(
-    "data", [None, [], {}, 1, {"columns": 3}, {"columns": [{"kind": "other"}]}]
+    "data", [None, [], {}, {"columns": 3}, {"columns": [{"kind": "other"}]}, "4", 10**400]
 )
 def test_data_that_is_no_schema(data):
-    with pytest.raises(InvalidInputError, match=r"must be data.*with schema\.to_dict"):
-        Schema.from_dict(data)
-
-
-@pytest.mark.parametrize("high", ["4", 10**400, None, {}])
-def test_what_is_no_number_is_no_schema(high):
-    data = schema_of({"a": [1.0, 2.0, 3.0]}).to_dict()
-    data["columns"][0]["high"] = high
+    if isinstance(data, str | int):  # in the place of a number
+        high, data = data, schema_of({"a": [1.0, 2.0, 3.0]}).to_dict()
+        data["columns"][0]["high"] = high
     with pytest.raises(InvalidInputError, match=r"must be data.*with schema\.to_dict"):
         Schema.from_dict(data)
 
@@ -185,8 +176,8 @@ FATAL = {  # column: values, and what is said of them
         f"{INFINITE} -inf in row 3 (inf or too large for float32)",
     ),
     "age lists": ({"age": [[1]] * 4}, "must hold numbers, got list<item: int64>: [1] in row 0"),
+    "cut dates": ({"cut": SINCE}, "must hold numbers, got dates: 2020-01-01 in row 0"),
     "job numbers": ({"job": [1, 2, 3, 4]}, "must hold text, got numbers: 1 in row 0"),
-    "job dates": ({"job": SINCE}, "must hold text, got dates: 2020-01-01 in row 0"),
     "zip text": ({"zip": ["10", "20", "10", "30"]}, "must hold numbers, got text: '10' in row 0"),
     "grade numbers": ({"grade": [None, 1, 2, 3]}, "must hold text, got numbers: 1 in row 1"),
     "member dates": ({"member": SINCE}, "must hold booleans, got dates: 2020-01-01 in row 0"),
@@ -227,7 +218,6 @@ MISSING = "missing value(s); training had none"
         ),
         ("missing values", "age", [30.0, np.nan, None, 20.0], 2, MISSING),
         ("missing values", "sex", ["f", None, "m", "f"], 1, MISSING),
-        ("missing values", "since", [None, *SINCE[1:]], 1, MISSING),
     ],
 )
 def test_what_the_model_can_do_with(schema, problem, column, values, n_rows, text):
@@ -250,13 +240,6 @@ def test_one_error_for_all_that_does_not_fit(schema):
         "Column 'age' must hold numbers, got text: 'old' in row 0. "
         "X has 'job', 'age', 'zip', 'grade', 'member' and 2 more. Add or rename the column."
     )
-
-
-def test_a_range_written_in_long_integers(schema):
-    plain = schema.to_dict()
-    (age,) = (column for column in plain["columns"] if column["name"] == "age")
-    age["high"] = 10**40
-    assert not list(Schema.from_dict(plain).diff(changed()))
 
 
 def test_whole_text(schema):

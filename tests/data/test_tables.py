@@ -95,11 +95,6 @@ def test_columns_of_every_type(column, expected):
     assert values(read_table(frame({"a": column}))) == {"a": expected}
 
 
-def test_arrow_columns_are_not_copied():
-    X = pa.table({"a": pa.chunked_array([[1], [2]])})
-    assert read_table(X).columns["a"].num_chunks == 2
-
-
 TWICE = {"data": [[1], [2], [3]], "names": ["a", "b", "a"]}
 
 

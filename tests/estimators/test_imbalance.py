@@ -3,13 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import NotFittedError
 
 from fcorr import FCorrClassifier
 from fcorr._core import InvalidInputError
 from fcorr.metrics import choose_threshold, lift_table
-
-SMALL = {"head": (8,), "epochs": 3, "random_state": 0}
+from tests.tables import QUICK
 
 
 def draw(n, seed, names=("a", "b", "c", "d")):
@@ -27,7 +25,9 @@ WEIGHT = np.random.default_rng(1).choice([0.0, 1.0, 4.0], 3_000)
 
 
 def fit(y=Y, weight=None, **options):
-    return FCorrClassifier(n_members=1, **SMALL | options).fit(X, y, sample_weight=weight)
+    options = {"head": (8,), "epochs": 3, "eval_set": None} | options
+    eval_set = options.pop("eval_set")
+    return FCorrClassifier(**QUICK | options).fit(X, y, weight, eval_set)
 
 
 def scores(model, X=X):
@@ -59,9 +59,7 @@ def test_class_weight_is_a_sample_weight_of_the_loss():
 def test_validation_rows_have_the_same_class_weights():
     held_out, y, _ = draw(500, 5)
     y[:490] = 0  # other shares than in training
-    model = FCorrClassifier(n_members=1, **SMALL, class_weight="balanced").fit(
-        X, Y, eval_set=(held_out, y)
-    )
+    model = fit(class_weight="balanced", eval_set=(held_out, y))
     measured = model.history_.epochs[-1].validation_loss
     model.balance_[:] = 0
     p, weight = scores(model, held_out), model.class_weight_[y]
@@ -82,12 +80,6 @@ def test_weights_of_several_classes():
 # Thresholds
 
 
-def test_default_threshold():
-    model = fit()
-    assert model.threshold_ == 0.5
-    np.testing.assert_array_equal(model.predict(X), scores(model) >= 0.5)
-
-
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 def test_threshold_is_chosen_on_the_training_rows(class_weight, weight):
@@ -96,6 +88,8 @@ def test_threshold_is_chosen_on_the_training_rows(class_weight, weight):
     plain = fit(y, **options)
     counted = np.ones(len(y), bool) if weight is None else weight > 0
     by = {"sample_weight": None if weight is None else weight[counted]}
+    assert plain.threshold_ == 0.5
+    np.testing.assert_array_equal(plain.predict(X) == "honest", scores(plain) >= 0.5)
     for rule in ("f1", {"fpr": 0.05}, {"cost": (1, 20)}):
         model = fit(y, threshold=rule, **options)
         expected = choose_threshold(Y[counted], scores(model, X[counted]), rule=rule, **by)
@@ -143,35 +137,26 @@ def test_class_weights_alone_would_distort():
     assert calibration_error(y, scores(model, held_out)) > 0.15
 
 
-# Bad input
-
-
 @pytest.mark.parametrize(
-    ("options", "y", "weight", "message"),
+    ("options", "y", "message"),
     [
         (
             {"threshold": "f1"},
             np.arange(3_000) % 3,
-            None,
             r"threshold is for two classes, got 'f1' and 3 classes in y\. Leave it out",
         ),
         (
             {"class_weight": {2: 1.0}},
             pd.Series(Y, name="fraud"),
-            None,
             r"class_weight must name classes of y \('fraud'\) \(0, 1\), got 2\. Correct it",
         ),
         (
             {"class_weight": {"1": 2.0}},
             Y,
-            None,
             r"class_weight must name classes of y \(0, 1\), got '1'\. Correct it, in the type",
         ),
     ],
 )
-def test_bad_input(options, y, weight, message):
-    model = FCorrClassifier(n_members=1, **SMALL, **options)
+def test_bad_input(options, y, message):
     with pytest.raises(InvalidInputError, match=message):
-        model.fit(X, y, sample_weight=weight)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
+        fit(y, **options)

@@ -1,29 +1,302 @@
-"""What sensitive features are exchanged for, what CAR does to a model, what is read off it."""
+"""Exact invariance, what sensitive features are exchanged for, and what CAR does to a model."""
 
+import itertools
 import math
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import torch
 
-from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
-from fcorr.data import infer_schema, read_table
-from fcorr.data.encode import EncodedTable
+from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError, load
+from fcorr.data import make_proxy_bias, read_table
+from fcorr.data.encode import EncodedTable, encode
 from fcorr.estimators.invariance import Portfolio, feature_values, label_value, number_grid
 from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
 from fcorr.nn.fcorr import FCorrTransformer, Pack
-from paper.generators import make_bank_fraud, make_claims, make_indirect_bias
+from tests.tables import TASKS, make_model, make_people, make_targets, predictions, schema_of
 
-SMALL = {"epochs": 12, "learning_rate": 0.01, "head": (16, 16), "random_state": 0}
-CAR_ALONE = SMALL | {"invariance": None}
+X = make_people(missing=0.1)
+Y = make_targets(X)
+both_ways = pytest.mark.parametrize("invariance", ["adapt", "marginal"])
+
+
+def fit(task="two classes", X=X, weight=None, **options):
+    settings = {"sensitive": "sex", "epochs": 4, "head": (8,)} | options
+    return make_model(task, **settings).fit(X, Y[task], sample_weight=weight)
+
+
+# No flip of a sensitive column changes a prediction by one bit
+
+EXACT = {
+    **{task: (task, {}) for task in TASKS},
+    "early stopping": ("two classes", {"advanced": {"early_stopping": 1}}),
+    "no residual": ("two classes", {"advanced": {"residual": False}}),
+    "layers": ("two classes", {"advanced": {"n_layers": 3}}),
+    "plain torch": ("two classes", {"advanced": {"engine": "plain"}, "head": (32, 20)}),
+    "missing numbers": ("mse", {"advanced": {"missing_numeric": "category"}, "head": (9,)}),
+    "the paper's": ("two classes", {"advanced": {"main_effects": False}}),
+    "its numbers": (
+        "mse",
+        {"advanced": {"main_effects": False, "numeric_embedding": "paper"}},
+    ),
+    "no CAR": ("two classes", {"car": None}),
+    "pack": ("two classes", {"n_members": 2}),
+    "pack of classes": ("three classes", {"n_members": 2}),
+    "pack, plain torch": ("poisson", {"n_members": 3, "advanced": {"engine": "plain"}}),
+}
+
+
+@both_ways
+@pytest.mark.parametrize("case", EXACT)
+def test_no_flip_changes_one_bit(case, invariance, tmp_path):
+    task, options = EXACT[case]
+    sensitive = ["sex", "age"]
+    model = fit(task, sensitive=sensitive, invariance=invariance, **options)
+    assert model.exact_
+    expected = predictions(model, X)
+    assert np.ptp(expected, axis=0).max() > 0.01  # it has learnt something of other columns
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    for sex, age in (("f", -1e30), ("m", 41.0), ("x", 1e30), (None, np.nan)):
+        found = predictions(loaded, X.assign(sex=sex, age=age))
+        np.testing.assert_array_equal(found, expected)
+    for left_out in (sensitive, "sex"):
+        np.testing.assert_array_equal(predictions(model, X.drop(columns=left_out)), expected)
+    # Rows and their twins in one table, in any order; and rows alone
+    twins = pd.concat([X, X.assign(sex=X.sex.to_numpy()[::-1], age=0.0)], ignore_index=True)
+    order = np.random.default_rng(1).permutation(len(twins))
+    for each in (model, loaded):
+        found = predictions(each, twins.iloc[order])
+        np.testing.assert_array_equal(found, expected[order % len(X)])
+    for row in range(0, len(X), 100):
+        np.testing.assert_array_equal(predictions(model, X[row : row + 1])[0], expected[row])
+
+
+@both_ways
+@pytest.mark.parametrize("frame", ["polars", "array"])
+def test_the_sensitive_column_may_be_left_out(invariance, frame):
+    whole = {"polars": pl.from_pandas(X), "array": X.to_numpy()}[frame]
+    is_array = frame == "array"
+    kinds = dict.fromkeys((2, 3, 4), "numeric") if is_array else None
+    sensitive = 1 if is_array else "job"
+    model = fit(X=whole, sensitive=sensitive, invariance=invariance, kinds=kinds)
+    without = np.delete(whole, 1, axis=1) if is_array else whole.drop("job")
+    np.testing.assert_array_equal(model.predict_proba(without), model.predict_proba(whole))
+
+
+def test_other_columns_may_not():
+    with pytest.raises(InvalidInputError, match="Column 'job' is missing"):
+        fit(epochs=1).predict(X.drop(columns=["sex", "job"]))
+
+
+def test_without_adapting_a_trace_is_left_and_the_column_is_needed():
+    model = fit(car=1.0, invariance=None)
+    assert not model.exact_
+    changed = [model.predict_proba(X.assign(sex=sex)) for sex in "fm"]
+    assert np.abs(np.subtract(*changed)).max() > 0
+    with pytest.raises(InvalidInputError, match=r"'sex' \(sensitive\) is missing"):
+        model.predict(X.drop(columns="sex"))
+
+
+@both_ways
+def test_without_a_sensitive_column_it_changes_nothing(invariance):
+    plain, exact = (fit(sensitive=None, invariance=each, epochs=1) for each in (None, invariance))
+    assert not exact.exact_
+    np.testing.assert_array_equal(plain.predict_proba(X), exact.predict_proba(X))
+
+
+def test_a_thousand_categories():
+    rng = np.random.default_rng(0)
+    town = rng.permutation(np.arange(3_000) % 1_000).astype(str)
+    table = pd.DataFrame({"a": rng.normal(size=3_000), "b": rng.normal(size=3_000), "town": town})
+    model = make_model("mse", sensitive="town").fit(table, table["a"] + table["b"])
+    assert model.schema_["town"].n_codes == 1_000
+    expected = model.predict(table)
+    for name in ("0", "999", "elsewhere"):
+        np.testing.assert_array_equal(model.predict(table.assign(town=name)), expected)
+
+
+@pytest.mark.parametrize("n_members", [1, 2])
+def test_a_file_whose_weights_are_not_exact_is_refused(tmp_path, n_members):
+    model = fit(n_members=n_members, epochs=1)
+    with torch.no_grad():
+        model.model_.members[-1].views.table[0, -1] = 1e-3
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="said to be exactly invariant, but its weights tell"):
+        load(tmp_path / "model")
+
+
+def test_a_continuous_column_is_embedded_as_one_number():
+    model = fit(sensitive="age")
+    (position,) = model.schema_.sensitive_positions
+    assert model.attention(X).names[0] == "age"
+    encoded = encode(read_table(X), model.schema_)
+    with torch.no_grad():
+        e = model.model_.embed(torch.from_numpy(encoded.codes), torch.from_numpy(encoded.numbers))
+    assert (e[:, :, position] == 0).all()
+
+
+# The marginal form
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _logit(p):
+    return np.log(p) - np.log1p(-p)
+
+
+def test_the_marginal_form_is_the_average_over_the_portfolio():
+    X = make_people()
+    options = {"X": X, "sensitive": ["sex", "job"], "dropout": 0.0}
+    aware = fit(**options, invariance=None, car=None)
+    marginal = fit(**options, invariance="marginal")
+    shares = X.value_counts(["sex", "job"], normalize=True)
+    # Its network is the aware one; what differs is the shift that restores the balance.
+    probability = sum(
+        share
+        * _sigmoid(_logit(aware.predict_proba(X.assign(sex=sex, job=job))[:, 1]) - aware.balance_)
+        for (sex, job), share in shares.items()
+    )
+    expected = _sigmoid(_logit(probability) + marginal.balance_)
+    np.testing.assert_allclose(marginal.predict_proba(X)[:, 1], expected, rtol=1e-9)
+    assert expected.mean() == pytest.approx(Y["two classes"].mean(), abs=1e-9)  # in balance
+    np.testing.assert_array_equal(marginal.attention(X).values, aware.attention(X).values)
+    with pytest.raises(InvalidInputError, match="'sex'"):
+        marginal.attention(X.drop(columns="sex"))
+
+
+def test_shares_count_weight_and_exposure():
+    weight = np.random.default_rng(1).uniform(1, 3, len(X))
+    model = fit("poisson", exposure="years", invariance="marginal", weight=weight)
+    expected = (weight * X.years).groupby(X.sex).sum()
+    np.testing.assert_allclose(model.portfolio_.shares, expected / expected.sum())
+
+
+def test_a_portfolio_has_the_combinations_that_occur_and_their_shares():
+    codes = np.array([[0, 1], [0, 0], [0, 1], [0, 1], [0, 1]], dtype=np.int32)
+    numbers = np.array([[9, 2], [9, math.nan], [9, 5], [9, math.nan], [9, 2]], dtype=np.float32)
+    weight = np.array([1.0, 2.0, 3.0, 4.0, 0.0])
+    portfolio = Portfolio.learn(EncodedTable(codes, numbers), [1, 3], weight)
+    assert portfolio.features == (1, 3)
+    expected = [[0, math.nan], [1, 2], [1, 5], [1, math.nan]]
+    np.testing.assert_array_equal(portfolio.values, expected)
+    np.testing.assert_allclose(portfolio.shares, [0.2, 0.1, 0.3, 0.4])
+
+
+def test_numbers_count_to_the_nearest_of_the_grid():
+    numbers = np.arange(1_600, dtype=np.float32)[:, None] / 2
+    encoded = EncodedTable(np.empty((1_600, 0), dtype=np.int32), numbers)
+    portfolio = Portfolio.learn(encoded, [0], np.ones(1_600))
+    np.testing.assert_array_equal(portfolio.values[:, 0], np.arange(16) * 50 + 24.5)
+    np.testing.assert_allclose(portfolio.shares, np.full(16, 1 / 16))
+
+
+def test_too_many_combinations_are_refused():
+    def learn(n):
+        codes = np.arange(n, dtype=np.int32)[:, None]
+        return Portfolio.learn(EncodedTable(codes, np.empty((n, 0))), [0], np.ones(n))
+
+    assert len(learn(4_096).shares) == 4_096
+    with pytest.raises(InvalidInputError, match=r"at most 4096 combinations .* got 4097 in X"):
+        learn(4_097)
+
+
+PREDICT = {
+    "identity": lambda outputs: outputs,
+    "exp": torch.exp,
+    "sigmoid": torch.sigmoid,
+    "softmax": lambda outputs: torch.softmax(outputs, 1),
+}
+
+
+@pytest.mark.parametrize("link", PREDICT)
+def test_predictions_are_averaged_over_the_portfolio(link):
+    model = make_network([2, 3], 2, n_outputs=3 if link == "softmax" else 1, learn_missing=True)
+    x_cat = torch.tensor([[0, 1], [1, 2], [1, 0]])
+    x_num = torch.randn(3, 2, generator=torch.Generator().manual_seed(0))
+    values = torch.tensor([[0, 7.0], [1, -0.5], [2, 7.0], [0, torch.nan], [2, 1.5]])
+    shares = [0.0, 0.5, 0.0, 0.2, 0.3]
+    portfolio = Portfolio((1, 2), values, torch.tensor(shares).double())
+    expected = 0
+    for (code, number), share in zip(values.tolist(), shares, strict=True):
+        x_cat[:, 1], x_num[:, 0] = int(code), number
+        expected += share * PREDICT[link](model.score(x_cat, x_num).double())
+    found = PREDICT[link](portfolio.outputs(model, link, x_cat, x_num))
+    torch.testing.assert_close(found, expected.detach(), rtol=1e-6, atol=1e-6)
+
+
+HALVES, MANY = [0.5, 0.5], torch.arange(4_097.0)
+PORTFOLIOS = [  # values, shares, and whether a schema of a category and a number can have them
+    ([[0, 0.5], [1, -2.0]], HALVES, True),
+    ([[0, 0.5], [1, 0.5], [1, 0.7]], [0.5, 0.0, 0.5], True),
+    (torch.stack([MANY * 0, MANY], 1)[:4_096], [1 / 4_096] * 4_096, True),
+    (torch.stack([MANY * 0, MANY], 1), [1 / 4_097] * 4_097, False),
+    ([[0, 0.5], [1, 0.5]], [0.5, 0.6], False),
+    ([[0, 0.5], [1, 0.5]], [1.5, -0.5], False),
+    ([[0, 0.5], [1, 0.5]], [math.nan, 1.0], False),
+    ([[0, 0.5], [2, 0.5]], HALVES, False),
+    ([[0, 0.5], [0.5, 0.5]], HALVES, False),
+    ([[0, 0.5], [1, math.inf]], HALVES, False),
+    ([[0, 0.5], [1, math.nan]], HALVES, False),  # a missing number is taken for the mean
+    ([[0], [1]], HALVES, False),
+    ([[0, 0.5], [1, 0.5], [1, 0.7]], HALVES, False),
+]
+
+
+@pytest.mark.parametrize(("values", "shares", "possible"), PORTFOLIOS)
+def test_portfolios_that_are_none_of_the_schema(values, shares, possible):
+    columns = {"job": ["x", "y", "x"], "sex": ["f", "m", "m"], "age": [1.5, 2.5, 3.5]}
+    columns["tenure"] = [0.5, 1.5, None]  # which has an embedding for a missing number
+    sensitive, kinds = ["sex", "age", "tenure"], {"age": "numeric", "tenure": "numeric"}
+    schema = schema_of(columns, sensitive=sensitive, kinds=kinds, missing_numeric="category")
+    values, shares = torch.as_tensor(values).float(), torch.tensor(shares).double()
+    values = torch.cat([values, torch.full((len(values), 1), torch.nan)], 1)
+    if possible:
+        portfolio = Portfolio.restore(values, shares, schema)
+        assert portfolio.features == (0, 2, 3)
+        assert torch.equal(portfolio.values[:, :2], values[:, :2])
+        assert torch.equal(portfolio.shares, shares)
+    else:
+        with pytest.raises(ValueError, match="portfolio of sensitive values is none of this"):
+            Portfolio.restore(values, shares, schema)
+
+
+def effect_of_proxy(model, X):
+    """Coefficient of Z in the line that fits the predictions best."""
+    columns = [np.ones(len(X)), X["Z"], X["X1"], X["X2"], X["X3"] == "yes", X["S"] == "yes"]
+    design = np.column_stack(columns).astype(float)
+    return np.linalg.lstsq(design, model.predict(X), rcond=None)[0][1]
+
+
+def test_only_the_marginal_form_leaves_the_proxy_its_true_effect():
+    """The truth is 0; a model that never sees S gives Z what is due to S."""
+    X, y = make_proxy_bias(8_000, random_state=0)
+    X = X.to_pandas()
+    held_out = make_proxy_bias(4_000, random_state=1)[0].to_pandas()
+    # Main effects share a step between S and its proxy for as long as they are trained here.
+    settings = {"epochs": 6, "head": (32,), "advanced": {"main_effects": False}}
+    models = {
+        "aware": (X, {"sensitive": "S", "invariance": None, "car": None}),
+        "removed": (X.drop(columns="S"), {}),
+        "adapt": (X, {"sensitive": "S", "invariance": "adapt"}),
+        "marginal": (X, {"sensitive": "S", "invariance": "marginal"}),
+    }
+    effects = {
+        name: effect_of_proxy(make_model("mse", **settings, **options).fit(table, y), held_out)
+        for name, (table, options) in models.items()
+    }
+    assert abs(effects["aware"]) < 0.05
+    assert abs(effects["marginal"]) < 0.05
+    assert effects["removed"] > 0.2
+    assert effects["adapt"] > 0.2
+
 
 # Values of a feature
-
-
-def schema_of(columns, **options):
-    return infer_schema(read_table(pa.table(columns)), **options)
 
 
 def make_network(*args, **options):
@@ -37,7 +310,6 @@ def make_network(*args, **options):
     [
         (range(1_600), [100 * i + 49 for i in range(16)]),  # the middles of 16 groups
         ([*range(16)] + [0.0] * 484, range(16)),  # few enough to be all
-        ([5.0] + [0.0] * 99, [0.0, 5.0]),
         ([*range(17)] + [0.0] * 483, [0.0, 1.0]),  # the others are the middle of no group
         ([2.0, math.nan, 1.0], [1.0, 2.0, math.nan]),
     ],
@@ -104,101 +376,11 @@ def test_values_are_called_as_in_the_table(feature, value, label):
     assert repr(label_value(schema_of(columns), feature, value)) == repr(label)  # not -0.0
 
 
-# Portfolios
-
-
-def test_a_portfolio_has_the_combinations_that_occur_and_their_shares():
-    codes = np.array([[0, 1], [0, 0], [0, 1], [0, 1], [0, 1]], dtype=np.int32)
-    numbers = np.array([[9, 2], [9, math.nan], [9, 5], [9, math.nan], [9, 2]], dtype=np.float32)
-    weight = np.array([1.0, 2.0, 3.0, 4.0, 0.0])
-    portfolio = Portfolio.learn(EncodedTable(codes, numbers), [1, 3], weight)
-    assert portfolio.features == (1, 3)
-    expected = [[0, math.nan], [1, 2], [1, 5], [1, math.nan]]
-    np.testing.assert_array_equal(portfolio.values, expected)
-    np.testing.assert_allclose(portfolio.shares, [0.2, 0.1, 0.3, 0.4])
-
-
-def test_numbers_count_to_the_nearest_of_the_grid():
-    numbers = np.arange(1_600, dtype=np.float32)[:, None] / 2
-    encoded = EncodedTable(np.empty((1_600, 0), dtype=np.int32), numbers)
-    portfolio = Portfolio.learn(encoded, [0], np.ones(1_600))
-    np.testing.assert_array_equal(portfolio.values[:, 0], np.arange(16) * 50 + 24.5)
-    np.testing.assert_allclose(portfolio.shares, np.full(16, 1 / 16))
-
-
-def test_too_many_combinations_are_refused():
-    for n in (4_096, 4_097):
-        codes = np.arange(n, dtype=np.int32)[:, None]
-        encoded = EncodedTable(codes, np.empty((n, 0), dtype=np.float32))
-        if n == 4_096:
-            assert len(Portfolio.learn(encoded, [0], np.ones(n)).shares) == n
-    with pytest.raises(InvalidInputError, match=r"at most 4096 combinations .* got 4097 in X"):
-        Portfolio.learn(encoded, [0], np.ones(n))
-
-
-PREDICT = {
-    "identity": lambda outputs: outputs,
-    "exp": torch.exp,
-    "sigmoid": torch.sigmoid,
-    "softmax": lambda outputs: torch.softmax(outputs, 1),
-}
-
-
-@pytest.mark.parametrize("link", PREDICT)
-def test_predictions_are_averaged_over_the_portfolio(link):
-    model = make_network([2, 3], 2, n_outputs=3 if link == "softmax" else 1, learn_missing=True)
-    x_cat = torch.tensor([[0, 1], [1, 2], [1, 0]])
-    x_num = torch.randn(3, 2, generator=torch.Generator().manual_seed(0))
-    values = torch.tensor([[0, 7.0], [1, -0.5], [2, 7.0], [0, torch.nan], [2, 1.5]])
-    shares = [0.0, 0.5, 0.0, 0.2, 0.3]
-    portfolio = Portfolio((1, 2), values, torch.tensor(shares).double())
-    expected = 0
-    for (code, number), share in zip(values.tolist(), shares, strict=True):
-        x_cat[:, 1], x_num[:, 0] = int(code), number
-        expected += share * PREDICT[link](model.score(x_cat, x_num).double())
-    found = PREDICT[link](portfolio.outputs(model, link, x_cat, x_num))
-    torch.testing.assert_close(found, expected.detach(), rtol=1e-6, atol=1e-6)
-
-
-HALVES, MANY = [0.5, 0.5], torch.arange(4_097.0)
-PORTFOLIOS = [  # values, shares, and whether a schema of a category and a number can have them
-    ([[0, 0.5], [1, -2.0]], HALVES, True),
-    ([[0, 0.5], [1, 0.5], [1, 0.7]], [0.5, 0.0, 0.5], True),
-    (torch.stack([MANY * 0, MANY], 1)[:4_096], [1 / 4_096] * 4_096, True),
-    (torch.stack([MANY * 0, MANY], 1), [1 / 4_097] * 4_097, False),
-    ([[0, 0.5], [1, 0.5]], [0.5, 0.6], False),
-    ([[0, 0.5], [1, 0.5]], [1.5, -0.5], False),
-    ([[0, 0.5], [1, 0.5]], [math.nan, 1.0], False),
-    ([[0, 0.5], [2, 0.5]], HALVES, False),
-    ([[0, 0.5], [0.5, 0.5]], HALVES, False),
-    ([[0, 0.5], [math.nan, 0.5]], HALVES, False),
-    ([[0, 0.5], [1, math.inf]], HALVES, False),
-    ([[0, 0.5], [1, math.nan]], HALVES, False),  # a missing number is taken for the mean
-    ([[0], [1]], HALVES, False),
-    ([[0, 0.5]], HALVES, False),
-    ([[0, 0.5], [1, 0.5], [1, 0.7]], HALVES, False),
-]
-
-
-@pytest.mark.parametrize(("values", "shares", "possible"), PORTFOLIOS)
-def test_portfolios_that_are_none_of_the_schema(values, shares, possible):
-    columns = {"job": ["x", "y", "x"], "sex": ["f", "m", "m"], "age": [1.5, 2.5, 3.5]}
-    columns["tenure"] = [0.5, 1.5, None]  # which has an embedding for a missing number
-    sensitive, kinds = ["sex", "age", "tenure"], {"age": "numeric", "tenure": "numeric"}
-    schema = schema_of(columns, sensitive=sensitive, kinds=kinds, missing_numeric="category")
-    values, shares = torch.as_tensor(values).float(), torch.tensor(shares).double()
-    values = torch.cat([values, torch.full((len(values), 1), torch.nan)], 1)
-    if possible:
-        portfolio = Portfolio.restore(values, shares, schema)
-        assert portfolio.features == (0, 2, 3)
-        assert torch.equal(portfolio.values[:, :2], values[:, :2])
-        assert torch.equal(portfolio.shares, shares)
-    else:
-        with pytest.raises(ValueError, match="portfolio of sensitive values is none of this"):
-            Portfolio.restore(values, shares, schema)
-
-
 # What CAR does
+
+CAR_ALONE = {"invariance": None, "sensitive": "group", "n_members": 1, "random_state": 0}
+CAR_ALONE |= {"epochs": 12, "learning_rate": 0.01, "head": (16, 16)}
+PAPERS = {"main_effects": False}  # in so few steps CAR closes one number, not eight views
 
 
 @pytest.fixture(scope="module")
@@ -214,121 +396,77 @@ def direct_bias():
     return X.assign(group=np.array(["a", "b", "c"])[group]), score + rng.normal(size=n)
 
 
-@pytest.fixture(scope="module")
-def binary(direct_bias):
-    """The same table with two classes, and a model that makes use of the sensitive column."""
-    X, score = direct_bias
-    y = (score > np.median(score)).astype(int)
-    return X, y, FCorrClassifier(n_members=1, sensitive="group", car=None, **CAR_ALONE).fit(X, y)
-
-
 FORMS = [
     {"main_effects": True},
     {"main_effects": False},
     {"residual": False},
     {"n_layers": 2},
+    {"early_stopping": 2, "main_effects": False},  # which does not stop before CAR has worked
 ]
+
+
+@pytest.fixture(scope="module")
+def binary(direct_bias):
+    """The same table with two classes, and how far a model that makes use of group goes."""
+    X, score = direct_bias
+    y = (score > np.median(score)).astype(int)
+    plain = FCorrClassifier(**CAR_ALONE, car=None).fit(X, y)
+    assert average_individual_fairness(flip_scores(plain.predict_proba, X, "group")) > 0.5
+    return X, y
 
 
 @pytest.mark.parametrize("advanced", FORMS, ids=str)
 def test_car_takes_the_direct_effect_away(binary, advanced):
-    X, y, plain = binary
-    settings = CAR_ALONE | {"epochs": 12}
-    fair = FCorrClassifier(n_members=1, sensitive="group", advanced=advanced, **settings).fit(X, y)
-    assert average_individual_fairness(flip_scores(plain.predict_proba, X, "group")) > 0.5
+    X, y = binary
+    fair = FCorrClassifier(**CAR_ALONE | {"epochs": 12}, advanced=advanced).fit(X, y)
     flips = flip_scores(fair.predict_proba, X, "group")
     assert average_individual_fairness(flips) < 1e-3
-    assert flip_changes(flips)["max"] < 1e-3
+    assert flip_changes(flips)["max"] < 1e-2
     assert roc_auc_score(y, fair.predict_proba(X)[:, 1]) > 0.85
 
 
-def test_early_stopping_does_not_stop_before_car_has_worked(binary):
-    X, y, _ = binary
-    fair = FCorrClassifier(
-        sensitive="group", advanced={"early_stopping": 2, "main_effects": False}, **CAR_ALONE
-    ).fit(X, y)
-    assert flip_changes(flip_scores(fair.predict_proba, X, "group"))["max"] < 1e-2
-
-
-def test_regression(direct_bias):
+def test_of_numbers_and_of_several_classes(direct_bias):
     X, y = direct_bias
-    plain = FCorrRegressor(n_members=1, sensitive="group", car=None, **CAR_ALONE).fit(X, y)
-    fair = FCorrRegressor(n_members=1, sensitive="group", **CAR_ALONE).fit(X, y)
-    assert plain.score(X, y) > 0.75
-    assert flip_changes(flip_scores(plain.predict, X, "group"))["max"] > 1
+    fair = FCorrRegressor(**CAR_ALONE).fit(X, y)
+    assert fair.score(X, y) > 0.5
     assert flip_changes(flip_scores(fair.predict, X, "group"))["max"] < 1e-2
-
-
-def test_multi_class(direct_bias):
-    X, score = direct_bias
-    y = np.digitize(score, np.quantile(score, [1 / 3, 2 / 3]))
-    paper = {"main_effects": False}  # in so few steps CAR closes one number, not eight views
-    fair = FCorrClassifier(sensitive="group", advanced=paper, **CAR_ALONE).fit(X, y)
+    y = np.digitize(y, np.quantile(y, [1 / 3, 2 / 3]))
+    fair = FCorrClassifier(**CAR_ALONE, advanced=PAPERS).fit(X, y)
     flips = [fair.predict_proba(X.assign(group=g)) for g in ("a", "b", "c")]
     assert np.ptp(flips, axis=0).max() < 1e-3
     assert fair.score(X, y) > 0.6
 
 
-@pytest.mark.filterwarnings("ignore:Columns that take one value")
-def test_several_sensitive_columns():
-    X, y = make_bank_fraud(4_000, fraud_rate=0.2, random_state=0)
-    X = X.to_pandas()
-    sensitive = ["customer_age", "employment_status"]
-    fair = FCorrClassifier(
-        n_members=1,
-        sensitive=sensitive,
-        invariance=None,
-        epochs=15,
-        random_state=0,
-        head=(32,),
-    ).fit(X, y)
-    assert fair.schema_.sensitive == tuple(sensitive)
-    assert fair.attention(X).names[:2] == tuple(sensitive)
-    for column in sensitive:
-        assert flip_changes(flip_scores(fair.predict_proba, X, column))["max"] < 2e-2
+def test_of_a_continuous_column():
+    X = make_people(600)
+    y = 0.2 * (X.age - 40) + make_targets(X)["mse"]
+    ages = np.quantile(X.age, [0.02, 0.3, 0.5, 0.7, 0.98])
+    changes = []
+    for car in (None, 1e6):
+        settings = CAR_ALONE | {"sensitive": "age", "epochs": 20, "dropout": 0.0}
+        model = FCorrRegressor(**settings, car=car, advanced=PAPERS).fit(X, y)
+        changes.append(np.ptp([model.predict(X.assign(age=age)) for age in ages], axis=0).max())
+    assert changes[0] > 3
+    assert changes[1] < changes[0] / 10
+
+
+def test_invariance_to_each_is_invariance_to_every_combination():
+    rng = np.random.default_rng(4)
+    X = make_people(600).assign(region=rng.choice(list("abcd"), 600)).drop(columns="job")
+    effect = (X.sex == "m") + (X.region == "a") + (X.age - 40) / 10 + np.log(X.income)
+    y = (effect + rng.normal(size=600) > 0.7).astype(int)
+    settings = CAR_ALONE | {"sensitive": ["sex", "region"], "head": (8,), "learning_rate": "auto"}
+    model = FCorrClassifier(**settings, car=1e4).fit(X, y)
+
+    def change(*flips):
+        return np.ptp([model.predict_proba(X.assign(**f))[:, 1] for f in flips], axis=0).max()
+
+    assert change({"sex": "f"}, {"sex": "m"}) < 0.06
+    assert change(*({"region": region} for region in "abcd")) < 0.06
+    assert change(*({"sex": s, "region": r} for s, r in itertools.product("fm", "abcd"))) < 0.08
 
 
 def test_weight_by_the_papers_rule_is_a_power_of_ten(direct_bias):
-    model = FCorrRegressor(
-        n_members=1, sensitive="group", invariance=None, car="paper", epochs=1, random_state=0
-    )
-    model.fit(*direct_bias)
+    model = FCorrRegressor(**CAR_ALONE | {"epochs": 1}, car="paper").fit(*direct_bias)
     exponent = np.log10(model.history_.car_weight)
     assert exponent == round(exponent)
-
-
-def test_attention_is_the_mean_of_the_rows_matrices():
-    X, y = make_indirect_bias(300, random_state=0)
-    X = X.to_pandas()
-    X = X[["X3", "X1", "X2"]]
-    model = FCorrClassifier(n_members=1, sensitive="X1", epochs=1, random_state=0).fit(X, y)
-    matrix = model.attention(X)
-    assert matrix.names == ("X1", "X3", "X2")
-    with torch.no_grad():
-        codes = torch.tensor([[c == "yes" for c in X[name]] for name in matrix.names]).T.int()
-        e = model.model_.embed(codes, torch.zeros(300, 0))[:, 0].double().numpy()
-    z = e / np.sqrt(np.mean(e**2, axis=1, keepdims=True) + 1e-5)  # LayerNorm, the mean left in
-    expected = np.mean([np.outer(row, row) / np.sqrt(3) for row in z], axis=0)
-    np.testing.assert_allclose(matrix.values, expected, rtol=1e-6)
-    assert matrix["X1", "X2"] == matrix.values[0, 2]
-    assert "<th>X3</th>" in matrix._repr_html_()
-
-
-def test_sample_weight_decides():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 3))
-    y = np.r_[np.zeros(200), np.ones(200)]
-    weight = np.r_[np.full(200, 9.0), np.ones(200)]
-    model = FCorrRegressor(n_members=1, epochs=10, random_state=0, dropout=0.0)
-    assert model.fit(X, y, sample_weight=weight).predict(X).mean() == pytest.approx(0.1, abs=0.08)
-    assert model.fit(X, y).predict(X).mean() == pytest.approx(0.5, abs=0.08)
-
-
-@pytest.mark.filterwarnings("ignore:Columns that take one value")
-def test_the_claims_table_fits():
-    X, y = make_claims(600, claim_rate=0.3, random_state=0)
-    model = FCorrRegressor(
-        n_members=1, sensitive="credit_score", epochs=1, head=(8,), random_state=0
-    ).fit(X, y)
-    assert model.n_features_in_ == 581
-    assert np.isfinite(model.predict(X)).all()

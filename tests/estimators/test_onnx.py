@@ -62,6 +62,15 @@ def run(path, table):
     return dict(zip(names, session.run(None, feeds), strict=True)), list(feeds)
 
 
+def assert_same_scores(model, rows, folder):
+    """Export a regression, and compare its predictions; return the inputs that the graph has."""
+    to_onnx(model, folder / "model.onnx")
+    found, inputs = run(folder / "model.onnx", rows)
+    (name,) = (name for name in found if name.startswith("prediction"))
+    np.testing.assert_allclose(found[name][:, 0], model.predict(rows), rtol=1e-5, atol=1e-5)
+    return inputs
+
+
 def outcome(seed, n=150):
     return np.exp(np.random.default_rng(seed).normal(draw(seed, n)["age"].to_numpy() > 40))
 
@@ -205,9 +214,7 @@ def test_dates_at_the_edges_of_days_months_and_years(tmp_path):
     y = np.random.default_rng(0).normal(size=len(edges))
     model = FCorrRegressor(**VIEWS, epochs=20, random_state=0).fit(rows, y)
     assert len(model.schema_["when"].parts) == 5
-    to_onnx(model, tmp_path / "model.onnx")
-    found, _ = run(tmp_path / "model.onnx", rows)
-    np.testing.assert_allclose(found["prediction"][:, 0], model.predict(rows), atol=1e-5)
+    assert_same_scores(model, rows, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["text", "numbers"])
@@ -219,19 +226,14 @@ def test_thousands_of_levels(tmp_path, kind):
     model = FCorrRegressor(**VIEWS, epochs=1, random_state=0, kinds={"town": "categorical"})
     model.fit(rows, codes / 3_000 + rng.normal(size=6_000))
     assert model.schema_["town"].kind == "rated"
-    to_onnx(model, tmp_path / "model.onnx")
-    found, _ = run(tmp_path / "model.onnx", rows)
-    np.testing.assert_allclose(found["prediction"][:, 0], model.predict(rows), atol=1e-5)
+    assert_same_scores(model, rows, tmp_path)
 
 
 def test_columns_keep_names_that_the_graph_would_use(tmp_path):
     rng = np.random.default_rng(0)
     rows = pa.table({name: rng.normal(size=60) for name in ("prediction", "t0", "t7", "ß %/x")})
     model = FCorrRegressor(**VIEWS, epochs=1, random_state=0).fit(rows, rng.normal(size=60))
-    to_onnx(model, tmp_path / "model.onnx")
-    found, inputs = run(tmp_path / "model.onnx", rows)
-    assert inputs == rows.column_names
-    np.testing.assert_allclose(found["prediction_"][:, 0], model.predict(rows), atol=1e-5)
+    assert assert_same_scores(model, rows, tmp_path) == rows.column_names
 
 
 @pytest.mark.parametrize(
@@ -255,6 +257,4 @@ def test_columns_that_onnx_cannot_have(tmp_path, values, message):
 def test_an_empty_text_that_is_a_category(tmp_path):
     rows = pa.table({"c": ["", "b", "c"] * 20, "a": np.arange(60.0)})
     model = FCorrRegressor(**VIEWS, epochs=5, random_state=0).fit(rows, np.arange(60) % 3 == 0)
-    to_onnx(model, tmp_path / "model.onnx")
-    found, _ = run(tmp_path / "model.onnx", rows)
-    np.testing.assert_allclose(found["prediction"][:, 0], model.predict(rows), atol=1e-5)
+    assert_same_scores(model, rows, tmp_path)

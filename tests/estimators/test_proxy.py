@@ -67,9 +67,11 @@ def test_flips_still_change_no_bit_and_the_column_is_not_read(tmp_path):
 
 
 def test_a_pack_chooses_with_the_dial_in_mind():
-    options = {**SMALL, "n_members": 4, "epochs": 4}
-    plain = FCorrClassifier(sensitive="sex", **options).fit(X, Y)
-    dialled = FCorrClassifier(sensitive="sex", proxy=10.0, **options).fit(X, Y)
+    options = {**SMALL, "n_members": 2, "epochs": 4}
+    plain, dialled = (
+        FCorrClassifier(sensitive="sex", proxy=proxy, **options).fit(X[:800], Y[:800])
+        for proxy in (0.0, 10.0)
+    )
     scores = [model.predict_proba(X)[:, 1] for model in (plain, dialled)]
     assert gap(scores[1], SEX) < 0.5 * gap(scores[0], SEX)
     assert dialled.oob_loss_ > plain.oob_loss_
@@ -84,22 +86,11 @@ def test_numbers_and_counts(objective):
     options = {"sensitive": "sex", "objective": objective, **SMALL}
     if objective == "poisson":
         options["exposure"] = "years"
-    found = [
-        gap(
-            np.log(
-                np.clip(
-                    FCorrRegressor(proxy=proxy, **options)
-                    .fit(table, y)
-                    .predict(X.assign(years=1.0)),
-                    0.05,
-                    None,
-                )
-            ),
-            SEX,
-        )
-        for proxy in (0.0, 30.0)
-    ]
-    assert found[1] < 0.4 * found[0]
+    whole_years, gaps = X.assign(years=1.0), []
+    for proxy in (0.0, 30.0):
+        model = FCorrRegressor(proxy=proxy, **options).fit(table, y)
+        gaps.append(gap(np.log(model.predict(whole_years).clip(0.05)), SEX))
+    assert gaps[1] < 0.4 * gaps[0]
 
 
 def test_a_continuous_column_is_cut_into_quarters_and_unknown_rows_are_in_no_group():

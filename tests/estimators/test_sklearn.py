@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import BaggingClassifier
@@ -45,12 +44,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_blobs_in_four_dimensions_are_learnt():
-    X, y = make_blobs(n_samples=300, n_features=4, centers=3, random_state=0)
-    assert FCorrClassifier(n_members=1, random_state=0).fit(X, y).score(X, y) > 0.97
-
-
-@pytest.mark.parametrize("n_features", [1, 2, 3])
+@pytest.mark.parametrize("n_features", [1, 2, 4])
 def test_few_features_are_enough(n_features):
     X, y = make_blobs(n_samples=300, n_features=4, centers=3, random_state=0)
     X = X[:, :n_features]
@@ -63,13 +57,6 @@ def test_few_features_are_enough(n_features):
 def table():
     X, y = make_indirect_bias(400, random_state=0)
     return X.to_pandas(), y
-
-
-def test_clone_keeps_every_argument():
-    original = FCorrClassifier(
-        n_members=1, sensitive=["a"], car="paper", head=(8, 4), random_state=3
-    )
-    assert clone(original).get_params() == original.get_params()
 
 
 def test_pipeline_with_set_output(table):
@@ -95,18 +82,6 @@ def test_grid_search_over_the_weight_of_car(table):
     search.fit(*table)
     assert search.best_params_["car"] in (None, 10.0)
     assert len(cross_val_score(search.best_estimator_, *table, cv=2)) == 2
-
-
-def test_multi_class_probabilities():
-    X, y = make_blobs(n_samples=200, n_features=5, centers=4, random_state=1)
-    labels = np.array(["a", "b", "c", "d"])[y]
-    model = FCorrClassifier(n_members=1, epochs=5, random_state=0).fit(
-        pd.DataFrame(X).add_prefix("f"), labels
-    )
-    probabilities = model.predict_proba(pd.DataFrame(X).add_prefix("f"))
-    assert probabilities.shape == (200, 4)
-    np.testing.assert_allclose(probabilities.sum(1), 1)
-    assert list(model.classes_) == ["a", "b", "c", "d"]
 
 
 @pytest.fixture(scope="module")

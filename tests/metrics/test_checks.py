@@ -21,7 +21,7 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     "make",
     [
-        *(list, tuple, np.array, pd.Categorical, pd.Series, pl.Series, pa.array),
+        *(list, np.array, pd.Categorical, pl.Series, pa.array),
         lambda labels: pd.Series(pd.Categorical(labels, [*"xmf"]), index=[7] * 4),
         lambda labels: pa.chunked_array([labels[:2], labels[2:]]),
         lambda labels: pa.chunked_array([labels]).dictionary_encode(),
@@ -56,7 +56,6 @@ TABLES = {
     "polars": pl.DataFrame,
     "pyarrow": pa.table,
     "mapping": dict,
-    "mapping of columns": lambda columns: {k: pl.Series(v) for k, v in columns.items()},
     "array of objects": lambda columns: pd.DataFrame(columns).to_numpy(dtype=object),
     "array of text": lambda columns: np.array(list(columns.values()), dtype=str).T,
     "list of tuples": lambda columns: list(zip(*columns.values(), strict=True)),
@@ -91,10 +90,8 @@ def test_many_columns_do_not_overflow():
     ("groups", "text"),
     [
         ({}, "sensitive_features must have a column, got none"),
-        (pd.DataFrame(index=[0, 1]), "sensitive_features must have a column, got none"),
         ({"a": [1, 2], "b": [1]}, "rows, got sensitive_features 'a' 2, sensitive_features 'b' 1"),
         ([], "sensitive_features must have rows"),
-        ({"a": [1], "b": []}, "sensitive_features 'b' must have rows"),
         (
             {"a": np.ones((2, 2))},
             r"'a' must be one column .* got ndarray of shape \(2, 2\)",
@@ -127,7 +124,6 @@ def test_errors_count_the_rows_of_weight_0():
         ([1, 0], [1], None, "same number of rows, got y_true 2, y_pred 1. Take them from"),
         ([], [], None, "y_true must have rows, got none. Check how"),
         ([1, np.nan], [1, 0], None, r"y_true must be finite, got 1 missing .* of 2 .* row 1"),
-        ([1, None], [1, 0], None, r"y_true must be finite, got 1 missing"),
         ([1, 0], [np.inf, 0], None, r"y_pred must be finite, .*\(inf\) in row 0. Drop or repair"),
         (["yes", "no"], [1, 0], None, "y_true must hold numbers, got list"),
         ([[1, 0], [0, 1]], [1, 0], None, r"y_true must be one column, got .* shape \(2, 2\)"),

@@ -41,18 +41,9 @@ def objects(missing):
 
 KNOWN = {
     "pandas text": pd.Series(SEX),
-    "pandas categorical": pd.Series(pd.Categorical(SEX, ["x", "m", "f"])),
     "pandas ordered": pd.Series(pd.Categorical(SEX, ["x", "m", "f"], ordered=True)),
-    "pandas floats": pd.Series([2.0, 1, 1, 2]),
-    "pandas integers": pd.Series([2, 1, 1, 2], dtype="Int64"),
-    "polars text": pl.Series(SEX),
-    "polars categorical": pl.Series(SEX, dtype=pl.Categorical),
     "polars enum": pl.Series(SEX, dtype=pl.Enum(["x", "m", "f"])),
-    "polars integers": pl.Series([2, 1, 1, 2]),
-    "pyarrow text": pa.array(SEX),
     "pyarrow integers": pa.array([2, 1, 1, 2]),
-    "pyarrow dictionary": pa.array(SEX).dictionary_encode(),
-    "numpy objects": np.array(SEX, dtype=object),
     "numpy floats": np.array([2.0, 1, 1, 2]),
 }
 MISSING = {
@@ -61,20 +52,14 @@ MISSING = {
     "pandas NaN among text": objects(np.nan),
     "pandas NA among text": objects(pd.NA),
     "pandas categorical": pd.Series(SOME, dtype="category"),
-    "pandas ordered": pd.Series(pd.Categorical(SOME, ["x", "m", "f"], ordered=True)),
     "pandas floats": pd.Series([2.0, NAN, 1.0, NAN]),
     "pandas integers": pd.Series([2, None, 1, None], dtype="Int64"),
     "pandas from arrow": pd.Series([2, None, 1, None], dtype="int64[pyarrow]"),
     "polars text": pl.Series(SOME),
     "polars categorical": pl.Series(SOME, dtype=pl.Categorical),
-    "polars enum": pl.Series(SOME, dtype=pl.Enum(["x", "m", "f"])),
-    "polars null": pl.Series([2, None, 1, None]),
-    "polars NaN": pl.Series([2.0, NAN, 1.0, NAN]),
     "polars NaN and null": pl.Series([2.0, None, 1.0, NAN]),
-    "pyarrow text": pa.array(SOME),
     "pyarrow dictionary": pa.array(SOME).dictionary_encode(),
     "pyarrow NaN and null": pa.array([2.0, NAN, 1.0, None]),
-    "numpy objects": np.array(SOME, dtype=object),
     "numpy NaN among objects": np.array(["m", np.nan, "f", np.nan], dtype=object),
     "numpy floats": np.array([2.0, NAN, 1.0, NAN]),
 }
@@ -163,11 +148,8 @@ def test_positions_in_an_array(sensitive):
     "shape",
     [
         lambda p: p,
-        lambda p: p.tolist(),
         lambda p: p[:, None],
         lambda p: np.column_stack([1 - p, p]),
-        lambda p: np.column_stack([1 - p, p]).astype(np.float32),
-        pd.Series,
         pl.Series,
         lambda p: pa.chunked_array([p]),
         lambda p: pd.DataFrame({"no": 1 - p, "yes": p}),
@@ -187,10 +169,8 @@ def test_scores_in_several_shapes(shape):
         (np.zeros((4, 5)), r"one score per row .* for 4 rows, got shape \(4, 5\). Wrap it to"),
         (np.zeros((4, 2)), r"two columns of probabilities .* got shape \(4, 2\)"),
         (np.zeros(2), r"for 4 rows, got shape \(2,\)"),
-        (0.5, r"got shape \(\)"),
         (["a", "b", "c", "d"], r"predict\(X\) must hold numbers"),
         ([1, np.nan, 2, 2], r"predict\(X\) must be finite, got 1 missing"),
-        (np.full((4, 2), np.nan), r"predict\(X\) must be finite, got 4 missing"),
     ],
 )
 def test_bad_scores(output, text):
@@ -267,11 +247,9 @@ def test_values_and_the_rows_as_they_are():
 
 
 NUMBERS = {
-    "pandas integers": lambda ages: pd.DataFrame({"age": ages}),
     "pandas nullable": lambda ages: pd.DataFrame({"age": pd.array(ages, dtype="Int64")}),
     "polars floats": lambda ages: pl.DataFrame({"age": (ages / 2).astype(np.float32)}),
     "pyarrow": lambda ages: pa.table({"age": pa.array(ages, type=pa.int8())}),
-    "numpy": lambda ages: ages[:, None],
     "numpy objects": lambda ages: np.array(ages.tolist(), dtype=object)[:, None],
 }
 
@@ -370,13 +348,8 @@ def test_groups_are_in_order_all_filled_and_about_equal(case, factor):
         filled = sum(min(Fraction(int(count)), size) for count in counts[groups == group])
         assert filled <= 2 * size
     assert (quantile_groups(counts * factor, n_groups) == groups).all()  # twice the rows
-
-
-@pytest.mark.parametrize("n", [21, 25, 99, 1000])
-def test_distinct_numbers_are_divided_evenly(n):
-    sizes = np.bincount(quantile_groups(np.ones(n, dtype=int), 10))
-    assert sizes.sum() == n
-    assert sizes.max() - sizes.min() <= 1
+    sizes = np.bincount(quantile_groups(np.ones(len(counts), dtype=int), n_groups))
+    assert sizes.max() - sizes.min() <= 1  # distinct numbers are divided evenly
 
 
 @pytest.mark.parametrize(
@@ -401,7 +374,6 @@ TO_30, TENTHS = list(range(30)), list(range(4, 100, 10))
     [
         (range(20), range(20)),  # few numbers are taken one by one
         ([*range(20), None], [*range(20), None]),
-        (["f", None, "f"], ["f", None]),
         (map(str, TO_30), sorted(map(str, TO_30))),
         ([*TO_30, "f"], [*sorted(TO_30, key=str), "f"]),
         (range(100), TENTHS),
@@ -427,9 +399,7 @@ MANY = pd.DataFrame({"zip": [f"{i:04}" for i in range(1000)], "name": list("abcd
     ("X", "sensitive", "text"),
     [
         (PANDAS, "sexx", r"of X, got 'sexx'. Did you mean 'sex'\? X has 'sex', 'age'"),
-        (PANDAS, 0, r"name a column of X, got 0"),
         (np.zeros((2, 3)), 3, r"position of a column .* got 3 for 3 columns. Pass an int"),
-        (np.zeros((2, 3)), "sex", r"position of a column .* got 'sex'"),
         (np.zeros((2, 3)), [2, -1], "name each column once, got 2 again"),
         (np.zeros(3), 0, r"X must have rows and columns, got an array of shape \(3,\)"),
         ([[1, 2]], 0, r"X must be a pandas, polars or pyarrow table .* got list"),

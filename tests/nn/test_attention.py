@@ -19,15 +19,12 @@ from fcorr.nn.attention import (
 )
 from fcorr.nn.engine import CompiledAttention, use_engine
 from fcorr.nn.kernels import attention as kernels
+from tests.nn.networks import seeded
 
 CASES = [
     *(("plain", n_features) for n_features in (1, 2, 3, 17, 31, 200)),
-    *(("compiled", n_features) for n_features in (1, 2, 3, 17, 31, 581, 4_000)),
+    *(("compiled", n_features) for n_features in (1, 2, 3, 17, 31, 581)),
 ]
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def normal(n, p, generator):
@@ -55,7 +52,7 @@ def constant(n, p, generator):
 
 def make_rows(shape, n_features, *, affine=False):
     generator = seeded(n_features)
-    n_rows = 64 if n_features < 100 else 8 if n_features < 1_000 else 1
+    n_rows = 64 if n_features < 100 else 8
     z = layer_norm(shape(n_rows, n_features, generator), (n_features,))
     if affine:  # a trained LayerNorm has weights and biases
         z = z * (0.5 + 1.5 * torch.rand(n_features, generator=generator))
@@ -242,29 +239,6 @@ def test_no_row_violates_the_bound(row):
         if (m + abs(row.mean())) * m / root <= 5:  # beyond, features are set apart
             error = np.abs(series(row, n_terms) - exact).max()
             assert error <= 1.01 * bound(row, n_terms) + 1e-10
-
-
-@pytest.mark.parametrize("n_features", [17, 40, 110])
-def test_rounding_of_many_uneven_rows(n_features):
-    """Few distinct values, very unequal counts, a shifted mean: what loses digits fastest."""
-    generator, n = seeded(n_features), 2_000
-    for n_values in (2, 3, 5):
-        size = 8 * torch.rand(n, 1, generator=generator)
-        values = (2 * torch.rand(n, n_values, generator=generator) - 1) * size
-        counts = torch.rand(n, n_values, generator=generator) ** 3 + 1e-3
-        rows = torch.multinomial(counts, n_features, replacement=True, generator=generator)
-        z = values.gather(1, rows) + 4 * torch.randn(n, 1, generator=generator)
-        h = CompiledAttention.apply(z, math.sqrt(n_features))[0]
-        scale = z.abs().amax(1, keepdim=True).clamp(min=1).double()  # of float32's own rounding
-        torch.testing.assert_close(
-            h.double() / scale, reference(z.double())[0] / scale, rtol=0, atol=1e-6
-        )
-
-
-def test_the_bound_is_needed():
-    """With too few terms the error is large: the choice of terms is what keeps it small."""
-    z = make_rows(normal, 31)[:1].double()
-    assert np.abs(series(z[0].numpy(), 4) - reference(z)[0, 0].numpy()).max() > 1e-4
 
 
 @pytest.mark.parametrize("n_features", [17, 581, 100_000])

@@ -9,13 +9,10 @@ import torch
 from fcorr.nn import FCorrTransformer, car_sensitive
 from fcorr.nn.car import exchange_features, paper_weight
 from paper.augmentation import augmented_forward, exchange_combinations
+from tests.nn.networks import draw_codes, perturb, seeded
 
 CARDINALITIES = [3, 2, 4]
 N_NUMERIC = 3
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def make_model(**options):
@@ -30,9 +27,7 @@ def make_model(**options):
 
 def make_rows(n_rows=9):
     generator = seeded(3)
-    codes = torch.stack(
-        [torch.randint(c, (n_rows,), generator=generator) for c in CARDINALITIES], dim=1
-    )
+    codes = draw_codes(CARDINALITIES, n_rows, generator)
     return codes, torch.randn(n_rows, N_NUMERIC, dtype=torch.float64, generator=generator)
 
 
@@ -135,31 +130,6 @@ def test_car_is_zero_only_then(form):
     assert (form(model, codes, numbers, [0]) > 1e-9).all()
 
 
-def test_augmentation_of_categories_close_together():
-    """Its leading term follows from the extra keys' share of the softmax's denominator."""
-    model, (codes, numbers) = make_model(), make_rows(60)
-    sigma, norm = 0, model.layers[0].attention_norm
-    let_categories_embed_alike(model, sigma)
-    gap = 1e-6
-    with torch.no_grad():
-        model.categorical.elementwise.weight[:3] = 1
-        model.categorical.elementwise.bias[:3] = 0
-        model.categorical.cat_linear.weight[:3] = gap * torch.tensor([-1.0, 0.0, 2.0])
-    table = model.categorical.categories(sigma).detach()
-    e = model.embed(codes, numbers).detach()[:, 0]
-    z, p = norm(e).detach(), e.shape[1]
-    deviation = (e.var(1, correction=0, keepdim=True) + norm.eps).sqrt()
-    change = (table - e[:, sigma, None]) / deviation * norm.weight[sigma]  # of key σ, per flip
-    weights = torch.exp(z.unsqueeze(2) * z.unsqueeze(1) / math.sqrt(p))
-    with_extras = weights.sum(2) + 3 * weights[:, :, sigma]
-    # Augmentation: d A[r, σ] = (z_r / √p) e^{z_r z_σ/√p} / N_aug · d z_σ.
-    slope = z / math.sqrt(p) * weights[:, :, sigma] / with_extras
-    augmented = (slope.unsqueeze(2) * change.unsqueeze(1)).square().sum((1, 2)) / 3
-    torch.testing.assert_close(
-        car_paper_of_rows(model, codes, numbers, [sigma]), augmented, rtol=1e-3, atol=0
-    )
-
-
 def test_default_form_leaves_every_other_parameters_gradient_untouched():
     model, (codes, numbers) = make_model(), make_rows()
     sigma = 1
@@ -180,12 +150,9 @@ def test_default_form_leaves_every_other_parameters_gradient_untouched():
 
 
 def wide_model(n_numeric, dtype=torch.float64):
-    model = FCorrTransformer([3, 2], n_numeric, (4,), generator=seeded())
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.3 * torch.randn(parameter.shape, generator=seeded(4)))
+    model = perturb(FCorrTransformer([3, 2], n_numeric, (4,), generator=seeded()), seed=4)
     generator = seeded(5)
-    codes = torch.stack([torch.randint(c, (20,), generator=generator) for c in (3, 2)], dim=1)
+    codes = draw_codes((3, 2), 20, generator)
     numbers = torch.randn(20, n_numeric, generator=generator)
     return model.to(dtype), codes, numbers.to(dtype)
 
@@ -210,19 +177,24 @@ each_form_and_its_matrix = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize("n_numeric", [4, 40, 200])
-@each_form_and_its_matrix
-def test_forms_equal_their_matrices(form, by_matrix, n_numeric, each_engine):
+def compare(form, by_matrix, make, tolerances, **settings):
     """Values, and gradients into every parameter, in float64 and in float32."""
-    exact, exact_gradients = values_and_gradients(by_matrix, *wide_model(n_numeric))
-    for dtype, rtol in ((torch.float64, 1e-9), (torch.float32, 2e-4)):
-        losses, gradients = values_and_gradients(form, *wide_model(n_numeric, dtype))
+    exact, exact_gradients = values_and_gradients(by_matrix, *make(torch.float64), **settings)
+    assert (exact > 1e-9).all()
+    largest = max(g.abs().max() for g in exact_gradients.values())
+    for dtype, rtol in zip((torch.float64, torch.float32), tolerances, strict=True):
+        losses, gradients = values_and_gradients(form, *make(dtype), **settings)
         torch.testing.assert_close(losses.double(), exact, rtol=rtol, atol=rtol * exact.max())
-        largest = max(g.abs().max() for g in exact_gradients.values())
         for name, gradient in gradients.items():
             torch.testing.assert_close(
                 gradient.double(), exact_gradients[name], rtol=rtol, atol=rtol * largest, msg=name
             )
+
+
+@pytest.mark.parametrize("n_numeric", [4, 40, 200])
+@each_form_and_its_matrix
+def test_forms_equal_their_matrices(form, by_matrix, n_numeric, each_engine):
+    compare(form, by_matrix, lambda dtype: wide_model(n_numeric, dtype), (1e-9, 2e-4))
 
 
 @pytest.mark.parametrize("combinations", [False, True])
@@ -233,44 +205,13 @@ def test_numbers_and_combinations(
     form, by_matrix, numeric_embedding, sensitive, combinations, each_engine
 ):
     """Sensitive numbers are exchanged for their grids, several features one by one or together."""
+
+    def make(dtype):
+        model, (codes, numbers) = make_model(numeric_embedding=numeric_embedding), make_rows(20)
+        return model.to(dtype), codes, numbers.to(dtype)
+
     settings = {"sensitive": sensitive, "combinations": combinations}
-    model, (codes, numbers) = make_model(numeric_embedding=numeric_embedding), make_rows(20)
-    exact, exact_gradients = values_and_gradients(by_matrix, model, codes, numbers, **settings)
-    assert (exact > 1e-9).all()
-    largest = max(g.abs().max() for g in exact_gradients.values())
-    for dtype, rtol in ((torch.float64, 1e-7), (torch.float32, 5e-4)):
-        rows = model.to(dtype), codes, numbers.to(dtype)
-        losses, gradients = values_and_gradients(form, *rows, **settings)
-        torch.testing.assert_close(losses.double(), exact, rtol=rtol, atol=rtol * exact.max())
-        for name, gradient in gradients.items():
-            torch.testing.assert_close(
-                gradient.double(), exact_gradients[name], rtol=rtol, atol=rtol * largest, msg=name
-            )
-
-
-@pytest.mark.parametrize("learn_missing", [False, True])
-@pytest.mark.parametrize("numeric_embedding", ["spline", "paper"])
-@pytest.mark.parametrize("feature", range(len(CARDINALITIES) + N_NUMERIC))
-def test_a_collapsed_feature_is_one_number(feature, numeric_embedding, learn_missing, each_engine):
-    model = make_model(numeric_embedding=numeric_embedding, learn_missing=learn_missing).float()
-    codes, numbers = make_rows(200)
-    numbers = 3 * numbers.float()
-    if learn_missing:
-        numbers[::7] = torch.nan
-    before = model.embed(codes, numbers)[:, 0]
-    model.collapse(feature, -0.0 if feature == 1 else 0.3)
-    after = model.embed(codes, numbers)[:, 0]
-    others = [i for i in range(len(CARDINALITIES) + N_NUMERIC) if i != feature]
-    assert torch.equal(after[:, others], before[:, others])
-    bits = after[:, feature].contiguous().view(torch.int32)
-    assert (bits == bits[0]).all()
-    # A training step parts the values, and holding brings them together again.
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.01 * torch.randn(parameter.shape, generator=seeded(7)))
-        assert model.embed(codes, numbers)[:, 0, feature].unique().numel() > 1
-        model.hold_collapsed(feature)
-        assert model.embed(codes, numbers)[:, 0, feature].unique().numel() == 1
+    compare(form, by_matrix, make, (1e-7, 5e-4), **settings)
 
 
 @pytest.mark.parametrize("options", [{}, {"n_layers": 3}, {"residual": True}])

@@ -3,10 +3,7 @@ import torch
 from torch.nn.functional import layer_norm
 
 from fcorr.nn import FCorrEncoderLayer, FCorrTransformer
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
+from tests.nn.networks import draw_codes, perturb, seeded
 
 
 def n_parameters(module):
@@ -78,3 +75,38 @@ def test_missing_numbers_have_an_embedding_of_their_own():
     assert embedded.isfinite().all()
     model(torch.zeros(2, 1, dtype=torch.long), numbers).sum().backward()
     assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+EMBEDDINGS = [
+    {"numeric_embedding": "spline"},
+    {"numeric_embedding": "paper"},
+    {"numeric_embedding": "paper", "learn_missing": True},
+    {"n_views": 3},
+    {"n_views": 3, "learn_missing": True},
+]
+
+
+@pytest.mark.parametrize("options", EMBEDDINGS, ids=str)
+@pytest.mark.parametrize("feature", range(5))
+def test_a_collapsed_feature_is_one_number(feature, options, each_engine):
+    """Of one view it may be any, and of several it is 0 in each; never minus zero for some."""
+    model = FCorrTransformer([3, 2, 4], 2, (5,), generator=seeded(), **options)
+    model = perturb(model).eval()
+    codes, numbers = (
+        draw_codes([3, 2, 4], 200, seeded(1)),
+        3 * torch.randn(200, 2, generator=seeded(2)),
+    )
+    if "learn_missing" in options:
+        numbers[::7] = torch.nan
+    before = model.embed(codes, numbers)
+    model.collapse(feature, -0.0 if feature == 1 else 0.3)
+    after = model.embed(codes, numbers)
+    others = [i for i in range(5) if i != feature]
+    assert torch.equal(after[:, :, others], before[:, :, others])
+    bits = after[:, :, feature].contiguous().view(torch.int32)
+    assert (bits == (0 if "n_views" in options else bits[0])).all()
+    # A training step parts the values, and holding brings them together again.
+    perturb(model, 0.01)
+    model.hold_collapsed(feature)
+    held = model.embed(codes, numbers)[:, :, feature]
+    assert (held == held[0]).all()

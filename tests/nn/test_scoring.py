@@ -1,24 +1,19 @@
 """Scores of rows: against torch in float64, and each row's bits by itself."""
 
-import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
-from scipy.special import ndtr
 
 from fcorr.nn import FCorrTransformer
-from fcorr.nn.engine import run_head, run_kernel, use_engine
+from fcorr.nn.engine import run_head, use_engine
 from fcorr.nn.fcorr import Pack
-from fcorr.nn.kernels import arithmetic, views
+from fcorr.nn.kernels import views
 from fcorr.nn.layers import FeedForward
+from tests.nn.networks import perturb, seeded
 
 SIZES = [1, 2, 3, 7, 10, 15, 16, 17, 31, 64, 100, 128, 255, 300]
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def make_network(n_features, head, seed=0, **options):
@@ -32,10 +27,7 @@ def make_network(n_features, head, seed=0, **options):
         generator=seeded(seed),
         **options,
     )
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.3 * torch.randn(parameter.shape, generator=seeded(seed + 1)))
-    return model.eval()
+    return perturb(model, seed=seed + 1).eval()
 
 
 def make_rows(model, n_rows, seed=0):
@@ -45,13 +37,6 @@ def make_rows(model, n_rows, seed=0):
     numbers = torch.randn(n_rows, n_numeric, generator=generator)
     numbers[torch.rand(numbers.shape, generator=generator) < 0.1] = torch.nan
     return codes, numbers
-
-
-def test_gelu_in_single_precision():
-    x = np.concatenate([np.linspace(-40, 40, 8_001), [0.0, -0.0, 1e-30]]).astype(np.float32)
-    values = np.array([arithmetic.gelu_32(v) for v in x], dtype=np.float64)
-    np.testing.assert_allclose(values, x * ndtr(x.astype(np.float64)), rtol=4e-7, atol=4e-7)
-    assert math.isnan(arithmetic.gelu_32(np.float32(math.nan)))
 
 
 @pytest.mark.parametrize("hidden", [(), (1,), (15,), (16,), (17, 5), (300, 33, 128)])
@@ -156,20 +141,3 @@ def test_a_rows_bits_are_its_own_in_a_pack(n_features, width):
     options = [{"n_views": 4}, {"n_views": 8, "residual": True}, {"n_views": 1, "n_layers": 2}]
     members = [make_network(n_features, (width,), i, **each) for i, each in enumerate(options)]
     check_that_rows_are_by_themselves(Pack(members).eval())
-
-
-# ------------------------------------------------------------------------------ portfolios
-
-
-@pytest.mark.parametrize("normalized", [True, False])
-def test_shares_of_predictions_add_up(normalized):
-    outputs = torch.randn(4, 9, 3, dtype=torch.float64, generator=seeded()) * 30
-    shares = [0.5, 0.3, 0.15, 0.05]
-    total = torch.full((9, 3), -math.inf, dtype=torch.float64)
-    for part, share in zip(outputs, shares, strict=True):
-        run_kernel("add_log_predictions", part, math.log(share), normalized, total)
-    logs = torch.log_softmax(outputs, 2) if normalized else outputs
-    expected = torch.logsumexp(
-        logs + torch.tensor(shares, dtype=torch.float64).log()[:, None, None], 0
-    )
-    np.testing.assert_allclose(total.numpy(), expected.numpy(), rtol=1e-12)

@@ -7,7 +7,6 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 import fcorr
 from fcorr._core import InvalidInputError, UnseenCategoryWarning, to_plain
@@ -121,22 +120,6 @@ def test_rows_of_weight_0_are_not_there(policies, regressor):
         assert (a["key"], a["measured"]) == (b["key"], b["measured"])
 
 
-def test_errors_count_the_rows_of_weight_0(policies, regressor):
-    model = regressor(objective="poisson", exposure="years")
-    eval_X, eval_y, weight = with_uncounted_rows(*policies[1])
-    for name in ("years", "age"):
-        values = np.where(np.arange(len(eval_X)) == 40, -np.inf, eval_X[name])
-        wrong = eval_X.assign(**{name: values})
-        with pytest.raises(InvalidInputError, match=rf"^eval_set: .*'{name}' .*got -inf in row 40"):
-            fcorr.sweep(
-                model,
-                *policies[0],
-                grid={"invariance": ["adapt"]},
-                eval_set=(wrong, eval_y, weight),
-                progress=False,
-            )
-
-
 def test_warnings_are_told_once(run, people):
     X, y = people[1]
     unseen = X.assign(job=["astronaut", *X.job[1:]])
@@ -241,10 +224,7 @@ def test_a_line_that_was_cut_off_anywhere_is_taken_away(tmp_path):
     [
         ("a,b\n1,2\n", 1),
         (f"{json.dumps(RECORD)}\n\n", 2),
-        ('{"key": "k"}\n', 1),
         (json.dumps({**RECORD, "measured": {"bound": 1.0}}) + "\n", 1),
-        ("[1]\n", 1),
-        ("7\n", 1),
         (json.dumps(RECORD) + '\n{"other": 1', 2),
         ("notes without an end of line", 1),
         ("\x89PNG\r\n\x1a\n", 1),
@@ -273,7 +253,7 @@ def test_folders(run, tmp_path):
 # ------------------------------------------------------------ side by side
 
 
-def test_processes_change_nothing(run, tmp_path):
+def test_processes_change_nothing(run, whole_search, tmp_path):
     grid = {"car": [100], "invariance": [None, "adapt"]}
     alone = run(grid, path=tmp_path / "alone.jsonl")
     together = run(grid, path=tmp_path / "together.jsonl", n_jobs=2)
@@ -296,12 +276,7 @@ def test_processes_change_nothing(run, tmp_path):
             {"grid": {"car": [0, -1.0]}},
             "car must be a number of at least 0, 'paper' or None, got -1.0",
         ),
-        (
-            {"grid": {"car": [math.nan]}},
-            "car must be a number of at least 0, 'paper' or None, got nan",
-        ),
         ({"grid": {"cra": [0]}}, "got 'cra'. Did you mean 'car'?"),
-        ({"grid": {"car": []}}, "grid must map arguments to lists of values, got {'car': []}"),
         ({"grid": {"car": 100}}, "grid must map arguments to lists of values, got {'car': 100}"),
         ({"grid": {"invariance": "adapt"}}, "grid must map arguments to lists of values"),
         ({"grid": {"random_state": [0]}}, "grid must not vary 'random_state'. Use seeds"),
@@ -315,14 +290,9 @@ def test_processes_change_nothing(run, tmp_path):
             "advanced['n_layers'] must be an integer of at least 1",
         ),
         ({"grid": []}, "grid must hold at least one argument"),
-        ({"grid": [["car", 0]]}, "grid must map arguments to lists of values"),
         ({"budget": -0.1}, "budget must be a number of at least 0, or None, got -0.1"),
-        ({"budget": math.nan}, "budget must be a number of at least 0, or None, got nan"),
-        ({"budget": "small"}, "got 'small'"),
         ({"seeds": 0}, "seeds must be a number of at least 1"),
-        ({"seeds": []}, "seeds must be a number of at least 1"),
         ({"seeds": [1, 1]}, "different integers"),
-        ({"seeds": [-1]}, "different integers"),
         ({"seeds": True}, "got True"),
         ({"n_jobs": 0}, "n_jobs must be an integer that is not 0, got 0"),
         ({"eval_set": None}, "eval_set must be (X, y) or (X, y, sample_weight), got NoneType"),
@@ -345,11 +315,6 @@ def test_validation_rows_must_not_be_the_training_rows(run, people, fits):
     with pytest.raises(InvalidInputError, match="eval_set: y must not hold missing values, got 1"):
         run(eval_set=(X, [math.nan, *y[1:]]))
     assert fits == []
-
-
-def test_other_estimators(people):
-    with pytest.raises(InvalidInputError, match="got LogisticRegression"):
-        fcorr.sweep(LogisticRegression(), *people[0], eval_set=people[1])
 
 
 def test_a_failing_run_is_named(run):

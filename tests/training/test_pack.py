@@ -101,12 +101,9 @@ def test_greedy_choice_by_brute_force(seed, n_most):
         assert all(loss([*chosen, i]) >= losses[-1] for i in rest)
 
 
-def test_equal_candidates_are_taken_in_order_and_add_nothing():
-    assert select_greedily(lambda some: 1.0, 3, 2) == [0]
-
-
-def test_losses_that_are_no_numbers_choose_the_first():
-    assert select_greedily(lambda some: float("nan"), 3, 2) == [0]
+@pytest.mark.parametrize("loss", [1.0, float("nan")])
+def test_equal_candidates_and_losses_that_are_no_numbers_choose_the_first(loss):
+    assert select_greedily(lambda some: loss, 3, 2) == [0]
 
 
 # ------------------------------------------------------------------------------------- recipes

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from fcorr import FCorrClassifier
 from fcorr.estimators import trainer
 from fcorr.nn.engine import runs_compiled, use_engine
 from fcorr.training.threads import start_workers
+from tests.tables import make_model
 
 
 @pytest.fixture
@@ -43,11 +43,6 @@ def test_large_work_is_shared_out(two_threads):
     assert torch.get_num_threads() == 2
 
 
-def test_results_come_in_order(two_threads):
-    with start_workers(10**7) as workers:
-        assert list(workers.map(lambda i: i * i, range(50))) == [i * i for i in range(50)]
-
-
 def test_threads_do_not_run_far_ahead(two_threads):
     started = []
     with start_workers(10**7) as workers:
@@ -78,12 +73,10 @@ def test_an_error_reaches_the_caller(two_threads):
 
 @pytest.mark.parametrize("batch_size", [32, 200])
 def test_fit_leaves_the_setting_alone(two_threads, table, batch_size):
-    FCorrClassifier(n_members=1, head=(4,), epochs=1, advanced={"batch_size": batch_size}).fit(
-        *table
-    )
+    make_model(epochs=1, advanced={"batch_size": batch_size}).fit(*table)
     assert torch.get_num_threads() == 2
     with pytest.raises(ValueError, match="finite loss"):
-        FCorrClassifier(n_members=1, head=(4,), learning_rate=1e30, epochs=2).fit(*table)
+        make_model(learning_rate=1e30).fit(*table)
     assert torch.get_num_threads() == 2
 
 
@@ -138,8 +131,7 @@ def test_fits_that_overlap(two_threads, table, monkeypatch):
 
     def fit(engine):
         set_own(engines[engine])
-        options = {"random_state": 0, "epochs": 2, "advanced": {"engine": engine}}
-        model = FCorrClassifier(n_members=1, head=(4,), **options).fit(*table)
+        model = make_model(advanced={"engine": engine}).fit(*table)
         return model.predict_proba(table[0]), model.history_.engine, torch.get_num_threads()
 
     alone = [in_new_thread(fit, engine) for engine in engines]

@@ -11,7 +11,7 @@ from paper.demo import run_demo, write_demo
 
 @pytest.fixture(scope="module")
 def demo():
-    return run_demo(range(2))
+    return run_demo(range(1))
 
 
 def test_car_closes_the_flip_metrics_and_keeps_the_accuracy(demo):
