@@ -17,7 +17,7 @@ exact is hardly ever less than the range of its outputs.
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -61,12 +61,10 @@ def is_exact(model: Network, sensitive: Sequence[int]) -> bool:
     """Whether the model was made such that no flip of the sensitive features changes a prediction.
 
     A feature enters FCorrTransformer through its embedding, one number or several views, and
-    through nothing else:
-    whatever follows (any number of encoder layers, with or without residual, the head) is a
-    function of the embeddings. If all categories of a feature, or all numbers and the lack of one,
-    are embedded as the same number, bit for bit, the input of that function does not change under
-    a flip, and neither does its output: the same instructions run on the same bits. No other weight
-    matters.
+    through nothing else: whatever follows is a function of the embeddings. If all categories of a
+    feature, or all numbers and the lack of one, are embedded as the same number, bit for bit, the
+    input of that function does not change under a flip, and neither does its output: the same
+    instructions run on the same bits. No other weight matters.
 
     Equal bits are not enough: under a large λ the embeddings of two categories may round to the
     same number, which another training, precision or processor need not repeat. What must hold too
@@ -78,15 +76,6 @@ def is_exact(model: Network, sensitive: Sequence[int]) -> bool:
     embedding for it.
 
     ``sensitive`` are positions of features; numeric ones follow the categorical ones.
-
-    Examples
-    --------
-    >>> model = FCorrTransformer([3, 2], n_numeric=1, head=(4,))
-    >>> is_exact(model, [0])
-    False
-    >>> model.collapse(0, 0.5)
-    >>> is_exact(model, [0])
-    True
     """
     for position in sensitive:
         if not 0 <= position < model.n_features:
@@ -440,14 +429,6 @@ def certify_model(
     :func:`largest_change` of each row, for each of :func:`list_flips` by its name; for
     ``confidence``, ``alpha`` (by default 0.01) and ``epsilon`` see
     :func:`fcorr.metrics.population.population_bound`.
-
-    Examples
-    --------
-    >>> model = FCorrTransformer([3, 2, 4], n_numeric=0, head=(4,))
-    >>> model.collapse(0, 0.5)
-    >>> values = [torch.arange(n).float() for n in (3, 2, 4)]
-    >>> certify_model(model, [0], ["race"], link=Link("sigmoid"), values=values).exact
-    True
     """
     if epsilon is None and alpha is None:
         alpha = 0.01
@@ -465,31 +446,23 @@ def certify_model(
         # in none of the combinations.
         sizes[ALL_TOGETHER] = np.max([*sizes.values()], axis=0)
         found = {name: max(change, float(sizes[name].max())) for name, change in found.items()}
-
-    def statement(name: str, exact: bool, **more: Any) -> FlipStatement:
-        population = state(sizes[name]) if sizes else None
-        return FlipStatement(name, exact, found[name], population, **more)
-
-    def of_feature(name: str, position: int, exact: bool) -> FlipStatement:
-        if exact:
-            return statement(name, exact)
-        flip = flips[name]
-        tried = torch.cat([flip.x_cat, flip.x_num], dim=1)[:, position].tolist()
-        tried_as = tuple(label(position, value) for value in tried)
-        return statement(name, exact, rounded=_same_bits(flip.embed(model)), values=tried_as)
-
-    features = tuple(map(of_feature, names, sensitive, proven))
+    bounds = {name: state(each) for name, each in sizes.items()}
+    features = []
+    for name, position, exact in zip(names, sensitive, proven, strict=True):
+        feature = FlipStatement(name, exact, found[name], bounds.get(name))
+        if not exact:
+            tried = torch.cat([flips[name].x_cat, flips[name].x_num], dim=1)[:, position].tolist()
+            labels = tuple(label(position, value) for value in tried)
+            rounded = _same_bits(flips[name].embed(model))
+            feature = replace(feature, rounded=rounded, values=labels)
+        features.append(feature)
     joint = features[0]
     if len(features) > 1:
         rounded = not all(proven) and all(flip.exact or flip.rounded for flip in features)
-        joint = statement(ALL_TOGETHER, all(proven), rounded=rounded)
-    return Certificate(
-        exact=all(proven),
-        averaged=averaged,
-        features=features,
-        joint=joint,
-        assumptions=tuple(_assumptions(model, averaged, flips, features, has_sample=bool(sizes))),
-    )
+        bound = bounds.get(ALL_TOGETHER)
+        joint = FlipStatement(ALL_TOGETHER, all(proven), found[ALL_TOGETHER], bound, rounded)
+    assumptions = _assumptions(model, averaged, flips, features, has_sample=bool(sizes))
+    return Certificate(all(proven), averaged, tuple(features), joint, tuple(assumptions))
 
 
 def _assumptions(

@@ -42,13 +42,6 @@ SERIES: tuple[dict[str, Any], ...] = (
 )
 """What tells up to four lines apart."""
 
-_LEGEND: dict[str, Any] = {  # never on the data
-    "loc": "upper left",
-    "bbox_to_anchor": (1.01, 1),
-    "frameon": False,
-    "fontsize": "small",
-}
-
 MAX_NAME = 32
 _MAX_FEATURES = 60
 _MAX_LEVELS = 12  # of a feature that have room side by side
@@ -649,7 +642,10 @@ class FrontierDisplay(Display):
             of_seeds = [s.values(metric) for s in of_kind]
             ends = [min(values) for values in of_seeds], [max(values) for values in of_seeds]
             ax.plot([x, x], ends, color=look["color"], linewidth=0.8)
-        front = _find_front([*positions.values()], lower_is_better=is_loss)
+        sign, front = -1.0 if is_loss else 1.0, list[tuple[float, float]]()
+        for at in sorted(positions.values(), key=lambda at: (at[0], -sign * at[1])):
+            if not front or sign * at[1] > sign * front[-1][1]:
+                front.append(at)
         if len(front) > 1:
             label = "no other point is better in both"
             ax.plot(*zip(*front, strict=True), color=GREY, linewidth=1, label=label)
@@ -663,7 +659,8 @@ class FrontierDisplay(Display):
         ax.xaxis.get_major_locator().set_params(numticks=7)
         ax.margins(y=0.12)
         ax.set_xlabel("largest change of a prediction under a flip, on the rows")
-        ax.legend(**_LEGEND)
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}  # never on the data
+        ax.legend(frameon=False, fontsize="small", **beside)
         rows = f"validation rows, {n_seeds} seed{'s' * (n_seeds > 1)}"
         self._finish(f"{self.title} ({rows})")
         self._write_names(positions)
@@ -692,16 +689,3 @@ class FrontierDisplay(Display):
                 text.remove()
             else:
                 taken.append(text.get_window_extent())
-
-
-def _find_front(
-    points: Sequence[tuple[float, float]], *, lower_is_better: bool
-) -> list[tuple[float, float]]:
-    """Find the points that no other beats in both, from the smallest x on."""
-    sign = -1.0 if lower_is_better else 1.0
-    best, front = -math.inf, []
-    for x, y in sorted(points, key=lambda point: (point[0], -sign * point[1])):
-        if sign * y > best:
-            best = sign * y
-            front.append((x, y))
-    return front

@@ -10,17 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from fcorr.audit.displays import (
-    GREY,
-    INK,
-    LIGHT,
-    SERIES,
-    Display,
-    check_count,
-    name_features,
-    one_line,
-    short_number,
-)
+from fcorr.audit import displays as charts
+from fcorr.audit.displays import GREY, INK, LIGHT, SERIES, Display, check_count, one_line
 from fcorr.metrics import ActualExpectedTable, DoubleLiftBin, LiftTable, LorenzCurve
 
 _MAX_BINS = 30
@@ -198,7 +189,7 @@ class ActualExpectedDisplay(Display):
         ax.scatter(np.full(len(is_cut), end), is_cut, color=INK, marker=">", s=25)
         ax.vlines(1, -0.5, n - 0.5, color=GREY, linewidth=1, zorder=0)
         ax.set_ylim(n - 0.5, -1.5)
-        name_features(ax, "y", [str(row.group) for row in rows])
+        charts.name_features(ax, "y", [str(row.group) for row in rows])
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.set_xlabel(one_line(f"{self.x_label} (filled: the interval does not hold 1)", None))
         self._write_numbers()
@@ -212,7 +203,7 @@ class ActualExpectedDisplay(Display):
                 f"{row.ratio:.2f} ({row.low:.2f} to {row.high:.2f})"
                 if not math.isnan(row.ratio)
                 else "not estimable",
-                short_number(row.weight),
+                charts.short_number(row.weight),
                 f"{row.n:,}",
             ]
             for row in self.table.rows

@@ -27,13 +27,7 @@ from fcorr._core import (
     take_rows,
 )
 from fcorr.data.encode import read_exposure, read_sample_weight, read_target
-from fcorr.data.tables import (
-    name_values,
-    read_table,
-    resolve_columns,
-    to_numbers,
-    to_timestamps,
-)
+from fcorr.data.tables import name_values, read_table, resolve_columns, to_numbers, to_timestamps
 from fcorr.metrics import FlippedScores, flip_scores
 from fcorr.metrics._checks import Labels, check_same_length
 from fcorr.metrics.flips import check_values, group_rows
@@ -114,12 +108,6 @@ def read_rows(
     """Read ``(X, y)`` or ``(X, y, sample_weight)``, and find the groups.
 
     ``argument`` is what errors call the rows; ``exposure`` a column of X, or one number per row.
-
-    Examples
-    --------
-    >>> X = np.array([[0, 1.5], [1, 2.5], [1, 3.5]])
-    >>> read_rows((X, [0, 1, 1]), 0, "test").groups
-    {'0': Labels(categories=(0.0, 1.0), codes=array([0, 1, 1]))}
     """
     given = (*rows, None) if len(rows) == 2 else rows
     columns = name_columns(sensitive)
@@ -198,9 +186,9 @@ class Subject:
     @property
     def outputs(self) -> tuple[Any, ...]:
         """What each score is of: the second of two classes, each of several, or the target."""
-        return {"two classes": self.classes[1:], "several classes": self.classes}.get(
-            self.task, ("prediction",)
-        )
+        if self.task == "regression":
+            return ("prediction",)
+        return self.classes[1:] if self.task == "two classes" else self.classes
 
     def score(self, X: Any) -> Floats:
         """Score a table: ``(n_rows, n_outputs)``, checked."""
@@ -440,11 +428,20 @@ class Measured:
 
     task: Task
     performance: Metrics
+    """AUROC, AUPRC and F1; accuracy and log loss; or deviance, RMSE, MAE and the normalised Gini
+    index, per unit of exposure and weighted by it where the model knows one."""
     flip: Metrics
+    """AvgIF, gaps, the largest change of a prediction and the share of decisions flipped, all
+    sensitive columns flipped together. Of several classes, the largest of the classes."""
     groups: dict[str, Metrics]
-    exact: bool = False
+    """For each grouping DPD, EqOdd, EqOpp and UF, of classes the largest; of a regression the
+    difference of mean predictions, and with a log link that of actual over expected."""
+    exact: bool = False  # whether the weights prove that no flip can change any prediction
     search: float | None = None
+    """The largest change that a search over all inputs found; the worst case may be larger."""
     population: float | None = None
+    """The change that at most 1 % of the population would exceed, with 95 % confidence; None where
+    the rows are too few to tell."""
 
     def flat(self) -> Metrics:
         """List all numbers under one name each; None, as of a record, is nan."""
@@ -453,14 +450,7 @@ class Measured:
         return {name: math.nan if value is None else value for name, value in found.items()}
 
     def flat_groups(self) -> Metrics:
-        """List group metrics by metric, and by grouping where there are several.
-
-        Examples
-        --------
-        >>> groups = {"sex": {"DPD": 0.1}, "race": {"DPD": 0.2}}
-        >>> Measured("two classes", {}, {}, groups).flat_groups()
-        {'DPD, sex': 0.1, 'DPD, race': 0.2}
-        """
+        """List group metrics by metric, and by grouping where there are several: "DPD, sex"."""
         return {
             metric if len(self.groups) == 1 else f"{metric}, {grouping}": value
             for grouping, differences in self.groups.items()

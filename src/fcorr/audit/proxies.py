@@ -21,16 +21,11 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from fcorr._core import InvalidInputError, RandomState, draw_seed, enumerate_some, take_rows
+from fcorr.audit.measure import name_columns
 from fcorr.data.encode import encode, read_outcomes, read_sample_weight, read_target, use_ratings
 from fcorr.data.infer import infer_schema, rate_columns
 from fcorr.data.schema import Schema
-from fcorr.data.tables import (
-    name_values,
-    read_table,
-    resolve_columns,
-    to_numbers,
-    to_timestamps,
-)
+from fcorr.data.tables import name_values, read_table, resolve_columns, to_numbers, to_timestamps
 from fcorr.metrics import FlippedScores, bootstrap_interval, nearest_admissible
 from fcorr.metrics._checks import (
     ResultTable,
@@ -138,7 +133,7 @@ def measure_proxies(
     ['all other columns', 'all other columns, labels permuted', 'Z']
     """
     read, seed = read_table(X), draw_seed(random_state)
-    names = resolve_columns(read, _as_list(sensitive), "sensitive")
+    names = resolve_columns(read, name_columns(sensitive), "sensitive")
     others = [name for name in read.names if name not in names]
     if not others:
         raise InvalidInputError(
@@ -167,11 +162,10 @@ def measure_proxies(
             if targets.size:
                 truth = rng.permutation(targets) if source == PERMUTED else targets
                 seen = table.select(columns).take(rows[kept])
-                predict = _predict_held_out if len(columns) > 1 else _predict_by_group
                 interval = bootstrap_interval(
                     _mean_auroc if metric == "AUROC" else r2_score,
                     truth.astype(np.float64),
-                    predict(seen, truth, of_rows, cv, seed),
+                    _predict_held_out(seen, truth, of_rows, cv, seed),
                     sample_weight=of_rows,
                     n_resamples=n_resamples,
                     random_state=seed,
@@ -181,10 +175,6 @@ def measure_proxies(
         n_first = len(sources) - len(others)
         lines += [*found[:n_first], *sorted(found[n_first:], key=lambda line: -line.value)]
     return ProxyTable(tuple(lines), len(rows), tuple(notes))
-
-
-def _as_list(columns: Columns) -> list[str | int]:
-    return [columns] if isinstance(columns, str | int) else list(columns)
 
 
 def _read_targets(
@@ -216,33 +206,29 @@ def _read_targets(
 def _predict_held_out(
     X: pa.Table, targets: NDArray[Any], weight: Floats, cv: int, seed: int
 ) -> Floats:
-    schema, folds, predicted = _describe(X), _split(targets, cv, seed), np.empty(targets.shape)
+    """Predict rows from others: from several columns by trees, from one by the means of groups."""
+    folds, predicted = _split(targets, cv, seed), np.empty(targets.shape)
+    is_one = X.num_columns == 1
+    known: Any = _group(X) if is_one else _describe(X)
     for fold in range(cv):
         own, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         for k, target in enumerate(targets.T):
-            predict = _fit_trees(X.take(others), target[others], weight[others], schema, seed)
-            predicted[own, k] = predict(X.take(own))
+            y, w = target[others], weight[others]
+            if not is_one:
+                predicted[own, k] = _fit_trees(X.take(others), y, w, known, seed)(X.take(own))
+                continue
+            mean = np.average(y.astype(np.float64), weights=w)
+            size, sums = (
+                np.bincount(known[others], each, minlength=known.max() + 1)
+                for each in (w, w * (y - mean))
+            )
+            predicted[own, k] = mean + (sums / (size + _CREDIBLE))[known[own]]
     return predicted
 
 
-def _predict_by_group(
-    X: pa.Table, targets: NDArray[Any], weight: Floats, cv: int, seed: int
-) -> Floats:
-    ((name, column),) = zip(X.column_names, X.columns, strict=True)
-    groups, folds, predicted = _group(name, column), _split(targets, cv, seed), 0.0 * targets
-    for fold in range(cv):
-        others, own = folds != fold, groups[folds == fold]
-        size = np.bincount(groups[others], weight[others], minlength=groups.max() + 1)
-        for k, target in enumerate(targets[others].T.astype(np.float64)):
-            mean = np.average(target, weights=weight[others])
-            above = weight[others] * (target - mean)
-            sums = np.bincount(groups[others], above, minlength=len(size))
-            predicted[folds == fold, k] = mean + (sums / (size + _CREDIBLE))[own]
-    return predicted
-
-
-def _group(name: str, column: pa.ChunkedArray) -> Rows:
+def _group(X: pa.Table) -> Rows:
     """Return each row's group: its category or, of numbers and dates, that of its size."""
+    name, column = X.column_names[0], X[0]
     if name_values(column.type) == "dates":
         column = to_timestamps(name, column).cast(pa.int64())
     labels = encode_labels(column, name)
@@ -375,7 +361,7 @@ def best_estimates(
     >>> proxy_discrimination(estimates.scores.mean(axis=1), estimates)  # discrimination-free
     0.0
     """
-    schema, seed, names = _describe(X), draw_seed(random_state), _as_list(sensitive)
+    schema, seed, names = _describe(X), draw_seed(random_state), list(name_columns(sensitive))
     target, weight = read_target(y, schema.n_rows), read_sample_weight(sample_weight, schema.n_rows)
     groups = find_flips(X, names)
     labels, counts = groups.categories, np.bincount(groups.original)

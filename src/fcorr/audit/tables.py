@@ -16,30 +16,13 @@ class TextTable(NamedTuple):
     rows: list[list[str]]
 
     def markdown(self) -> str:
-        r"""Write the table in Markdown.
-
-        Examples
-        --------
-        >>> print(TextTable(["", "AUROC", "F1"], [["a|b", "0.75", "0.5"]]).markdown(), end="")
-        |  | AUROC | F1 |
-        | --- | ---: | ---: |
-        | a\|b | 0.75 | 0.5 |
-        """
-        rule = ["---", *["---:"] * (len(self.header) - 1)]
+        """Write the table in Markdown."""
         lines = [[to_markdown(cell) for cell in line] for line in (self.header, *self.rows)]
-        lines.insert(1, rule)
+        lines.insert(1, ["---", *["---:"] * (len(self.header) - 1)])
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
     def text(self) -> str:
-        """Write the table in columns, names to the left and numbers to the right.
-
-        Examples
-        --------
-        >>> print(TextTable(["Model", "AUROC"], [["FCorr", "0.7 ± 0.1"], ["X", "0.65"]]).text())
-        Model      AUROC
-        FCorr  0.7 ± 0.1
-        X           0.65
-        """
+        """Write the table in columns, names to the left and numbers to the right."""
         lines = [[show_text(cell) for cell in line] for line in (self.header, *self.rows)]
         first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
         return "\n".join(

@@ -65,12 +65,11 @@ def pack_model(estimator: Estimator) -> dict[str, Any] | str:
         "link": estimator._link().name,
         "classes": [str(label) for label in getattr(estimator, "classes_", ())],
         "threshold": getattr(estimator, "threshold_", None),
-        "portfolio": None
-        if portfolio is None
-        else {
+        "portfolio": portfolio
+        and {
             "features": portfolio.features,
-            "values": [[None if v != v else v for v in row] for row in portfolio.values.tolist()],
-            "shares": portfolio.shares.tolist(),
+            "values": portfolio.values.numpy(),
+            "shares": portfolio.shares.numpy(),
         },
     }
     data["weights"] = base64.b64encode(np.concatenate(arrays).tobytes()).decode()
