@@ -11,10 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from fcorr.nn import attention
-from fcorr.nn.engine import use_engine
 from fcorr.nn.kernels import arithmetic
 
 COMPILING = "compiling fcorr's kernels, once per installation; it takes about 10 seconds\n"
@@ -77,13 +74,6 @@ def test_is_kept_by_the_state_of_the_sources(tmp_path):
     with (package / "attention.py").open("a") as file:
         file.write("# changed\n")
     assert folder() not in ("", before)
-
-
-def test_kernels_are_kept():
-    """What this process compiled, or loaded, lies in the folder of the sources' state."""
-    with use_engine("compiled"):
-        attention.attend_with_partition(torch.zeros(1, 3), 1.0)
-    assert any(arithmetic.cache_folder().glob("network.attend_rows-*.nbc"))
 
 
 def test_is_found_again_for_the_same_types_only(home):
