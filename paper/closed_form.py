@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from fcorr.nn.attention import attend_with_partition
 from fcorr.nn.car import Exchange
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.objective import Objective
 from fcorr.training.rows import Rows
+from paper.attention import attend_with_partition
 
 
 class ClosedFormObjective(Objective):

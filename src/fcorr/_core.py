@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -52,15 +52,7 @@ class NotEstimableWarning(UserWarning):
 
 
 def near_match(name: str, options: Iterable[str]) -> str:
-    """Return ``" Did you mean 'age'?"`` for a likely misspelling, or an empty string.
-
-    Examples
-    --------
-    >>> near_match("agee", ["age", "sex"])
-    " Did you mean 'age'?"
-    >>> near_match("zip", ["age", "sex"])
-    ''
-    """
+    """Return ``" Did you mean 'age'?"`` for a likely misspelling, or an empty string."""
     texts = [str(option) for option in options]
     same = [text for text in texts if text.casefold().strip() == str(name).casefold().strip()]
     matches = same or difflib.get_close_matches(str(name), texts, n=1)
@@ -68,13 +60,7 @@ def near_match(name: str, options: Iterable[str]) -> str:
 
 
 def enumerate_some(items: Iterable[object], limit: int = 5) -> str:
-    """Write out the first few items for a message, and how many more there are.
-
-    Examples
-    --------
-    >>> enumerate_some(["a", "b", "c"], limit=2)
-    "'a', 'b' and 1 more"
-    """
+    """Write out the first few items for a message: ``"'a', 'b' and 1 more"``."""
     names = [repr(item.item() if isinstance(item, np.generic) else item) for item in items]
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
@@ -99,12 +85,6 @@ def counted_rows(*columns: Any, sample_weight: Any) -> Iterator[list[Any]]:
     """Give columns, and their weights last, without the rows of weight 0.
 
     Within it, errors number the rows as if none had been left out.
-
-    Examples
-    --------
-    >>> with counted_rows([3.0, None, 5.0], sample_weight=[1, 0, 2]) as (y, weight):
-    ...     print(y, weight)
-    [3.0, 5.0] [1, 2]
     """
     given = [*columns, sample_weight]
     rows = find_counted(*given)
@@ -189,22 +169,7 @@ def renumber_rows(
 
 
 def require(package: str, *, extra: str, purpose: str) -> ModuleType:
-    """Import an optional package, or say in one line how to get it.
-
-    Parameters
-    ----------
-    package : str
-        The module to import.
-    extra : str
-        The extra of fcorr that installs it.
-    purpose : str
-        What needs it; the error starts with these words.
-
-    Raises
-    ------
-    ImportError
-        ``... needs polars: pip install 'fcorr[polars]'``.
-    """
+    """Import an optional package, or say which extra of fcorr installs it, and what needs it."""
     try:
         return importlib.import_module(package)
     except ModuleNotFoundError as error:
@@ -222,11 +187,6 @@ def connect_ray(address: str | None = None, workers: int | None = None) -> Itera
 
     The latter is on this machine, with as many processors as there are ``workers``. An address in
     ``RAY_ADDRESS``, and a cluster that the program has connected to before, are taken by default.
-
-    Raises
-    ------
-    InvalidInputError
-        No cluster answers at the address within half a minute.
     """
     ray = require("ray", extra="ray", purpose="engine='ray'")
     if ray.is_initialized():
@@ -296,13 +256,7 @@ def write_atomically(
     The content, or what a function writes, goes to a temporary file beside the target, which then
     takes the target's place in one step. An existing file is replaced, or left as it was; its
     permissions stay, and so does a link to it. Temporary files that killed processes left of the
-    same target are removed.
-
-    Raises
-    ------
-    OSError
-        The file cannot be written, or is read-only, a folder, a device or a pipe. The error names
-        it, and says what is left in its place.
+    same target are removed. An error names the file, and says what is left in its place.
     """
     target = Path(os.path.realpath(path))
     left = "nothing was written" + ", the old file is in place" * os.path.isfile(target)
@@ -412,10 +366,7 @@ def _lock(file: BinaryIO) -> None:
 def user_cache() -> Path:
     """Return the folder for what can be made or fetched again; it may not exist yet.
 
-    Raises
-    ------
-    FileNotFoundError
-        If the user has no home, as in a container that knows its users by number only.
+    A user may have no home, as in a container that knows its users by number only.
     """
     variable, below = {
         "win32": ("LOCALAPPDATA", "AppData/Local"),
@@ -438,27 +389,16 @@ _STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\ud
 
 
 def show_text(text: object) -> str:
-    r"""Make one line that can be shown anywhere, of names and values from whoever made the data.
+    """Make one line that can be shown anywhere, of names and values from whoever made the data.
 
     Whatever would move a terminal's cursor or colour it, end the line, turn the direction of
     writing or be forbidden in XML is written as JSON escapes it. All else stays.
-
-    Examples
-    --------
-    >>> print(show_text("red \x1b[31m, new\nline, \u202eright to left, naïve"))
-    red \u001b[31m, new\nline, \u202eright to left, naïve
     """
     return _STEERING.sub(lambda found: json.dumps(found[0])[1:-1], str(text))
 
 
 def to_plain(value: Any) -> Any:
-    """Turn arguments and results into what JSON can hold; nan and infinity become None.
-
-    Examples
-    --------
-    >>> to_plain({"head": (8, 4), "bound": float("inf"), 1: np.float32(0.5)})
-    {'head': [8, 4], 'bound': None, '1': 0.5}
-    """
+    """Turn arguments and results into what JSON can hold; nan and infinity become None."""
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
@@ -522,18 +462,12 @@ def draw_seed(random_state: RandomState) -> int:
 
 @dataclass(frozen=True)
 class Progress:
-    """Shows how far some work has come; this one shows nothing.
-
-    Attributes
-    ----------
-    say : callable
-        Tells why nothing seems to happen.
-    advance : callable
-        Takes note of one more step, with a few words about it.
-    """
+    """Shows how far some work has come; this one shows nothing."""
 
     say: Callable[[str], None] = lambda text: None
+    """Tells why nothing seems to happen."""
     advance: Callable[[str], None] = lambda text: None
+    """Takes note of one more step, with a few words about it."""
 
 
 _logger = logging.getLogger("fcorr")
@@ -547,47 +481,29 @@ def show_progress(
 
     The logger ``fcorr`` hears of it in any case, at the level INFO.
     """
-    with _shown_progress(title, n_steps, shown=shown, unit=unit) as progress:
-
-        def told(tell: Callable[[str], None]) -> Callable[[str], None]:
-            def log_and_tell(text: str) -> None:
-                _logger.info("%s: %s", title, show_text(text))
-                tell(text)
-
-            return log_and_tell
-
-        yield Progress(told(progress.say), told(progress.advance))
-
-
-@contextmanager
-def _shown_progress(title: str, n_steps: int, *, shown: bool, unit: str) -> Iterator[Progress]:
-    if not shown or not n_steps:
-        yield Progress()
-    elif sys.stderr.isatty():
+    shown, n_done, bar = shown and n_steps > 0, 0, None
+    if shown and sys.stderr.isatty():
         # rich takes a tenth of a second to import: only those who look at a bar pay for it.
+        from rich import progress
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-        from rich.progress import Progress as Bar
-        from rich.progress import TimeRemainingColumn as TimeLeft
 
-        columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeLeft())
-        last = TextColumn("{task.description}", markup=False)
-        bar = Bar(*columns, last, console=Console(file=sys.stderr))
+        columns = progress.TextColumn(title), progress.BarColumn(), progress.MofNCompleteColumn()
+        last = (
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.description}", markup=False),
+        )
+        bar = progress.Progress(*columns, *last, console=Console(file=sys.stderr))
         task = bar.add_task("", total=n_steps)
-        with bar:
-            yield Progress(
-                say=lambda text: bar.update(task, description=show_text(text)),
-                advance=lambda text: bar.update(task, advance=1, description=show_text(text)),
-            )
-    else:
-        n_done = 0
 
-        def say(text: str) -> None:
-            print(show_text(text), file=sys.stderr, flush=True)
+    def tell(text: str, step: int) -> None:
+        nonlocal n_done
+        n_done, text = n_done + step, show_text(text)
+        _logger.info("%s: %s", title, text)
+        if bar is not None:
+            bar.update(task, advance=step, description=text)
+        elif shown:
+            start = f"{unit} {n_done}/{n_steps}  " if step else ""
+            print(start + text, file=sys.stderr, flush=True)
 
-        def advance(text: str) -> None:
-            nonlocal n_done
-            n_done += 1
-            say(f"{unit} {n_done}/{n_steps}  {text}")
-
-        yield Progress(say, advance)
+    with bar or nullcontext():
+        yield Progress(lambda text: tell(text, 0), lambda text: tell(text, 1))

@@ -12,13 +12,10 @@ from torch.nn.functional import layer_norm
 
 from fcorr.estimators.reading import mean_attention_scores
 from fcorr.nn import attention
-from fcorr.nn.attention import (
-    attend,
-    attend_with_partition,
-    attention_weights,
-)
-from fcorr.nn.engine import CompiledAttention, use_engine
+from fcorr.nn.attention import attend, attention_weights
+from fcorr.nn.engine import use_engine
 from fcorr.nn.kernels import attention as kernels
+from paper.attention import CompiledAttention, attend_with_partition
 from tests.nn.networks import seeded
 
 CASES = [

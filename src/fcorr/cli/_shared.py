@@ -127,70 +127,53 @@ def _read_config(context: typer.Context, path: Path | None) -> None:
 
 def _estimator_options(
     *,
-    objective: Annotated[
-        Literal["mse", "poisson", "gamma", "tweedie"] | None,
-        typer.Option(help="What a regression minimises; by default mse. The others: log link."),
-    ] = None,
-    exposure: Annotated[
-        str | None,
-        column_option(help="Column of exposures, such as years at risk; needs a log link."),
-    ] = None,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER|f1|fpr=RATE|cost=FP,FN",
-            help="Probability from which on the second of two classes is predicted, or the rule "
-            "that chooses it on the training data; by default 0.5.",
-        ),
-    ] = None,
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kinds",
-            metavar="COLUMN=KIND",
-            help="What a column is: numeric, categorical, ordinal, boolean, datetime, or its "
-            "categories in order, as in grade=A,B,C; repeatable.",
-        ),
-    ] = None,
-    n_members: Annotated[
-        int | None,
-        typer.Option(
-            "--n-members",
-            help="Most networks in the pack; 1 for a single one. By default 8, and 16 for up to "
-            "2,000 rows.",
-        ),
-    ] = None,
-    monotone: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=increasing|decreasing",
-            help="Let predictions never fall, or never rise, with a column of numbers; repeatable.",
-        ),
-    ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option(help="Most passes over the data; by default what the members try."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="ARGUMENT=VALUE",
-            help="Any other argument of the estimator, as in learning_rate=0.01, head=64x64, "
-            "class_weight=balanced or min_category_rows=5; repeatable.",
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            help="TOML file of options by their long names; those of the command line win.",
-            callback=_read_config,
-            expose_value=False,
-            is_eager=True,
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
+    objective: Literal["mse", "poisson", "gamma", "tweedie"] | None = typer.Option(
+        None, help="What a regression minimises; by default mse. The others: log link."
+    ),
+    exposure: str | None = column_option(
+        None, help="Column of exposures, such as years at risk; needs a log link."
+    ),
+    threshold: str | None = typer.Option(
+        None,
+        metavar="NUMBER|f1|fpr=RATE|cost=FP,FN",
+        help="Probability from which on the second of two classes is predicted, or the rule "
+        "that chooses it on the training data; by default 0.5.",
+    ),
+    kinds: list[str] | None = typer.Option(
+        None,
+        metavar="COLUMN=KIND",
+        help="What a column is: numeric, categorical, ordinal, boolean, datetime, or its "
+        "categories in order, as in grade=A,B,C; repeatable.",
+    ),
+    n_members: int | None = typer.Option(
+        None,
+        help="Most networks in the pack; 1 for a single one. By default 8, and 16 for up to "
+        "2,000 rows.",
+    ),
+    monotone: list[str] | None = typer.Option(
+        None,
+        metavar="COLUMN=increasing|decreasing",
+        help="Let predictions never fall, or never rise, with a column of numbers; repeatable.",
+    ),
+    epochs: int | None = typer.Option(
+        None, help="Most passes over the data; by default what the members try."
+    ),
+    settings: list[str] | None = typer.Option(
+        None,
+        "--set",
+        metavar="ARGUMENT=VALUE",
+        help="Any other argument of the estimator, as in learning_rate=0.01, head=64x64, "
+        "class_weight=balanced or min_category_rows=5; repeatable.",
+    ),
+    config: Path | None = typer.Option(
+        None,
+        help="TOML file of options by their long names; those of the command line win.",
+        callback=_read_config,
+        expose_value=False,
+        is_eager=True,
+        exists=True,
+        dir_okay=False,
+    ),
 ) -> None:
     """Declare the options that set arguments of an estimator, in every command that trains one."""
 

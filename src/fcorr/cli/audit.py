@@ -27,46 +27,38 @@ def audit(
     model: Model,
     data: shared.DataFile,
     *,
-    target: Annotated[
-        str | None, shared.column_option(help="Column of outcomes; without it, scores are audited.")
-    ] = None,
-    sensitive: Annotated[
-        list[str] | None,
-        shared.column_option(help="Sensitive column; repeatable. By default those of the model."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="HTML file to write.", dir_okay=False)
-    ] = None,
-    json: Annotated[
-        Path | None,
-        typer.Option(help="JSON file to write, or - to print it, and no text.", dir_okay=False),
-    ] = None,
-    card: Annotated[
-        Path | None, typer.Option(help="Model card (Markdown) to write.", dir_okay=False)
-    ] = None,
-    thresholds: Annotated[
-        Path | None,
-        typer.Option(
-            help="TOML file of limits; exit code 3 if one is crossed.", exists=True, dir_okay=False
-        ),
-    ] = None,
-    incumbent: Annotated[str | None, typer.Option(help="Another model, to stand beside.")] = None,
+    target: str | None = shared.column_option(
+        None, help="Column of outcomes; without it, scores are audited."
+    ),
+    sensitive: list[str] | None = shared.column_option(
+        None, help="Sensitive column; repeatable. By default those of the model."
+    ),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="HTML file to write.", dir_okay=False
+    ),
+    json: Path | None = typer.Option(
+        None, help="JSON file to write, or - to print it, and no text.", dir_okay=False
+    ),
+    card: Path | None = typer.Option(None, help="Model card (Markdown) to write.", dir_okay=False),
+    thresholds: Path | None = typer.Option(
+        None,
+        help="TOML file of limits; exit code 3 if one is crossed.",
+        exists=True,
+        dir_okay=False,
+    ),
+    incumbent: str | None = typer.Option(None, help="Another model, to stand beside."),
     task: shared.Task = "auto",
     weight: shared.Weight = None,
-    exposure: Annotated[str | None, shared.column_option(help="Column of exposures.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Probability to decide from.")] = None,
-    power: Annotated[
-        float | None, typer.Option(help="Power of a regression's Tweedie deviance.")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="What the model is called.")] = None,
-    unit: Annotated[str, typer.Option(help="What amounts are measured in.")] = "",
-    resamples: Annotated[
-        int, typer.Option("--n-resamples", help="Bootstrap resamples.", min=1)
-    ] = 200,
-    include_model: Annotated[bool, typer.Option(help="Put an fcorr model into the page.")] = True,
-    include_rows: Annotated[
-        bool, typer.Option("--include-rows", help="List values of the rows that change most.")
-    ] = False,
+    exposure: str | None = shared.column_option(None, help="Column of exposures."),
+    threshold: float | None = typer.Option(None, help="Probability to decide from."),
+    power: float | None = typer.Option(None, help="Power of a regression's Tweedie deviance."),
+    name: str | None = typer.Option(None, help="What the model is called."),
+    unit: str = typer.Option("", help="What amounts are measured in."),
+    resamples: int = typer.Option(200, "--n-resamples", help="Bootstrap resamples.", min=1),
+    include_model: bool = typer.Option(True, help="Put an fcorr model into the page."),
+    include_rows: bool = typer.Option(
+        False, "--include-rows", help="List values of the rows that change most."
+    ),
     drop: shared.Drop = None,
     seed: Annotated[int, shared.Seed] = 0,
     delimiter: shared.Delimiter = None,

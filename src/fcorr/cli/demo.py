@@ -11,10 +11,10 @@ N_TRAIN, N_TEST = 2_000, 2_000
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the files.", file_okay=False)
-    ] = Path("fcorr-demo"),
-    data: Annotated[bool, typer.Option("--data", help="Write the two tables only.")] = False,
+    output: Path = typer.Option(
+        Path("fcorr-demo"), "--output", "-o", help="Folder for the files.", file_okay=False
+    ),
+    data: bool = typer.Option(False, "--data", help="Write the two tables only."),
     seed: Annotated[int, Seed] = 0,
     quiet: Quiet = False,
 ) -> None:

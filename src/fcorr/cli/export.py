@@ -1,7 +1,6 @@
 """`fcorr export`: a model file in, a file that other software runs out."""
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -10,8 +9,8 @@ from fcorr.cli._shared import ModelFile, bad_usage, check_output, echo
 
 def export(
     model: ModelFile,
-    onnx: Annotated[Path, typer.Option(help="ONNX file to write.", dir_okay=False)],
-    opset: Annotated[int, typer.Option(help="Version of ONNX's operators, 17 to 21.")] = 17,
+    onnx: Path = typer.Option(..., help="ONNX file to write.", dir_okay=False),
+    opset: int = typer.Option(17, help="Version of ONNX's operators, 17 to 21."),
 ) -> None:
     """Write a trained model as ONNX.
 

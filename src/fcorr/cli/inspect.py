@@ -1,7 +1,7 @@
 """`fcorr inspect`: what is in a model file."""
 
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 def inspect(
     model: ModelFile,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the file's whole header as JSON.")
-    ] = False,
+    as_json: bool = typer.Option(False, "--json", help="Print the file's whole header as JSON."),
 ) -> None:
     """Show what is in a model file, and what its features weigh."""
     from fcorr.estimators import load, read_header

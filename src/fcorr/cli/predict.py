@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
@@ -13,49 +13,37 @@ from fcorr.cli import _shared as shared
 def predict(
     model: shared.ModelFile,
     data: shared.DataFile,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="CSV, TSV or Parquet file to write, or - for CSV on standard output; by default "
-            "one of the same kind beside the data, called NAME-predictions, or, where the data is "
-            "-, standard output.",
-            dir_okay=False,
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        shared.column_option(
-            help="Column to copy to the output; repeatable. By default those that the model does "
-            "not know, such as a key."
-        ),
-    ] = None,
-    rate: Annotated[
-        bool,
-        typer.Option(
-            "--rate", help="Write the rate per unit of exposure, which needs no exposure."
-        ),
-    ] = False,
-    verbatim: Annotated[
-        bool,
-        typer.Option(
-            "--verbatim",
-            help="Write text to the letter, also what a spreadsheet would run as a formula.",
-        ),
-    ] = False,
-    engine: Annotated[
-        Literal["local", "ray"],
-        typer.Option(help="What scores Parquet to Parquet: this process, or Ray Data."),
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(help="Ray's cluster, such as 10.0.0.1:6379; by default one on this machine."),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Most tasks of Ray's at a time; by default one for each processor."),
-    ] = None,
+    output: Path | None = typer.Option(
+        None,
+        "--output",
+        "-o",
+        help="CSV, TSV or Parquet file to write, or - for CSV on standard output; by default "
+        "one of the same kind beside the data, called NAME-predictions, or, where the data is "
+        "-, standard output.",
+        dir_okay=False,
+    ),
+    keep: list[str] | None = shared.column_option(
+        None,
+        help="Column to copy to the output; repeatable. By default those that the model does "
+        "not know, such as a key.",
+    ),
+    rate: bool = typer.Option(
+        False, "--rate", help="Write the rate per unit of exposure, which needs no exposure."
+    ),
+    verbatim: bool = typer.Option(
+        False,
+        "--verbatim",
+        help="Write text to the letter, also what a spreadsheet would run as a formula.",
+    ),
+    engine: Literal["local", "ray"] = typer.Option(
+        "local", help="What scores Parquet to Parquet: this process, or Ray Data."
+    ),
+    address: str | None = typer.Option(
+        None, help="Ray's cluster, such as 10.0.0.1:6379; by default one on this machine."
+    ),
+    workers: int | None = typer.Option(
+        None, help="Most tasks of Ray's at a time; by default one for each processor."
+    ),
     delimiter: shared.Delimiter = None,
     decimal: shared.Decimal = None,
     dates: shared.Dates = None,

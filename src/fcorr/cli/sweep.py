@@ -22,48 +22,39 @@ def sweep(
     *,
     target: shared.Target,
     sensitive: Annotated[list[str], shared.Sensitive],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the results.", file_okay=False)
-    ],
-    car: Annotated[
-        str,
-        typer.Option(
-            help="Weights λ of the regulariser, of models that are not exact; or 'paper'."
-        ),
-    ] = "0,1,10,100,1e3,1e4,1e5,1e6,1e7,1e8",
-    exact: Annotated[bool, typer.Option(help="Add the two exact forms.")] = True,
-    grid: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ARGUMENT=VALUE,VALUE,…",
-            help="More to vary, as in dropout=0.1,0.3 or head=8x8,128x128; repeatable.",
-        ),
-    ] = None,
-    seeds: Annotated[int, typer.Option(help="Seeds of each point.", min=1)] = 3,
-    jobs: Annotated[int, typer.Option("--n-jobs", help="Processes; -1 for as many as cores.")] = 1,
-    budget: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest change under a flip that may be found of the chosen model; by default it "
-            "must be an exact one, as with 0."
-        ),
-    ] = None,
-    allow_inexact: Annotated[
-        bool,
-        typer.Option("--allow-inexact", help="Without a budget, choose among all models."),
-    ] = False,
-    validation: Annotated[
-        Path | None,
-        typer.Option(
-            "--eval-set",
-            help="File to measure and choose on; by default a fifth of the rows are set aside.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="Model file to write, of the chosen point.", dir_okay=False)
-    ] = None,
+    output: Path = typer.Option(
+        ..., "--output", "-o", help="Folder for the results.", file_okay=False
+    ),
+    car: str = typer.Option(
+        "0,1,10,100,1e3,1e4,1e5,1e6,1e7,1e8",
+        help="Weights λ of the regulariser, of models that are not exact; or 'paper'.",
+    ),
+    exact: bool = typer.Option(True, help="Add the two exact forms."),
+    grid: list[str] | None = typer.Option(
+        None,
+        metavar="ARGUMENT=VALUE,VALUE,…",
+        help="More to vary, as in dropout=0.1,0.3 or head=8x8,128x128; repeatable.",
+    ),
+    seeds: int = typer.Option(3, help="Seeds of each point.", min=1),
+    jobs: int = typer.Option(1, "--n-jobs", help="Processes; -1 for as many as cores."),
+    budget: float | None = typer.Option(
+        None,
+        help="Largest change under a flip that may be found of the chosen model; by default it "
+        "must be an exact one, as with 0.",
+    ),
+    allow_inexact: bool = typer.Option(
+        False, "--allow-inexact", help="Without a budget, choose among all models."
+    ),
+    validation: Path | None = typer.Option(
+        None,
+        "--eval-set",
+        help="File to measure and choose on; by default a fifth of the rows are set aside.",
+        exists=True,
+        dir_okay=False,
+    ),
+    model: Path | None = typer.Option(
+        None, help="Model file to write, of the chosen point.", dir_okay=False
+    ),
     task: shared.Task = "auto",
     weight: shared.Weight = None,
     drop: shared.Drop = None,

@@ -14,9 +14,7 @@ def train(
     data: shared.DataFile,
     *,
     target: shared.Target,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Model file to write.", dir_okay=False)
-    ],
+    output: Path = typer.Option(..., "--output", "-o", help="Model file to write.", dir_okay=False),
     sensitive: Annotated[list[str] | None, shared.Sensitive] = None,
     task: shared.Task = "auto",
     weight: shared.Weight = None,
@@ -24,60 +22,45 @@ def train(
     delimiter: shared.Delimiter = None,
     decimal: shared.Decimal = None,
     dates: shared.Dates = None,
-    car: Annotated[
-        str, typer.Option(help="Weight of the regulariser: a number, 'paper' or 'none'.")
-    ] = "1e6",
-    invariance: Annotated[
-        Literal["adapt", "marginal", "none"],
-        typer.Option(
-            help="How flips of sensitive columns cease to matter: the model adapts to their "
-            "absence, or predicts the average over their values; none: --car alone."
-        ),
-    ] = "adapt",
-    proxy: Annotated[
-        float,
-        typer.Option(help="Weight of a penalty on what groups of the sensitive columns differ in."),
-    ] = 0.0,
-    budget: Annotated[
-        str | None,
-        typer.Option(help="Time to look for a better pack, such as 10min.", metavar="TIME"),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder that keeps what is trained, also within epochs; the same command goes on "
-            "from there.",
-            file_okay=False,
-        ),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Go on from --checkpoint, which must have something kept."),
-    ] = False,
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            help="Read Parquet files piece by piece, within about so much memory, such as 2GB.",
-            metavar="SIZE",
-        ),
-    ] = None,
-    engine: Annotated[
-        Literal["local", "ray"],
-        typer.Option(help="Where to train: in this process, or in those of a Ray cluster."),
-    ] = "local",
-    workers: Annotated[
-        int, typer.Option(help="Processes of --engine ray, one processor each.", min=1)
-    ] = 2,
-    address: Annotated[
-        str | None,
-        typer.Option(help="Address of a Ray cluster; by default one on this machine alone."),
-    ] = None,
+    car: str = typer.Option("1e6", help="Weight of the regulariser: a number, 'paper' or 'none'."),
+    invariance: Literal["adapt", "marginal", "none"] = typer.Option(
+        "adapt",
+        help="How flips of sensitive columns cease to matter: the model adapts to their "
+        "absence, or predicts the average over their values; none: --car alone.",
+    ),
+    proxy: float = typer.Option(
+        0.0, help="Weight of a penalty on what groups of the sensitive columns differ in."
+    ),
+    budget: str | None = typer.Option(
+        None, help="Time to look for a better pack, such as 10min.", metavar="TIME"
+    ),
+    checkpoint: Path | None = typer.Option(
+        None,
+        help="Folder that keeps what is trained, also within epochs; the same command goes on "
+        "from there.",
+        file_okay=False,
+    ),
+    resume: bool = typer.Option(
+        False, "--resume", help="Go on from --checkpoint, which must have something kept."
+    ),
+    memory: str | None = typer.Option(
+        None,
+        help="Read Parquet files piece by piece, within about so much memory, such as 2GB.",
+        metavar="SIZE",
+    ),
+    engine: Literal["local", "ray"] = typer.Option(
+        "local", help="Where to train: in this process, or in those of a Ray cluster."
+    ),
+    workers: int = typer.Option(2, help="Processes of --engine ray, one processor each.", min=1),
+    address: str | None = typer.Option(
+        None, help="Address of a Ray cluster; by default one on this machine alone."
+    ),
     seed: Annotated[int | None, shared.Seed] = None,
     as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,
     **options: Any,
 ) -> None:
-    """Train a model on a CSV, TSV or Parquet file, or on a folder of Parquet files."""
+    """Train a model on a CSV, TSV or Parquet file."""
     from fcorr.estimators import fit_on_ray, read_header
     from fcorr.estimators.engines import join_torchrun
 

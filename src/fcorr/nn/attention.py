@@ -11,8 +11,6 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from fcorr.nn.engine import CompiledAttention, runs_compiled
-
 _CHUNK_NUMBERS = 2**22  # entries of p × p matrices held at a time
 
 
@@ -41,11 +39,9 @@ def attend_with_partition(z_BF: Tensor, root: float) -> tuple[Tensor, Tensor]:
     """Attention output ``softmax(z zᵀ/root) z``, and the logarithm of what each softmax divides by.
 
     With y = z less the row's mean the second is ``log Σ_j exp(z_i y_j/root)``; a feature's column
-    of the matrix follows from it in O(p). Both are ``(B, F)`` and differentiable: by the kernels,
-    or by the p × p matrix, of which a bounded number is in memory at a time.
+    of the matrix follows from it in O(p). Both are ``(B, F)`` and differentiable, by the p × p
+    matrix, of which a bounded number is in memory at a time.
     """
-    if runs_compiled(z_BF):
-        return CompiledAttention.apply(z_BF, root)
     chunk = max(1, _CHUNK_NUMBERS // z_BF.shape[1] ** 2)
     # The gradient makes each chunk's matrices again instead of keeping all of them.
     parts = [

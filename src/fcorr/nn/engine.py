@@ -118,37 +118,6 @@ def run_head(norm: nn.LayerNorm, layers: Sequence[nn.Linear], h_BF: Tensor) -> T
     return out
 
 
-class CompiledAttention(torch.autograd.Function):
-    """``softmax(z zᵀ/root) z`` and the logarithm of what each softmax divides by.
-
-    **Shape**: ``(B, F)`` → ``(B, F)``, ``(B, F)``.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, z_BF: Tensor, root: float) -> tuple[Tensor, Tensor]:
-        """Compute both."""
-        z_BF, nothing = z_BF.contiguous(), z_BF.new_empty(0, 0)
-        h_BF, log_n_BF = torch.empty_like(z_BF), torch.empty_like(z_BF)
-        run_kernel("attend_rows", z_BF, root, h_BF, log_n_BF, nothing, nothing, nothing)
-        ctx.save_for_backward(z_BF)
-        ctx.root = root
-        ctx.set_materialize_grads(False)
-        return h_BF, log_n_BF
-
-    @staticmethod
-    @once_differentiable
-    def backward(
-        ctx: Any, grad_h_BF: Tensor | None, grad_log_BF: Tensor | None
-    ) -> tuple[Tensor, None]:
-        """Propagate the gradient of either or both."""
-        (z_BF,) = ctx.saved_tensors
-        dz_BF, nothing = torch.empty_like(z_BF), z_BF.new_empty(0, 0)
-        grad_h_BF = torch.zeros_like(z_BF) if grad_h_BF is None else grad_h_BF
-        grad_log_BF = nothing if grad_log_BF is None else grad_log_BF
-        run_kernel("attend_rows", z_BF, ctx.root, nothing, nothing, grad_h_BF, grad_log_BF, dz_BF)
-        return dz_BF, None
-
-
 def _encode(h_BF: Tensor, own: Sequence[int], *options: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Take rows through an encoder layer, one by one in double precision."""
     n_rows, n_features = h_BF.shape

@@ -1,4 +1,4 @@
-"""The network, row by row: embedding, attention, encoder layer, CAR's columns, dropout, head.
+"""The network, row by row: embedding, encoder layer, CAR's columns, dropout, head.
 
 What torch calls: arrays in and out, with a kernel for the gradient where there is one. Rows are
 copied in loops: assigning to a slice checks for overlaps first, and takes longer.
@@ -152,42 +152,6 @@ def _search(value, knots, low, position):
         position[i] = low[i] + (np.float32(0.0) if share < 0 else share)
 
 
-# --------------------------------------------------------------------------------- attention
-
-
-@compiled
-def attend_rows(z_BF, root, h_BF, log_n_BF, grad_h_BF, grad_log_BF, dz_BF):
-    """Compute the attention output of each row, and log N; ``(B, F)`` all.
-
-    If ``grad_h_BF`` has columns it is the gradient by z instead; ``grad_log_BF`` may have none.
-    """
-    n, goes_back = z_BF.shape[1], grad_h_BF.shape[1] > 0
-    z, y, N, P, Q = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    shift, g, dz, work = np.empty(n), np.empty(n), np.empty(n), make_work(n)
-    g_log = np.empty(grad_log_BF.shape[1])
-    outlier = np.empty(n, dtype=np.int64)
-    for b in range(len(z_BF)):
-        for j in range(n):
-            z[j] = z_BF[b, j]
-        z_mean = center(z, y)
-        n_apart, n_terms = partition(z, y, z_mean, root, goes_back, outlier, work, N, P, Q, shift)
-        if not goes_back:
-            for j in range(n):
-                h_BF[b, j] = z_mean + P[j] / N[j]
-            for j in range(n):
-                log_n_BF[b, j] = math.log(N[j]) + shift[j]
-            continue
-        for j in range(n):
-            g[j] = grad_h_BF[b, j]
-        for j in range(len(g_log)):
-            g_log[j] = grad_log_BF[b, j]
-        attention_gradient(
-            z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shift, g, g_log, dz
-        )
-        for j in range(n):
-            dz_BF[b, j] = dz[j]
-
-
 # ------------------------------------------------------------------------------ encoder layer
 # ``z = LN(h); a = attention(z); a + Stack(LN(a))``, row by row. Each row stays in the processor's
 # nearest cache from its input to its output, and nothing but the input is kept for the gradient:
@@ -221,12 +185,8 @@ def encoder_forward(h, norms, stack, eps, residual, own, out, columns, attended)
         for k in range(len(own)):
             attention_column(z, y[own[k]] / root, N, shift, columns[b, k])
             attended[b, k] = z_mean + P[own[k]] / N[own[k]]
-        if residual:
-            for j in range(n):
-                x[j] += z_mean + P[j] / N[j]
-        else:
-            for j in range(n):
-                x[j] = z_mean + P[j] / N[j]
+        for j in range(n):
+            x[j] = (x[j] if residual else 0.0) + (z_mean + P[j] / N[j])
         normalize(x, eps, normed)
         affine(normed, norms[2], norms[3], u)
         for k in range(n_stack):
@@ -263,22 +223,16 @@ def encoder_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
         affine(normed, norms[0], norms[1], z)
         z_mean = center(z, y)
         n_apart, n_terms = partition(z, y, z_mean, root, True, outlier, work, N, P, Q, shift)
-        if residual:
-            for j in range(n):
-                x[j] += z_mean + P[j] / N[j]
-        else:
-            for j in range(n):
-                x[j] = z_mean + P[j] / N[j]
+        for j in range(n):
+            x[j] = (x[j] if residual else 0.0) + (z_mean + P[j] / N[j])
         scale_2 = normalize(x, eps, normed_2)
         affine(normed_2, norms[2], norms[3], inputs[0])
         for j in range(n):
             da[j] = grad[b, j]
             g[j] = grad[b, j]
-        for k in range(n_stack - 1):
+        for k in range(n_stack):
             activate(inputs[k], k > 0, active[k])
             affine(active[k], stack[2 * k], stack[2 * k + 1], inputs[k + 1])
-        if n_stack:
-            activate(inputs[n_stack - 1], n_stack > 1, active[n_stack - 1])
         for k in range(n_stack - 1, -1, -1):
             add_affine_gradient(g, active[k], dstack[2 * k], dstack[2 * k + 1])
             stack_gradient(g, stack[2 * k], inputs[k], k > 0)
