@@ -157,8 +157,8 @@ def _few_rows(data: Path, folder: Path) -> Path:
 
 def scoring_table(records: list[Record]) -> str:
     lines = [
-        "| networks | what | rows | rows a second | of the rate in memory | CPU seconds a million rows "
-        "| peak memory, MB |",
+        "| networks | what | rows | rows a second | of the rate in memory "
+        "| CPU seconds a million rows | peak memory, MB |",
         "|--:|---|--:|--:|--:|--:|--:|",
     ]
     for networks in sorted({each["networks"] for each in records}, reverse=True):
