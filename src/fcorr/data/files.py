@@ -307,7 +307,7 @@ class Piece(NamedTuple):
     before: int
 
 
-def split_parquet(path: Path, n_rows: int = 2**20) -> tuple[pa.Schema, list[Piece], int]:
+def split_parquet(path: Path, n_rows: int = 2**18) -> tuple[pa.Schema, list[Piece], int]:
     """Split a Parquet file, or a folder of them, into pieces of ``n_rows`` or one row group.
 
     Returns the columns' names and types, the pieces in order, and how many rows they have together.

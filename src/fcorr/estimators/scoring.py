@@ -311,7 +311,7 @@ def _map_on_ray(
             batch_size=None,
             batch_format="pyarrow",
             fn_args=(scorer, columns),
-            concurrency=workers,  # of which later versions say that it will go
+            concurrency=workers and min(workers, len(pieces)),  # for more Ray warns
         )
         try:
             yield from dataset.iter_batches(batch_size=None, batch_format="pyarrow")
