@@ -8,7 +8,7 @@ SITE := $(VENV)/.site
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs tables examples example-reports bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-scale bench-speed bench-members reproduce clean
+.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs tables examples example-reports bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-scale bench-speed bench-members reproduce release bench-beside clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -30,9 +30,11 @@ test-lowest:
 	$$folder/bin/uv pip install --quiet --python $$folder --resolution lowest-direct '.[dev]' && \
 	$$folder/bin/pytest --numprocesses 2 -W default::DeprecationWarning tests --ignore tests/benchmarks
 
-# No extras.
+# No extras. PACKAGE is what to install: the clone, or what `make release` built.
+PACKAGE ?= .
 test-bare:
-	$(FRESH) --constraint constraints.txt torch && $$folder/bin/python -m pip install --quiet --constraint constraints.txt . && \
+	$(FRESH) --constraint constraints.txt torch && \
+	$$folder/bin/python -m pip install --quiet --constraint constraints.txt $(PACKAGE) && \
 	$$folder/bin/python -W error tests/bare_install.py
 
 # Another Python: make test-fresh PYTHON=python3.13
@@ -40,6 +42,15 @@ test-fresh:
 	$(FRESH) --constraint constraints.txt torch && \
 	$$folder/bin/python -m pip install --quiet --constraint constraints.txt '.[dev]' && \
 	$$folder/bin/pytest --numprocesses 2 tests --ignore tests/benchmarks
+
+# Wheel and source archive in dist/, checked, and the wheel installed in a bare environment of each Python. Publishes nothing.
+PYTHONS ?= $(PYTHON)
+release: $(READY)
+	rm -rf build dist
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt build twine
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	for python in $(PYTHONS); do $(MAKE) test-bare PYTHON=$$python PACKAGE=dist/*.whl || exit 1; done
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -89,6 +100,12 @@ bench-sweep: $(READY)
 
 bench-car: $(READY)
 	$(BIN)/python -m benchmarks.car_forms
+	$(BIN)/python benchmarks/update_readme.py
+
+# One table for README: accuracy, flips, groups, proxies and time beside LightGBM, EBM and fairlearn.
+bench-beside: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python -m benchmarks.beside
 	$(BIN)/python benchmarks/update_readme.py
 
 bench-motor: $(READY)

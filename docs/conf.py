@@ -77,9 +77,9 @@ suppress_warnings = ["config.cache"]  # functions in a configuration are not kep
 def lead_to_pages(app, name, source):
     """Lead links that are right in the repository to the pages that the site has for these."""
     text = source[0]
-    if name in ("changelog", "contributing", "security"):
+    if name in ("changelog", "contributing", "security", "code_of_conduct"):
         text = (ROOT / f"{name.upper()}.md").read_text().replace("](docs/", "](")
-    text = re.sub(r"\]\((\.\./)?([A-Z]+\.md)", lambda found: f"](/{found[2].lower()}", text)
+    text = re.sub(r"\]\((\.\./)?([A-Z_]+\.md)", lambda found: f"](/{found[2].lower()}", text)
     text = re.sub(r"\]\((?:\.\./)+examples/(\w+)\.py", r"](/auto_examples/\1.rst", text)
     source[0] = text.replace("[records of the runs](reproduction/results)", "records of the runs")
 

@@ -1,3 +1,3 @@
 """The version, in one place: the package, the command line and every model file read it here."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"

@@ -254,7 +254,21 @@ def test_exit_codes_of_the_process(folder):
     assert failed.stdout == ""
     (line,) = failed.stderr.splitlines()
     assert line.startswith("error: 'data.csv' is not a whole model file")
-    assert shell("train", "nowhere.csv", "--target", "y", "-o", "m").returncode == 2
+    wrong = shell("train", "nowhere.csv", "--target", "y", "-o", "m")
+    assert wrong.returncode == 2
+    assert wrong.stderr.endswith(
+        "'nowhere.csv' does not exist. (see python -m fcorr train --help)\n"
+    )
+
+
+def test_a_header_alone_is_no_data(run, train):
+    train()
+    Path("head.csv").write_text(Path("data.csv").read_text().splitlines()[0] + "\n")
+    for command in (["predict", "model.fcorr", "head.csv"], ["diff", "model.fcorr", "head.csv"]):
+        line = run(*command, code=1).stderr
+        assert line == (
+            "error: 'head.csv' must have rows, got a header alone. Check what made the file.\n"
+        )
 
 
 def test_output_that_nobody_can_read_is_an_error(folder, train):

@@ -62,6 +62,19 @@ def test_a_function_and_its_thresholds(run, functions, limit, code):
     assert ("1 threshold(s) crossed" in result.stderr) is (code == 3)
 
 
+def test_config(run, functions):
+    """Options of an audit by a file; of a comparison, too."""
+    Path("audit.toml").write_text(
+        'target = "bought"\nsensitive = ["sex"]\nn-resamples = 3\nquiet = true\njson = "-"\n'
+    )
+    for command in (("audit",), ("compare", "functions:other")):
+        models = (command[0], "functions:chance", *command[1:])
+        result = run(*models, "data.csv", "--config", "audit.toml", "--name", "mine")
+        summary = json.loads(result.stdout)
+        assert summary["subject"]["target"] == "bought"
+        assert summary["subject"]["name"] == "mine"
+
+
 def test_two_models_side_by_side(run, functions, train, columns):
     train("--sensitive", "sex")
     result = run("compare", "functions:chance", "functions:other", *ASKED, "--json", "both.json")

@@ -57,6 +57,16 @@ def test_end_to_end(sweep, files):
     assert f"({best:.4g}, mean of 1 seed(s); exact)" in chosen
 
 
+def test_json(sweep):
+    """Nothing else is on standard output."""
+    result = sweep("--json", "--car", "0", seeds=2)
+    found = json.loads(result.stdout)
+    assert found["runs"] == records()
+    assert found["chosen"]["point"]["invariance"] in ("adapt", "marginal")
+    assert found["notes"][0].startswith(f"chosen: {found['chosen']['name']}: highest AUROC")
+    assert "wrote out/sweep.jsonl" in result.stderr
+
+
 def test_the_same_command_goes_on_where_it_stopped(sweep, monkeypatch):
     fits = []
     fit = BaseFCorr.fit

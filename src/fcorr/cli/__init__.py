@@ -67,6 +67,7 @@ def main() -> None:
             typer.echo(describe())
         else:
             message = " ".join(describe().split())
-            _shared.echo(f"error: {message} (see fcorr --help)", err=True)
+            command = getattr(getattr(error, "ctx", None), "command_path", "fcorr")
+            _shared.echo(f"error: {message} (see {command} --help)", err=True)
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)

@@ -125,6 +125,19 @@ def _read_config(context: typer.Context, path: Path | None) -> None:
         found[option.name] = values if is_list else values[0]
 
 
+Config = Annotated[  # which its callback reads; no command sees it
+    Path | None,
+    typer.Option(
+        help="TOML file of options by their long names; those of the command line win.",
+        callback=_read_config,
+        expose_value=False,
+        is_eager=True,
+        exists=True,
+        dir_okay=False,
+    ),
+]
+
+
 def _estimator_options(
     *,
     objective: Literal["mse", "poisson", "gamma", "tweedie"] | None = typer.Option(
@@ -165,15 +178,7 @@ def _estimator_options(
         help="Any other argument of the estimator, as in learning_rate=0.01, head=64x64, "
         "class_weight=balanced or min_category_rows=5; repeatable.",
     ),
-    config: Path | None = typer.Option(
-        None,
-        help="TOML file of options by their long names; those of the command line win.",
-        callback=_read_config,
-        expose_value=False,
-        is_eager=True,
-        exists=True,
-        dir_okay=False,
-    ),
+    config: Config = None,
 ) -> None:
     """Declare the options that set arguments of an estimator, in every command that trains one."""
 
@@ -341,6 +346,8 @@ def read_data(
     from fcorr.data.files import recognise_file
 
     table, found, note = recognise_file(data, text, dialect, numbers)
+    if not table.num_rows:
+        fail(f"{str(data)!r} must have rows, got a header alone. Check what made the file.")
     if note:
         echo(f"{note} (--delimiter, --decimal and --dates set it)", err=True)
     return table, found

@@ -65,6 +65,7 @@ def audit(
     decimal: shared.Decimal = None,
     dates: shared.Dates = None,
     quiet: shared.Quiet = False,
+    config: shared.Config = None,
 ) -> None:
     """Audit a model on rows that had no part in training.
 

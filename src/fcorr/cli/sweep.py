@@ -61,6 +61,7 @@ def sweep(
     delimiter: shared.Delimiter = None,
     decimal: shared.Decimal = None,
     dates: shared.Dates = None,
+    as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,
     **options: Any,
 ) -> None:
@@ -86,7 +87,7 @@ def sweep(
     points = _parse_grid(car, exact, grid or [], arguments)
     dialect = shared.make_dialect(delimiter, decimal, dates)
     table, counted = shared.read_training_file(data, roles, arguments, dialect)
-    estimator = shared.make_estimator(task, table, target, arguments)
+    estimator = shared.make_estimator(task, table, target, arguments, err=as_json)
     chosen, others = counted, None
     if validation is None:
         places = _split(table.num_rows)
@@ -115,7 +116,7 @@ def sweep(
             budget=math.inf if allow_inexact and budget is None else budget,
             progress=not quiet,
         )
-    _report(found, output, model)
+    _report(found, output, model, as_json)
 
 
 def _parse_grid(
@@ -157,20 +158,25 @@ def _split(n_rows: int) -> tuple[list[int], list[int]]:
     return sorted(order[n_held_out:].tolist()), sorted(order[:n_held_out].tolist())
 
 
-def _report(found: "Sweep", output: Path, model: Path | None) -> None:
+def _report(found: "Sweep", output: Path, model: Path | None, as_json: bool) -> None:
     """Print and write the results; why nothing can be chosen is told last."""
-    problem, reason = "", ""
+    problem, reason, chosen = "", "", None
     try:
-        reason = f"chosen: {found.choose().reason}"
+        chosen = found.choose()
+        reason = f"chosen: {chosen.reason}"
     except InvalidInputError as error:
         problem = str(error).replace("budget=math.inf", "--allow-inexact")
         if model is None and found.budget is None:  # nobody asked for a choice
             problem, reason = "", f"chosen: none. {problem}"
     table = found.table()
-    shared.print_table("validation rows", *table)
     texts = [text for text in (reason, *found.notes) if text]
-    for text in texts:
-        shared.echo(text)
+    if as_json:
+        point = None if chosen is None else {"name": chosen.name, "point": chosen.point}
+        shared.print_json({"chosen": point, "notes": texts, "runs": found.records})
+    else:
+        shared.print_table("validation rows", *table)
+        for text in texts:
+            shared.echo(text)
     markdown = "\n".join([table.markdown(), *(f"{show_text(text)}\n" for text in texts)])
     write_atomically(output / "table.md", markdown.encode())
     files = [output / "sweep.jsonl", output / "table.md"]
@@ -185,6 +191,6 @@ def _report(found: "Sweep", output: Path, model: Path | None) -> None:
         found.best_estimator().save(model)
         files.append(model)
     for file in files:
-        shared.echo(f"wrote {file}")
+        shared.echo(f"wrote {file}", err=as_json)
     if problem:
         shared.fail(problem)
