@@ -16,7 +16,8 @@ decides at random, one draw; its AUROC is that of the mean of 20), and DPD. Clai
 share of the Poisson deviance that is explained, and demographic unfairness UF of frequencies.
 The hypervolume of a family is the area that its points dominate, up to the accuracy of no model and
 the difference of LightGBM without the column, as a share of that rectangle; its interval is by 200
-resamples of the test rows, the same for all families.
+resamples of the test rows, the same for all families. Beside each point of ExponentiatedGradient
+stands what the dial has at the same DPD, between its two nearest points that no other dominates.
 """
 
 import argparse
@@ -305,6 +306,27 @@ def hypervolume(points: list[tuple[float, float]], worst: tuple[float, float]) -
     return round(area / ((1 - lowest) * widest), 6)
 
 
+def at_gap(points: list[dict[str, Any]], gap: float) -> tuple[float, float] | None:
+    """Return what a family reaches with a gap, good and AUROC; None where it stays above it.
+
+    >>> points = [{"gap": 0.0, "good": 0.8, "auroc": 0.7}, {"gap": 0.2, "good": 0.9, "auroc": 0.9}]
+    >>> at_gap(points, 0.1)
+    (0.85, 0.8)
+    """
+    best: list[dict[str, Any]] = []
+    for point in sorted(points, key=lambda point: (point["gap"], -point["good"])):
+        if not best or point["good"] > best[-1]["good"]:
+            best.append(point)
+    if gap < best[0]["gap"]:
+        return None
+    gaps = [point["gap"] for point in best]
+    good, auroc = (
+        round(float(np.interp(gap, gaps, [point[name] for point in best])), 6)
+        for name in ("good", "auroc")
+    )
+    return good, auroc
+
+
 def measure(task: Task, family: str) -> dict[str, Any]:
     start = time.perf_counter()
     points = list(FAMILIES[family](task))
@@ -387,11 +409,31 @@ def write_tables(records: list[dict[str, Any]], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     heads = [
         ["table", "family", "seeds", "hypervolume (95 %)"],
+        ["table", "seed", "DPD", "accuracy, EG", "accuracy, dial", "AUROC, EG", "AUROC, dial"],
         *[["table", "family", "dial", "accuracy or explained", "DPD or UF", "AUROC", "distance",
            "EqOdd", "UF", "PD"]],
     ]  # fmt: skip
-    blocks = [to_markdown(h, rows) for h, rows in zip(heads, (volumes, points), strict=True)]
+    rows = volumes, compare(records), points
+    blocks = [to_markdown(head, each) for head, each in zip(heads, rows, strict=True)]
     path.write_text("\n".join(blocks))
+
+
+def compare(records: list[dict[str, Any]]) -> list[list[str]]:
+    """Set the dial on decisions beside each point of ExponentiatedGradient."""
+    dialled, other = "fcorr, decisions", "LightGBM, ExponentiatedGradient"
+    known = {(r["table"], r["seed"], r["family"]): r["points"] for r in records}
+    rows = []
+    for name, seed, family in sorted(known, key=lambda key: ([*TABLES].index(key[0]), *key[1:])):
+        if family != other or (name, seed, dialled) not in known:
+            continue
+        for point in sorted(known[name, seed, other], key=lambda point: point["gap"]):
+            found = at_gap(known[name, seed, dialled], point["gap"])
+            good, auroc = ("not reached", "–") if found is None else map("{:.4f}".format, found)
+            rows.append(
+                [name, str(seed), f"{point['gap']:.4f}", f"{point['good']:.4f}", good,
+                 f"{point['auroc']:.4f}", auroc]
+            )  # fmt: skip
+    return rows
 
 
 def main(arguments: list[str] | None = None) -> None:

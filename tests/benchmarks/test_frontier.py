@@ -1,0 +1,39 @@
+"""The frontier: what points dominate, and what a family has at another one's gap."""
+
+import pytest
+
+from benchmarks.frontier import at_gap, compare, hypervolume
+
+
+def point(gap, good, auroc=0.9):
+    return {"gap": gap, "good": good, "auroc": auroc}
+
+
+def test_the_area_that_points_dominate():
+    assert hypervolume([(0.9, 0.1), (0.8, 0.0)], (0.5, 0.2)) == pytest.approx(0.7)
+    assert hypervolume([(0.9, 0.1), (0.8, 0.0), (0.7, 0.05)], (0.5, 0.2)) == pytest.approx(0.7)
+    assert hypervolume([(0.4, 0.0), (0.9, 0.3)], (0.5, 0.2)) == 0
+
+
+def test_between_two_points_that_no_other_dominates():
+    points = [point(0.2, 0.9, 0.8), point(0.0, 0.8, 0.6), point(0.1, 0.7), point(0.3, 0.85)]
+    assert at_gap(points, 0.1) == pytest.approx((0.85, 0.7))
+    assert at_gap(points, 0.5) == pytest.approx((0.9, 0.8))
+    assert at_gap(points[2:], 0.05) is None
+
+
+def test_beside_each_point_of_the_other():
+    def record(family, *points, seed=2):
+        return {"table": "law, race", "seed": seed, "family": family, "points": list(points)}
+
+    rows = compare(
+        [
+            record("LightGBM, ExponentiatedGradient", point(0.1, 0.8, 0.7), point(0.01, 0.7, 0.6)),
+            record("fcorr, decisions", point(0.05, 0.75), point(0.15, 0.85)),
+            record("fcorr, decisions", point(0.05, 0.75), seed=3),
+        ]
+    )
+    assert rows == [
+        ["law, race", "2", "0.0100", "0.7000", "not reached", "0.6000", "–"],
+        ["law, race", "2", "0.1000", "0.8000", "0.8000", "0.7000", "0.9000"],
+    ]
