@@ -9,9 +9,8 @@ the same power series. With y the centred keys, t the queries over √p and c th
 
 and likewise with a factor of y or y² inside the sum. The moments M_k are at most p, so that nothing
 overflows, and N_i is at least p since the mean of y is 0, so that what cancels is small beside it.
-The number of terms follows from the view alone, a few for small exponents and more for larger ones:
-what a row gives is the same to the bit whatever rows are beside it. Rows for which they are too
-large for either are left out and listed. They are for the kernels of
+The number of terms is always the same: what a row gives is the same to the bit whatever rows are
+beside it. Rows for which it is too small are left out and listed. They are for the kernels of
 :mod:`fcorr.nn.kernels.network`, which are not called from here: most models never need them, and
 would wait twice as long for the compiler.
 """
@@ -23,10 +22,9 @@ import numpy as np
 from fcorr.nn.kernels.arithmetic import compiled_in_order, gelu_32, gelu_slope_32
 
 LANES = 64
-# Terms, and the largest |t y| that they are enough for: what the series leaves out is then below
-# 1e-6 of what it adds up to. Views of trained networks seldom go beyond the few.
-FEW_TERMS, SMALL = 10, 1.0
-N_TERMS, LARGEST = 28, 7.0
+N_TERMS = 16
+LARGEST = 2.6  # |t y|: what the series leaves out is then below 1e-6 of what it adds up to, and
+# trained networks seldom have more: 0.2 was the largest of packs on Adult
 
 _ONE = np.float32(1.0)
 
@@ -149,13 +147,12 @@ def _power_sum(power, factor, inverse, total):
 
 
 @compiled_in_order
-def _attend(z, root, lanes, u, s, moments, N, P, more):
+def _attend(z, root, lanes, u, s, moments, N, P):
     """Compute N and P = Σ y e^{t y}.
 
     ``u`` are the keys over their largest, ``s`` the queries times it. Of the ``lanes``, mean gets
     the mean of z, c the largest key, and largest the largest |t y|. Where that is too large for the
     series ``s`` is 0: nothing overflows, also what is then multiplied by a gradient of 0.
-    ``more`` is scratch.
     """
     mean, c, largest, total, factor = lanes[0], lanes[1], lanes[2], lanes[3], lanes[5]
     _mean(z, mean)
@@ -177,55 +174,30 @@ def _attend(z, root, lanes, u, s, moments, N, P, more):
     for j in range(len(z)):
         for i in range(LANES):
             N[j, i] = _ONE
-    needs_more = _needs_more(largest)
-    for k in range((N_TERMS if needs_more else FEW_TERMS) + 2):
+    for k in range(N_TERMS + 2):
         _power_sum(N, u, _ONE, moments[k])
-    _add_up(s, moments, largest, N, more)
-    _add_up(s, moments[1:], largest, P, more)
+    # Here the terms are innermost, and their number a constant: the compiler writes them all out
+    # and takes as many lanes at a time as the processor has.
     for j in range(len(z)):
         for i in range(LANES):
-            P[j, i] *= c[i]
-
-
-@compiled_in_order
-def _needs_more(largest):
-    """Tell whether any lane is in need of more than the few terms."""
-    found = False
-    for i in range(LANES):
-        found |= not largest[i] <= SMALL
-    return found
-
-
-@compiled_in_order
-def _add_up(s, moments, largest, out, more):
-    """Add up ``Σ_k s^k / k! · M_k`` of every lane, with all terms where it needs them.
-
-    A constant number of terms is written out by the compiler, and as many lanes are taken at a
-    time as the processor has.
-    """
-    for j in range(len(s)):
-        for i in range(LANES):
-            total = moments[FEW_TERMS - 1, i]
-            for k in range(FEW_TERMS - 1, 0, -1):
-                total = total * (s[j, i] * (_ONE / np.float32(k))) + moments[k - 1, i]
-            out[j, i] = total
-    if not _needs_more(largest):
-        return
-    for j in range(len(s)):
-        for i in range(LANES):
-            total = moments[N_TERMS - 1, i]
+            n, p = moments[N_TERMS - 1, i], moments[N_TERMS, i]
             for k in range(N_TERMS - 1, 0, -1):
-                total = total * (s[j, i] * (_ONE / np.float32(k))) + moments[k - 1, i]
-            more[j, i] = total
-    _take(largest, more, out)
+                step = s[j, i] * (_ONE / np.float32(k))
+                n = n * step + moments[k - 1, i]
+                p = p * step + moments[k, i]
+            N[j, i] = n
+            P[j, i] = p * c[i]
 
 
 @compiled_in_order
-def _take(largest, more, out):
-    """Take what more terms gave where they were needed."""
-    for j in range(len(out)):
+def _attend_squares(s, c, moments, Q):
+    """Compute Q = Σ y² e^{t y}, which the gradient needs, from what :func:`_attend` left."""
+    for j in range(len(s)):
         for i in range(LANES):
-            out[j, i] = out[j, i] if largest[i] <= SMALL else more[j, i]
+            q = moments[N_TERMS + 1, i]
+            for k in range(N_TERMS - 1, 0, -1):
+                q = q * (s[j, i] * (_ONE / np.float32(k))) + moments[k + 1, i]
+            Q[j, i] = q * (c[i] * c[i])
 
 
 @compiled_in_order
@@ -247,7 +219,7 @@ def views_forward(h, norms, stack, eps, residual, out):
         _load(h, first, x)
         _normalize(x, eps, normed, lanes[4], lanes[5])
         _affine(normed, norms[0], norms[1], z)
-        _attend(z, root, lanes, u, s, moments, N, P, normed)
+        _attend(z, root, lanes, u, s, moments, N, P)
         mean = lanes[0]
         for j in range(n):
             for i in range(LANES):
@@ -293,11 +265,8 @@ def views_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
         _load(h, first, x)
         _normalize(x, eps, normed, lanes[4], lanes[6])
         _affine(normed, norms[0], norms[1], z)
-        _attend(z, root, lanes, u, s, moments, N, P, dz)
-        _add_up(s, moments[2:], lanes[2], Q, dz)
-        for j in range(n):
-            for i in range(LANES):
-                Q[j, i] *= lanes[1, i] * lanes[1, i]
+        _attend(z, root, lanes, u, s, moments, N, P)
+        _attend_squares(s, lanes[1], moments, Q)
         mean, largest = lanes[0], lanes[2]
         for j in range(n):
             for i in range(LANES):
@@ -347,7 +316,7 @@ def _attention_gradient(root, lanes, u, s, sums, N, r, Q, g, U, C, dz):
     key, y_j moves all of them, by ``Σ_i a_i e^{t_i y_j} (1 + t_i (y_j − r_i))``, the sum of ``U_j =
     Σ_i a_i (1 − t_i r_i) e^{t_i y_j}`` and ``y_j C_j``, where ``C_j = Σ_i a_i t_i e^{t_i y_j}``.
     """
-    largest, inverse_c, mean_g, mean_y = lanes[2], lanes[3], lanes[6], lanes[7]
+    inverse_c, mean_g, mean_y = lanes[3], lanes[6], lanes[7]
     mean_g[:] = 0.0
     mean_y[:] = 0.0
     n = np.float32(len(g))
@@ -358,35 +327,17 @@ def _attention_gradient(root, lanes, u, s, sums, N, r, Q, g, U, C, dz):
             dz[j, i] = (Q[j, i] * a - g[j, i] * (r[j, i] * r[j, i])) / np.float32(root)
             C[j, i] = a * s[j, i]  # with the c of u c = y
             U[j, i] = a - C[j, i] * (r[j, i] * inverse_c[i])
-    needs_more = _needs_more(largest)
-    for k in range(N_TERMS if needs_more else FEW_TERMS):  # Σ_i s_i^k/k! times either
+    for k in range(N_TERMS):  # Σ_i s_i^k/k! times either
         _power_sum(U, s, _ONE / np.float32(k + 1), sums[0, k])
         _power_sum(C, s, _ONE / np.float32(k + 1), sums[1, k])
     for j in range(len(g)):
         for i in range(LANES):
-            second = _polynomial(u[j, i], sums[1], i, FEW_TERMS)
-            U[j, i] = _polynomial(u[j, i], sums[0], i, FEW_TERMS) + u[j, i] * second
-    if needs_more:
-        for j in range(len(g)):
-            for i in range(LANES):
-                first, second = sums[0, N_TERMS - 1, i], sums[1, N_TERMS - 1, i]
-                for k in range(N_TERMS - 2, -1, -1):
-                    first = first * u[j, i] + sums[0, k, i]
-                    second = second * u[j, i] + sums[1, k, i]
-                C[j, i] = first + u[j, i] * second
-        _take(largest, C, U)
-    for j in range(len(g)):
-        for i in range(LANES):
+            first, second = sums[0, N_TERMS - 1, i], sums[1, N_TERMS - 1, i]
+            for k in range(N_TERMS - 2, -1, -1):
+                first = first * u[j, i] + sums[0, k, i]
+                second = second * u[j, i] + sums[1, k, i]
+            U[j, i] = first + u[j, i] * second
             mean_y[i] += U[j, i]
     for j in range(len(g)):
         for i in range(LANES):
             dz[j, i] += U[j, i] + (mean_g[i] - mean_y[i]) / n
-
-
-@compiled_in_order
-def _polynomial(u, sums, i, n_terms):
-    """Add up ``Σ_k u^k S_k`` of a lane."""
-    total = sums[n_terms - 1, i]
-    for k in range(n_terms - 2, -1, -1):
-        total = total * u + sums[k, i]
-    return total
