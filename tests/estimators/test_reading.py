@@ -567,6 +567,20 @@ def test_attention_is_the_products_of_main_effects(table):
     assert model.feature_significance() == pytest.approx(model.attention(X).diagonal())
 
 
+def test_attention_of_the_papers_model_is_of_what_it_attends_with(table):
+    X, score = table
+    options = SMALL | {"n_members": 1, "advanced": {"main_effects": False}}
+    model = FCorrClassifier(**options).fit(X, score > 0)
+    encoded = model._encode_known(X)
+    rows = torch.from_numpy(encoded.codes), torch.from_numpy(encoded.numbers)
+    with torch.no_grad():
+        z = model.model_.normalized_embedding(*rows).double().numpy()
+    expected = np.mean(z[:, :, None] * z[:, None, :], axis=0) / math.sqrt(z.shape[1])
+    names = list(model.schema_.feature_names)
+    found = model.attention(X).to_pandas().loc[names, names]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
 def test_a_feature_with_a_main_effect_only(table, monkeypatch):
     X, score = table
     monkeypatch.setattr(FCorrClassifier, "_monotone_features", lambda self: {2: 1})

@@ -213,7 +213,7 @@ class ReadableFCorr(BaseFCorr):
 
         def explain(x_cat: Tensor, x_num: Tensor) -> Tensor:
             e_BHF = self._embed(x_cat, x_num)
-            main_BFO = self._mean_effects(x_cat, x_num).transpose(1, 2)
+            main_BFO = self._effects_by_bag(x_cat, x_num)[:, 0].transpose(1, 2)
             output_B1O = score(e_BHF).unsqueeze(1)
             values_BFO, error_BFO = shapley_values(score, e_BHF, orders)
             # What main effects add up to is shared out exactly: each feature gets its own.
@@ -339,19 +339,18 @@ class ReadableFCorr(BaseFCorr):
         return self._mean_attention(encoded).diagonal().copy()
 
     def _mean_attention(self, encoded: EncodedTable, layer: int = 0) -> NDArray[np.float64]:
-        members, n_rows = self.model_.members, 0
-        total: Tensor | float = 0.0
+        members, n_rows, total = self.model_.members, 0, torch.zeros(1, dtype=torch.float64)
         if layer == 0 and members[0].views is not None:
             for main_BMOF in self._map(encoded, self._effects_by_bag):
-                total += torch.einsum("bmof,bmog->mfg", main_BMOF, main_BMOF)
-            squares = torch.as_tensor(total).numpy()
+                total = total + torch.einsum("bmof,bmog->mfg", main_BMOF, main_BMOF)
+            squares = total.numpy()
             size = math.sqrt(squares.shape[-1]) * squares[0].diagonal().mean()
             return without_bias(squares) / size if size else squares[0]
         for member in members:
             for z in self._map(encoded, partial(member.normalized_embedding, layer=layer)):
-                total += len(z) * mean_attention_scores(z.double())
+                total = total + z.double().T @ z.double()
                 n_rows += len(z)
-        return (torch.as_tensor(total) / n_rows).numpy()
+        return (total / (n_rows * math.sqrt(total.shape[-1]))).numpy()
 
     def _whole_and_bags(self, by_member: Tensor) -> Tensor:
         """Average over all members, and over those of each bag: ``(N, B, *)`` → ``(B, 1 + K, *)``.
@@ -416,12 +415,8 @@ class ReadableFCorr(BaseFCorr):
 
     def _main_by_row(self, X: Any) -> Vector:
         """Return the main effect of each feature for each row, in the unit of the link."""
-        parts = torch.cat([*self._map(self._encode_known(X), self._mean_effects)])
-        return self._scale()[1] * parts[:, 0].numpy()
-
-    def _mean_effects(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
-        """Take the mean over the members of the main effects: ``(B, O, F)``."""
-        return self._effects_by_bag(x_cat, x_num)[:, 0]
+        parts = torch.cat([*self._map(self._encode_known(X), self._effects_by_bag)])
+        return self._scale()[1] * parts[:, 0, 0].numpy()
 
     def _effects_by_bag(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Return the main effects of the model and of the members of each bag: ``(B, M, O, F)``."""
@@ -455,12 +450,6 @@ class ReadableFCorr(BaseFCorr):
             return found
 
         return torch.cat([*self._map(encoded, score)]).numpy() + self.balance_
-
-
-def mean_attention_scores(z_NF: Tensor) -> Tensor:
-    """Mean over rows of ``z zᵀ / √p``, the paper's feature dependencies: ``(F, F)``."""
-    n_rows, n_features = z_NF.shape
-    return z_NF.T @ z_NF / (n_rows * math.sqrt(n_features))
 
 
 @dataclass(frozen=True, eq=False)

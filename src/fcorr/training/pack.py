@@ -311,15 +311,9 @@ def draw_recipe(number: int, seed: int) -> Recipe:
         credibility=between(1.5, 50),
     )
     if pick.random() < 1 / 6:
-        rate = 5 * recipe.learning_rate
-        return replace(
-            RECIPES[0],
-            n_knots=recipe.n_knots,
-            learning_rate=rate,
-            epochs=recipe.epochs,
-            smoothness=recipe.smoothness,
-            credibility=recipe.credibility,
-        )
+        taken = ("n_knots", "epochs", "smoothness", "credibility")
+        kept = {name: getattr(recipe, name) for name in taken}
+        return replace(RECIPES[0], learning_rate=5 * recipe.learning_rate, **kept)
     return recipe
 
 
