@@ -25,15 +25,8 @@ if TYPE_CHECKING:
         UnseenCategoryWarning,
     )
     from fcorr.audit.report import AuditResult, audit_model
-    from fcorr.estimators import (
-        FCorrClassifier,
-        FCorrRegressor,
-        QuantileRepair,
-        Scorer,
-        load,
-        score_parquet,
-        score_spark,
-    )
+    from fcorr.estimators import FCorrClassifier, FCorrRegressor, QuantileRepair, load
+    from fcorr.estimators.scoring import Scorer, score_parquet, score_spark
     from fcorr.search.sweep import sweep
 
 __all__ = [

@@ -4,6 +4,7 @@ import datetime
 import gzip
 import os
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
@@ -14,8 +15,10 @@ from fcorr.data.files import (
     disarm,
     find_delimiter,
     read_file,
+    read_piece,
     read_verbatim,
     recognise_file,
+    split_parquet,
     write_file,
 )
 
@@ -407,6 +410,34 @@ def test_parts_with_other_columns_are_refused(write_part, columns, message):
     write_part("a.parquet", x=[1])
     with pytest.raises(InvalidInputError, match=message):
         read_file(write_part("b.parquet", **columns))
+
+
+def test_long_row_groups_are_read_in_little_memory(tmp_path):
+    n = 1_000_000
+    table = pa.table({f"x{i}": np.random.default_rng(i).normal(size=n) for i in range(4)})
+    pa_parquet.write_table(table, tmp_path / "t.parquet", row_group_size=n)
+    schema, (piece,), n_rows = split_parquet(tmp_path / "t.parquet")
+    assert (schema.names, n_rows) == (table.column_names, n)
+    before, peak, firsts = pa.total_allocated_bytes(), 0, []
+    for first, batch in read_piece(piece, schema.names, 20_000):
+        peak = max(peak, pa.total_allocated_bytes() - before)
+        firsts.append(first)
+        assert batch.equals(table.slice(first, 20_000))
+    assert firsts == list(range(0, n, 20_000))
+    assert peak < table.nbytes / 2
+
+
+def test_pieces_are_row_groups_up_to_a_number_of_rows(tmp_path, write_part):
+    folder = write_part("a.parquet", x=[1, 2])
+    pa_parquet.write_table(pa.table({"x": range(10)}), folder / "b.parquet", row_group_size=3)
+    _, pieces, n_rows = split_parquet(folder, 6)
+    found = [(os.path.basename(each.file), each.groups, each.first_row) for each in pieces]
+    assert found == [("a.parquet", [0], 0), ("b.parquet", [0, 1], 0), ("b.parquet", [2, 3], 6)]
+    assert n_rows == 12
+    batches = [batch for piece in pieces for _, batch in read_piece(piece, ["x"], 4)]
+    assert pa.concat_tables(batches)["x"].to_pylist() == [1, 2, *range(10)]
+    _, pieces, _ = split_parquet(folder, 1)  # a row group is not cut
+    assert [each.groups for each in pieces] == [[0], [0], [1], [2], [3]]
 
 
 def test_broken_folders(tmp_path, write_part):

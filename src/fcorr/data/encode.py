@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -118,24 +118,17 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
         raise find_differences(schema, table, read_sensitive=read_sensitive).to_error() from error
     read = {name: table.columns[name] for name in schema.names if name not in unread}
     empty = {n for n, c in read.items() if pc.all(pc.is_null(c, nan_is_null=True)).as_py()}
-    odd = _Oddities(table.n_rows, +unseen, empty)
-    parts = _parts.get()
+    found, parts = (table.n_rows, +unseen, empty), _parts.get()
     if parts is None:
-        _warn_of([odd], schema)
+        _warn_of([found], schema)
     else:
-        parts.append(odd)
+        parts.append(found)
     return EncodedTable(codes, numbers)
 
 
-class _Oddities(NamedTuple):
-    """What to warn of in a table: rows of unseen categories by column, columns without values."""
-
-    n_rows: int
-    unseen: Counter[str]
-    empty: set[str]
-
-
-_parts: ContextVar[list[_Oddities] | None] = ContextVar("parts", default=None)
+# What to warn of: rows, rows of unseen categories by column, columns without any value.
+_Found = tuple[int, Counter[str], set[str]]
+_parts: ContextVar[list[_Found] | None] = ContextVar("parts", default=None)
 
 
 @contextmanager
@@ -145,7 +138,7 @@ def parts_of_one_table(schema: Schema) -> Iterator[None]:
     Threads that run in a copy of the context, as those of :mod:`fcorr.training.threads`, belong
     to it.
     """
-    parts: list[_Oddities] = []
+    parts: list[_Found] = []
     token = _parts.set(parts)
     try:
         yield
@@ -155,12 +148,12 @@ def parts_of_one_table(schema: Schema) -> Iterator[None]:
         _warn_of(parts, schema)
 
 
-def _warn_of(parts: Sequence[_Oddities], schema: Schema) -> None:
-    unseen = sum((part.unseen for part in parts), Counter[str]())
+def _warn_of(parts: Sequence[_Found], schema: Schema) -> None:
+    sizes, unseen_of, empty_of = zip(*parts, strict=True)
+    unseen = sum(unseen_of, Counter[str]())
     _warn_of_unseen(unseen, schema)
-    empty = set.intersection(*(part.empty for part in parts)) - set(unseen)
-    n_rows = sum(part.n_rows for part in parts)
-    _warn_of_empty([schema[name] for name in schema.names if name in empty], n_rows, schema.n_rows)
+    empty = set.intersection(*empty_of) - set(unseen)
+    _warn_of_empty([c for c in schema.columns if c.name in empty], sum(sizes), schema.n_rows)
 
 
 def _encode_blocks(

@@ -359,7 +359,7 @@ def score_spark(
     scorer = Scorer(model, keep=keep, rate=rate)
     names = scorer.columns_read(frame.columns)
     read = frame.select(*(f"`{name.replace('`', '``')}`" for name in names))
-    kinds = {"double": "double", "int64": "bigint", "bool": "boolean", "string": "string"}
+    kinds = {"double": "double", "int64": "long", "bool": "boolean", "string": "string"}
     kept = scorer.columns_kept(names)
     output = types.StructType([read.schema[name] for name in kept])
     for field in scorer.output_schema(pa.schema([(name, pa.null()) for name in names])):
