@@ -152,10 +152,7 @@ class Link:
 @torch.no_grad()
 @use_engine("compiled")  # here and below: predictions are made with it, whatever trained the model
 def list_flips(
-    model: Network,
-    sensitive: Sequence[int],
-    names: Sequence[str],
-    values: Sequence[Tensor],
+    model: Network, sensitive: Sequence[int], names: Sequence[str], values: Sequence[Tensor]
 ) -> dict[str, Exchange]:
     """List the flips that are tried: of each sensitive feature by its name, and all together.
 

@@ -384,14 +384,10 @@ def score_flips(subject: Subject, rows: AuditRows) -> list[FlippedScores]:
         return passes[-1][:, 0]
 
     flips = flip_scores(first, rows.X, list(rows.sensitive))
-    flipped, own = passes[: len(flips.categories)], passes[len(flips.categories) :]
+    n = len(flips.categories)
+    scores_NCK, own = np.stack(passes[:n], axis=1), passes[n:]
     return [
-        FlippedScores(
-            flips.categories,
-            flips.original,
-            np.column_stack([scores[:, k] for scores in flipped]),
-            own[0][:, k] if own else None,
-        )
+        replace(flips, scores=scores_NCK[..., k], factual_scores=own[0][:, k] if own else None)
         for k in range(len(subject.outputs))
     ]
 
@@ -474,7 +470,6 @@ def measure(subject: Subject, rows: AuditRows) -> Measured:
         if not estimator.schema_.sensitive:  # no flip can change what a model never sees
             return replace(measured, exact=True, search=0.0, population=0.0)
         certificate = estimator.certificate(rows.X)
-    assert certificate.population is not None  # there are rows
     exact, search, bound = certificate.exact, certificate.search, certificate.population.epsilon
     return replace(measured, exact=exact, search=search, population=bound)
 
