@@ -17,7 +17,6 @@ from fcorr.nn.layers import (
     SplineEmbedding,
     choose_knots,
     dropout_from,
-    hash_positions,
     linear,
 )
 
@@ -215,14 +214,6 @@ def test_entries_are_independent(each_engine):
     ):
         correlation = torch.corrcoef(torch.stack([a.flatten(), b.flatten()]))[0, 1]
         assert abs(correlation) < 4 / a.numel() ** 0.5
-
-
-def test_hash_is_spread_evenly():
-    """Sixteen bins of a long run, for several seeds: chi-squared within its range."""
-    for seed in (0, 1, 2**31, 2**32 - 1):
-        positions = hash_positions(160_000, seed).double() + 2**31
-        counts = torch.histc(positions, 16, 0, 2**32)
-        assert ((counts - 10_000) ** 2 / 10_000).sum() < 45  # the 99.99 % quantile of 15 degrees
 
 
 def test_engines_drop_the_same_entries():
