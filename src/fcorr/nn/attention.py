@@ -25,11 +25,6 @@ def attend(z_BF: Tensor) -> Tensor:
 
     By torch's fused softmax attention, in O(p²) time and O(p) memory, where no kernel runs the
     whole encoder layer.
-
-    Examples
-    --------
-    >>> attend(torch.tensor([[0.0, 0.0, 3.0]]))[0, :2]  # a zero query weighs all keys alike
-    tensor([1., 1.])
     """
     z_B1F1, scale = z_BF[:, None, :, None], 1 / math.sqrt(z_BF.shape[1])
     return scaled_dot_product_attention(z_B1F1, z_B1F1, z_B1F1, scale=scale)[:, 0, :, 0]

@@ -36,12 +36,6 @@ def use_engine(engine: EngineName) -> Iterator[None]:
     """Choose the engine within a ``with`` block, in this thread only.
 
     The threads of :class:`fcorr.training.threads.Workers` take over what their caller chose.
-
-    Examples
-    --------
-    >>> with use_engine("plain"):
-    ...     runs_compiled(torch.zeros(1))
-    False
     """
     resolve_engine(engine)
     before = _chosen.get()

@@ -8,13 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from fcorr.nn.attention import attend, attention_weights
-from fcorr.nn.engine import (
-    CompiledEncoderLayer,
-    run_head,
-    run_kernel,
-    runs_compiled,
-    use_engine,
-)
+from fcorr.nn.engine import CompiledEncoderLayer, run_head, run_kernel, runs_compiled, use_engine
 from fcorr.nn.layers import (
     CategoricalEmbedding,
     Dropout,

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
@@ -492,11 +491,6 @@ def choose_knots(numbers: NDArray[np.float32], n_knots: int) -> list[torch.Tenso
     capital gain, has nearly all of them at zero; quantiles of the distinct values put bends where
     its few positive values lie. NaN is left out. No column has more than ``n_knots``; one with
     fewer distinct values has a knot at each.
-
-    Examples
-    --------
-    >>> choose_knots(np.array([[0.0], [1.0], [0.0], [5.0]], dtype=np.float32), n_knots=8)
-    [tensor([0., 1., 5.])]
     """
     # With two or three knots there is nothing to share out: they span the values.
     n_rows = n_knots // 2 if n_knots >= 4 else 0
@@ -550,42 +544,7 @@ class Dropout(nn.Module):
         if self.rate == 1:
             return torch.zeros_like(x)
         seed = int(torch.randint(2**32, (), generator=_generator.get()))
-        return _Drop.apply(x, seed, self.rate)
-
-
-class _Drop(torch.autograd.Function):
-    """Apply the mask of a seed; its gradient is the same mask on the gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, seed: int, rate: float) -> Tensor:
-        ctx.mask = seed, rate
-        threshold, scale = round(rate * 2**32), 1 / (1 - rate)
-        if runs_compiled(x):
-            out = torch.empty_like(x, memory_format=torch.contiguous_format)
-            run_kernel("drop", x.reshape(-1), seed, threshold, np.float32(scale), out.view(-1))
-            return out
-        kept = hash_positions(x.numel(), seed, device=x.device) >= threshold - 2**31
-        return torch.where(kept.view(x.shape), x * scale, 0)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _Drop.apply(grad, *ctx.mask), None, None
-
-
-def hash_positions(n: int, seed: int, *, device: torch.device | None = None) -> Tensor:
-    """Hash the positions 0 … n − 1 to numbers spread evenly over the 32-bit integers.
-
-    Positions are spaced by the golden ratio of 2³², moved by the seed and mixed by the last step of
-    MurmurHash3 (Austin Appleby, public domain). Torch has no unsigned arithmetic: a shift to the
-    right repeats the sign, and the mask takes that away again.
-    """
-    k = torch.arange(n, dtype=torch.int32, device=device)
-    k = k * _signed(0x9E3779B9) + _signed(seed)
-    k = (k ^ ((k >> 16) & 0xFFFF)) * _signed(0x85EBCA6B)
-    k = (k ^ ((k >> 13) & 0x7FFFF)) * _signed(0xC2B2AE35)
-    # From 0 … 2³² − 1 to −2³¹ … 2³¹ − 1 in the same order.
-    return (k ^ ((k >> 16) & 0xFFFF)) ^ _signed(0x80000000)
-
-
-def _signed(number: int) -> int:
-    return number - 2**32 if number >= 2**31 else number
+        mask = torch.empty(x.shape, dtype=x.dtype)
+        # By the kernel, whatever the engine: it is exact, and no gradient goes through it.
+        run_kernel("draw_mask", seed, round(self.rate * 2**32), 1 / (1 - self.rate), mask.view(-1))
+        return x * mask.to(x.device)

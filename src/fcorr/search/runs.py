@@ -68,13 +68,6 @@ def expand_grid(grid: Grid | Sequence[Grid] | None, base: Mapping[str, Any]) -> 
 
     Those that one of several grids leaves out are those of ``base``, the estimator's own. Points
     whose models are equal, such as exact ones that differ in λ alone, are one.
-
-    Examples
-    --------
-    >>> from fcorr import FCorrClassifier
-    >>> base = FCorrClassifier(invariance=None).get_params()
-    >>> expand_grid({"car": [0, 100], "dropout": [0.1]}, base)
-    [{'car': 0, 'dropout': 0.1}, {'car': 100, 'dropout': 0.1}]
     """
     try:
         varied = [*ParameterGrid(DEFAULT_GRID if grid is None else grid)]
@@ -124,8 +117,7 @@ def list_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     options = complete_advanced(arguments["advanced"]).items()
     advanced = {name: value for name, value in options if name not in ("engine", "device")}
     kept = {name: value for name, value in arguments.items() if name not in left_out}
-    plain: dict[str, Any] = to_plain({**kept, "advanced": advanced})
-    return plain
+    return to_plain({**kept, "advanced": advanced})
 
 
 def _canonical(arguments: Mapping[str, Any]) -> str:
@@ -202,8 +194,7 @@ class Experiment:
     @property
     def base(self) -> dict[str, Any]:
         """The estimator's own arguments."""
-        arguments: dict[str, Any] = self.estimator.get_params(deep=False)
-        return arguments
+        return self.estimator.get_params(deep=False)
 
     def key(self, point: Point, seed: int) -> str:
         """Name a run: the same arguments, seed and data give the same key."""

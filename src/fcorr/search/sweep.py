@@ -12,12 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from fcorr._core import (
-    InvalidInputError,
-    html_table,
-    near_match,
-    show_progress,
-)
+from fcorr._core import InvalidInputError, html_table, near_match, show_progress
 from fcorr.audit.measure import (
     LOWER_IS_BETTER,
     MAIN_METRIC,
@@ -275,14 +270,7 @@ class Summary:
 
 
 def name_point(point: Point, points: Sequence[Point], base: Mapping[str, Any]) -> str:
-    """Name a point by its λ or exact form, and by the other arguments that vary.
-
-    Examples
-    --------
-    >>> points = [{"car": 1e6, "invariance": None}, {"car": 1e6, "invariance": "adapt"}]
-    >>> [name_point(point, points, {}) for point in points]
-    ['λ = 1e6', 'adapt']
-    """
+    """Name a point by its λ or exact form, ``λ = 1e6``, and by the other arguments that vary."""
     arguments = {**base, **point}
     form = arguments["invariance"]
     weights = {p["car"] for p in points if "car" in p and {**base, **p}["invariance"] == form}

@@ -123,34 +123,27 @@ class _MachineCode:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return what was compiled for a signature, or None."""
-        found = self._load(signature, target_context)
-        if found is None:
-            announce()
-        return found
-
-    def _load(self, signature: Any, target_context: Any) -> Any:
-        folder = cache_folder()
-        if folder is None:
-            return None
         target_context.refresh()  # as numba's own does: it may not be initialised yet
-        path = folder / self._file_name(signature, target_context.codegen())
+        folder, name = cache_folder(), self._file_name(signature, target_context.codegen())
         try:
             from numba.core.compiler import CompileResult
 
-            with path.open("rb") as file:
-                _refuse_foreign(os.fstat(file.fileno()))
-                digest, content = file.read(32), file.read()
-            if digest != _digest(path, content):
-                raise ValueError("not what was written")
-            return CompileResult._rebuild(target_context, *pickle.loads(content))
+            if folder is not None:
+                with (folder / name).open("rb") as file:
+                    _refuse_foreign(os.fstat(file.fileno()))
+                    digest, content = file.read(32), file.read()
+                if digest != _digest(folder / name, content):
+                    raise ValueError("not what was written")
+                return CompileResult._rebuild(target_context, *pickle.loads(content))
         except FileNotFoundError:
-            return None
+            pass
         except Exception:  # the file is no use, whatever is wrong with it
             _warn_once(
                 f"Compiled kernels in {str(folder)!r} are damaged or cannot be read. They are "
                 "compiled again, which takes about 10 seconds."
             )
-            return None
+        announce()
+        return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep what was compiled for a signature, if it can be."""

@@ -370,18 +370,20 @@ def extra_gradient(a_own, v, share, shared, t):
 
 
 @compiled
-def drop(x, seed, threshold, scale, out):
-    """Zero the entries whose hash is below the threshold and scale the others; arrays are flat.
+def draw_mask(seed, threshold, scale, out):
+    """Set a flat array to 0 where the hash of a position is below the threshold, else to the scale.
 
-    The hash is that of :func:`fcorr.nn.layers.hash_positions`.
+    Positions are spaced by the golden ratio of 2³², moved by the seed and mixed by the last step of
+    MurmurHash3 (Austin Appleby, public domain).
     """
-    for i in range(len(x)):
+    kept, dropped = out.dtype.type(scale), out.dtype.type(0)
+    for i in range(len(out)):
         # Each step is cut back to 32 bits: numba would go on with 64.
         k = np.uint32(np.uint32(i) * np.uint32(0x9E3779B9) + np.uint32(seed))
         k = np.uint32((k ^ (k >> np.uint32(16))) * np.uint32(0x85EBCA6B))
         k = np.uint32((k ^ (k >> np.uint32(13))) * np.uint32(0xC2B2AE35))
         k = np.uint32(k ^ (k >> np.uint32(16)))
-        out[i] = x[i] * scale if k >= np.uint32(threshold) else np.float32(0.0)
+        out[i] = kept if k >= np.uint32(threshold) else dropped
 
 
 # ------------------------------------------------------------------------------------ scoring
