@@ -34,13 +34,7 @@ from fcorr.metrics._checks import (
     encode_labels,
     not_estimable,
 )
-from fcorr.metrics.flips import (
-    are_measured,
-    as_scores,
-    find_flips,
-    quantile_groups,
-    score_under,
-)
+from fcorr.metrics.flips import are_measured, as_scores, find_flips, quantile_groups, score_under
 from fcorr.metrics.sharing import draw_orders, share_out
 
 Floats = NDArray[np.float64]
