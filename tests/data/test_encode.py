@@ -125,18 +125,6 @@ UNSEEN = {
         f"1 row(s) of 'a'.{AS_MODE}",
         [[0], [1], [0], [1]],
     ),
-    "no boolean": (
-        ({"a": [True, False, False]}, {}),
-        {"a": ["true", "maybe", "?"]},
-        f"2 row(s) of 'a'.{AS_MODE}",
-        [[1], [0], [0]],
-    ),
-    "missing in bins": (
-        ({"s": [1, 2, 3, 4, 5]}, {"sensitive": ["s"], "bins": {"s": [2]}}),
-        {"s": [None, float("nan"), 0.0, 9.0]},
-        f"2 row(s) of 's'.{AS_MODE}",
-        [[1], [1], [0], [1]],
-    ),
     "outside the order": (
         (GRADES, {"kinds": {"grade": ORDER}}),
         {"grade": ["E", "A", "F", None]},
@@ -253,13 +241,6 @@ def raw_numbers(X, schema):
     """Return the encoded numbers as they were before they were standardised."""
     mean, scale = (np.array([getattr(c, a) for c in schema.numeric]) for a in ("mean", "scale"))
     return encoded(X, schema).numbers * scale + mean
-
-
-def test_numbers_far_from_training_stay_finite():
-    schema = schema_of(np.array([[0.0], [1e-30]]))
-    table = encoded(np.array([[3e38], [-3e38], [0.0]]), schema)
-    assert np.isfinite(np.square(table.numbers)).all()
-    np.testing.assert_array_equal(np.sign(table.numbers[:, 0]), [1, -1, -1])
 
 
 @pytest.mark.parametrize(
@@ -395,13 +376,11 @@ def test_encoding_follows_the_order_of_the_features(sensitive):
 @pytest.mark.parametrize(
     "X",
     [
-        pa.table(TABLE),
         pa.table(TABLE).drop_columns(ALL),
         pa.table(TABLE).drop_columns(["sex", "born"]),
-        pa.table({**TABLE, **ANYTHING}),
-        pd.DataFrame(TABLE).drop(columns=ALL),
+        pd.DataFrame({**TABLE, **ANYTHING}),
     ],
-    ids=["as trained", "absent", "some absent", "anything", "pandas"],
+    ids=["absent", "some absent", "anything"],
 )
 def test_unread_columns_make_no_difference(of_all, X):
     table, read = encoded(X, of_all, read_sensitive=False), encoded(TABLE, of_all)
@@ -412,8 +391,8 @@ def test_unread_columns_make_no_difference(of_all, X):
     assert not of_all.diff(X, read_sensitive=False)
 
 
-@pytest.mark.parametrize("values", [["f", 1, None], [object(), 1, "f"]], ids=["mixed", "objects"])
-def test_what_no_table_can_hold_is_left_unread(values):
+def test_what_no_table_can_hold_is_left_unread():
+    values = [object(), 1, "f"]
     schema = schema_of({"sex": ["f", "m", "f"], "age": [30, 40, 50]}, sensitive=["sex"])
     X = pd.DataFrame({"sex": pd.Series(values, dtype=object), "age": [30, 40, 50]})
     with pytest.raises(InvalidInputError, match="Column 'sex' must hold one kind of value"):
@@ -422,15 +401,6 @@ def test_what_no_table_can_hold_is_left_unread(values):
     table = read_table(X, unread=schema.sensitive)
     assert table.names == ("age",)
     np.testing.assert_array_equal(encode(table, schema, read_sensitive=False).codes, [[0]] * 3)
-
-
-def test_unread_numbers_and_bins_are_not_missing():
-    X = {"s": [1.0, None, 3.0], "t": [1.0, None, 3.0]}
-    options = {"kinds": {"s": "numeric", "t": "numeric"}, "missing_numeric": "category"}
-    schema = schema_of(X, sensitive=["s", "t"], bins={"t": [2]}, **options)
-    table = encoded({"s": ["old"], "t": ["young"]}, schema, read_sensitive=False)
-    np.testing.assert_array_equal(table.numbers, [[0]])
-    np.testing.assert_array_equal(table.codes, [[schema["t"].mode]])
 
 
 def test_columns_without_names_are_taken_in_their_order():
@@ -503,8 +473,7 @@ def test_name_of_a_target(values, name):
     assert column_name(values) == name
 
 
-def test_targets_of_categories_and_of_several_columns():
-    assert read_target(pl.Series(["a", "b"], dtype=pl.Categorical), 2).tolist() == ["a", "b"]
+def test_targets_of_several_columns():
     with pytest.warns(DataConversionWarning, match="column-vector"):
         assert read_target(pd.DataFrame({"y": [1, 2]}), 2).tolist() == [1, 2]
     with pytest.raises(ValueError, match=r"1d array, got an array of shape \(3, 2\)"):
@@ -581,12 +550,6 @@ def test_messages_name_the_column():
     assert read_outcomes(pd.Series([1, 2], name="y"), None, np.ones(2)).label == "y"
 
 
-@pytest.mark.parametrize("values", [[1, 2, 3], [0.5, 1.0, 1e-9], ["1", "2", "3"]])
-def test_exposure(values):
-    found = read_exposure(read_table(pa.table({"years": values})), "years")
-    np.testing.assert_array_equal(found, np.array(values, dtype=float))
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -603,3 +566,5 @@ def test_exposure(values):
 def test_bad_exposure(values, message):
     with pytest.raises(ColumnError, match=f"Column 'years' .*{message}"):
         read_exposure(read_table(pa.table({"years": values})), "years")
+    found = read_exposure(read_table(pa.table({"years": ["1", "2.5", "1e-9"]})), "years")
+    np.testing.assert_array_equal(found, [1, 2.5, 1e-9])

@@ -299,10 +299,9 @@ def shuffled(values):
         pd.Categorical([f"policy {i}" for i in range(40)]),
         [*(f"policy {i}" for i in range(30)), *[None] * 10],
         shuffled(np.arange(1_000, 1_040)),  # a running number, whatever the order of the rows
-        np.arange(40)[::-1].astype(np.uint8),
         np.cumsum(shuffled(np.arange(1, 41))),  # in the order of the rows, with gaps
     ],
-    ids=["text", "dictionary", "some missing", "consecutive", "falling", "rising"],
+    ids=["text", "dictionary", "some missing", "consecutive", "rising"],
 )
 def test_keys_are_warned_of(values):
     n_rows = len(values)
@@ -319,10 +318,8 @@ def test_keys_are_warned_of(values):
     "values",
     [
         np.random.default_rng(0).normal(size=40),
-        np.sort(np.random.default_rng(0).normal(size=40)),
         np.arange(40.0),
         np.repeat(np.arange(20), 2),
-        shuffled(np.arange(0, 80, 2)),
         [f"policy {i // 2}" for i in range(40)],
         pd.date_range("2020-01-01", periods=40),
         pd.array([*range(39), None], dtype="Int64"),
@@ -351,13 +348,10 @@ CLASSES = np.random.default_rng(2).integers(3, size=60)
     [
         (CLASSES, CLASSES),
         (CLASSES, np.array(["no", "yes", "maybe"])[CLASSES]),
-        (CLASSES.astype(str), np.array([7.5, -1.0, 3.0])[CLASSES]),
         (CLASSES == 1, np.where(CLASSES == 1, "yes", None)),
-        (CLASSES == 1, pd.Categorical(CLASSES != 1)),
         (np.round(AMOUNTS), np.round(AMOUNTS).astype(str)),
         (AMOUNTS, AMOUNTS),
         (AMOUNTS, 1 - 1.08 * AMOUNTS),
-        (AMOUNTS, np.log(AMOUNTS)),
     ],
 )
 def test_copies_of_the_target_are_warned_of_once(y, copy):
@@ -377,7 +371,6 @@ def test_copies_of_the_target_are_warned_of_once(y, copy):
         (CLASSES > 0, CLASSES),
         (CLASSES, np.where(np.arange(60) < 58, CLASSES, (CLASSES + 1) % 3)),
         (AMOUNTS, AMOUNTS + 0.1 * shuffled(AMOUNTS)),
-        (AMOUNTS, np.digitize(AMOUNTS, [0.5, 1, 2])),
         (AMOUNTS, [f"policy {i // 2}" for i in range(60)]),
         (np.ones(60), AMOUNTS),
     ],
@@ -424,23 +417,20 @@ def test_ordinal_column_is_its_place_in_the_order():
 
 
 def test_ordered_types_are_ordinal():
-    codes = pa.array([1, 0, 3, 1, None], pa.int8())
     expected = column_of(GRADES, kinds={"a": ORDER})
+    codes = pa.array([1, 0, 3, 1, None], pa.int8())
     assert column_of(pa.DictionaryArray.from_arrays(codes, ORDER, ordered=True)) == expected
     categories = pd.Categorical(GRADES, categories=ORDER, ordered=True)
-    table = read_table(pd.DataFrame({"b": categories})).renamed(["a"])  # which keeps the order
-    assert infer_schema(table)["a"] == expected
+    assert schema_of(pd.DataFrame({"a": categories}))["a"] == expected
 
 
 @pytest.mark.parametrize(
     "days",
     [
         pd.DataFrame({"a": pd.to_timedelta([36, None, 72], unit="h")}),
-        pl.DataFrame({"a": [datetime.timedelta(hours=36), None, datetime.timedelta(hours=72)]}),
         pa.table({"a": pa.array([129_600, None, 259_200], pa.duration("s"))}),
         np.array([[129_600], ["NaT"], [259_200]], dtype="timedelta64[s]"),
     ],
-    ids=["pandas", "polars", "pyarrow", "numpy"],
 )
 def test_durations_are_numbers_of_days(days):
     table = read_table(days)
@@ -524,22 +514,6 @@ def test_kind_of_a_sensitive_column(values, told, kind):
 # Bins: the argument, the columns, the groups
 
 
-@pytest.mark.parametrize(
-    ("bins", "parsed"),
-    [
-        (None, {}),
-        (4, 4),
-        ([25], (25.0,)),
-        (np.array([25, 35.5]), (25.0, 35.5)),
-        (range(20, 41, 10), (20.0, 30.0, 40.0)),
-        ({"age": 4, 0: (1, 2)}, {"age": 4, 0: (1.0, 2.0)}),
-    ],
-)
-def test_parse_bins(bins, parsed):
-    assert parse_bins(bins) == parsed
-    assert type(parse_bins(bins)) is type(parsed)
-
-
 BAD_CUTS = [1, 0, -3, 4.0, True, "4", None, [], [25, 25], [35, 25], [25, None], [25, "35"]]
 BAD_CUTS += [[True, 2], [25, float("nan")], [25, float("inf")], [10**400], [[25], [35]], {"a": 2}]
 
@@ -600,14 +574,6 @@ def test_description_of_bins():
     assert (column.edges, column.counts) == ((1.0, 16.0), (60, 15, 25))
 
 
-def test_labels_differ_where_groups_do():
-    first, second = 1 / 3, np.nextafter(1 / 3, 1)
-    assert len(set(bins_of([0.0, first, 1.0], [first, second]).labels)) == 3
-    column = bins_of([-1.5, 0, 0.25, 1e7], [-0.1, 0.125, 12_345_678])
-    assert column.edges == (-0.1, 0.125)
-    assert column.labels == ("below -0.1", "-0.1 to below 0.125", "0.125 and above")
-
-
 NUMBERS = st.lists(st.floats(-1e6, 1e6) | st.integers(-3, 3).map(float), min_size=2, max_size=60)
 
 
@@ -638,9 +604,7 @@ def test_groups_of_about_equal_size(values, n_groups):
         ([21.0, 22, 35, 36, 47, 60], 3, (30.0, 40.0)),
         ([0.0, 0, 0, 0, 0, 7], 3, (7.0,)),
         ([34, 35], 2, (35.0,)),
-        ([2_347.1, 2_361.7], 2, (2_360.0,)),
         ([-3.9, -3.27], 2, (-3.3,)),
-        ([-1.0, 0.0], 2, (0.0,)),
         ([1 / 3, np.nextafter(1 / 3, 1)], 2, (np.nextafter(1 / 3, 1),)),
         ([3.0, 1.0, 2.0], 10**12, (2.0, 3.0)),  # more groups than rows
     ],

@@ -172,14 +172,7 @@ def test_jackknife_is_the_standard_error_of_a_mean():
     values = np.random.default_rng(0).normal(size=12)
     left_out = np.array([np.delete(values, i).mean() for i in range(12)])
     assert jackknife_error(left_out) == pytest.approx(values.std(ddof=1) / math.sqrt(12))
-    assert np.isnan(jackknife_error(left_out[:1]))
-
-
-def test_a_single_network_has_no_interval(table):
-    X, score = table
-    model = FCorrRegressor(**SMALL | {"n_members": 1}).fit(X, score)
-    assert np.isnan(model.main_effects()["job"].lower).all()
-    assert np.isnan(model.importance(X).lower).all()
+    assert np.isnan(jackknife_error(left_out[:1]))  # a single network has no interval
 
 
 def test_units_and_relativities(classifier, regressor, counts):
@@ -344,35 +337,6 @@ def test_importance_of_a_pack(classifier, table):
     again = classifier.importance(X)
     np.testing.assert_array_equal(found.total, again.total)
     assert classifier.importance(X, n_rows=50).n_rows == 50
-
-
-def test_importance_is_what_permutation_finds_if_the_model_is_right(classifier, table):
-    """Against log losses of public predictions on exchanged rows, all others in place of a few."""
-    X = table[0][:60]
-
-    def predict(X):
-        return classifier.predict_proba(X)[:, 1]
-
-    def loss(truth, p):
-        return -np.mean(truth * np.log(p) + (1 - truth) * np.log(1 - p))
-
-    p = predict(X)
-    permuted = [loss(p, predict(X.assign(age=np.roll(X["age"], k)))) for k in range(1, 60)]
-    grown, known = np.mean(permuted) - loss(p, p), loss(p, p.mean()) - loss(p, p)
-    assert classifier.importance(X)["age"]["total"] == pytest.approx(grown / known / 2, rel=0.3)
-
-
-def test_noise_is_in_the_last_third():
-    rng = np.random.default_rng(0)
-    n = 600
-    X = pd.DataFrame(rng.normal(size=(n, 9)), columns=[f"x{i}" for i in range(6)] + list("abc"))
-    X["c"] = rng.choice(list("uvw"), n)
-    signal = X["x0"] + X["x1"].abs() + X["x2"] * X["x3"] + X["x4"] - (X["x5"] > 0)
-    y = signal + 0.3 * rng.normal(size=n)
-    model = FCorrRegressor(n_members=1, epochs=15, random_state=0).fit(X, y)
-    assert set(model.importance(X).names[-3:]) == set("abc")
-    order = np.argsort(model.feature_importances_)
-    assert set(X.columns[order[:3]]) == set("abc")
 
 
 def test_importances_are_of_the_columns_of_a_table(table):
@@ -558,10 +522,7 @@ def test_a_file_keeps_what_was_read(classifier, table, tmp_path):
 def test_notebooks(classifier, counts, table):
     assert "<caption>job (log-odds)</caption>" in classifier.main_effects()._repr_html_()
     assert "<th>relativity</th>" in counts.main_effects()._repr_html_()
-    assert (
-        "Rank correlation of total with significance"
-        in classifier.importance(table[0])._repr_html_()
-    )
+    assert "Rank correlation of total" in classifier.importance(table[0])._repr_html_()
     assert "and 2 more rows" in classifier.explain(table[0][:7], n_samples=4)._repr_html_()
 
 
