@@ -41,9 +41,7 @@ from fcorr._core import (
         ("ID", ["sex", "id"], " Did you mean 'id'?"),
         ("y", [" Y", "yy"], " Did you mean ' Y'?"),
         ("income", ["age", "sex"], ""),
-        ("age", [], ""),
         ("incom", ["income_2019", "income", "outcome"], " Did you mean 'income'?"),
-        ("12", [1, 12, 123], " Did you mean '12'?"),
     ],
 )
 def test_near_match(name, options, expected):
@@ -53,13 +51,11 @@ def test_near_match(name, options, expected):
 @pytest.mark.parametrize(
     ("items", "limit", "expected"),
     [
-        ([], 5, ""),
         (["a"], 5, "'a'"),
         (["a", "b"], 2, "'a', 'b'"),
         (["a", "b", "c", "d"], 2, "'a', 'b' and 2 more"),
         ((i for i in range(3)), 2, "0, 1 and 1 more"),
         (np.array(["x", "y"]), 5, "'x', 'y'"),
-        (np.array([1, 2]), 5, "1, 2"),
     ],
 )
 def test_enumerate_some(items, limit, expected):
@@ -266,13 +262,6 @@ def test_permissions_follow_the_umask(tmp_path, umask, mode):
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
 
 
-def test_relative_place_of_the_cache_is_ignored(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert user_cache() == tmp_path / ".cache" / "fcorr"
-
-
 @pytest.mark.parametrize("expanded", ["/absent", "~"])  # as for a user whose name nobody knows
 def test_no_cache_without_a_home(tmp_path, monkeypatch, expanded):
     (tmp_path / "~").mkdir()
@@ -309,11 +298,8 @@ def test_show_text(text, shown):
         ({1: (np.int8(2), np.True_), "x": None}, {"1": [2, True], "x": None}),
         ([math.nan, np.float32(math.inf), 0.5], [None, None, 0.5]),
         (np.array([[1.5, np.nan], [0, 2]]), [[1.5, None], [0.0, 2.0]]),
-        (np.array(3), 3),
         (pd.Index(["clerk", "nurse"]), ["clerk", "nurse"]),
         ({"sex"}, ["sex"]),
-        (Path("file"), "file"),
-        ("text", "text"),
     ],
 )
 def test_to_plain(value, expected):
@@ -345,14 +331,6 @@ def test_generator_gives_its_next_draw(make):
     first, second = draw_seed(generator), draw_seed(generator)
     assert first != second
     assert draw_seed(make(3)) == first
-    assert 0 <= first < 2**32
-
-
-def test_none_asks_the_operating_system():
-    np.random.seed(0)  # noqa: NPY002
-    first = draw_seed(None)
-    np.random.seed(0)  # noqa: NPY002
-    assert draw_seed(None) != first
     assert 0 <= first < 2**32
 
 

@@ -148,16 +148,6 @@ def test_unknown_ending_is_not_written(tmp_path, name):
     assert os.listdir(tmp_path) == []
 
 
-def test_failed_write_leaves_the_old_file(tmp_path):
-    path = tmp_path / "t.csv"
-    write_file(TABLE, path)
-    before = path.read_bytes()
-    with pytest.raises(pa.ArrowInvalid, match="list"):
-        write_file(pa.table({"a": [[1], [2]]}), path)
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["t.csv"]
-
-
 # Dialects of CSV
 
 
@@ -187,25 +177,23 @@ def test_delimiters(write, name, content, delimiter, note):
 
 
 @pytest.mark.parametrize(
-    ("header", "delimiter"),
+    ("header", "row", "delimiter"),
     [
-        ("a;b,c;d", ";"),
-        ("a;b,c", ","),  # of several, the comma
-        ('"a;b;c;d",e', ","),
-        ('"a,b\nc,d";e', ";"),
-        ("one", ","),
+        ("a;b,c;d", "1;2;3", ";"),
+        ('"a;b;c;d",e', "1,2", ","),
+        ('"a,b\nc,d";e', "1;2", ";"),
+        ("one", "1", ","),
+        # What does not split the rows is part of a name.
+        ("id,a|b|c", "1,2", ","),
+        ("Income (EUR;USD;GBP),y", "1,2", ","),
+        ("a;b,c;d", "1,2", ","),
     ],
 )
-def test_names_may_hold_other_delimiters(write, header, delimiter):
-    assert find_delimiter(write("t.csv", f"{header}\n")) == delimiter
-
-
-@pytest.mark.parametrize("header", ["id,a|b|c", "Income (EUR;USD;GBP),y", "a\tb\tc,d", "a;b,c;d"])
-def test_what_does_not_split_the_rows_is_part_of_a_name(write, header):
-    path = write("t.csv", f"{header}\n1,2\n3,4\n")
-    table, dialect, told = recognise_file(path)
-    assert table.to_pydict() == dict(zip(header.split(","), [[1, 3], [2, 4]], strict=True))
-    assert (dialect.delimiter, told) == (",", "")
+def test_names_may_hold_other_delimiters(write, header, row, delimiter):
+    path = write("t.csv", f"{header}\n{row}\n{row}\n")
+    table, dialect, _ = recognise_file(path)
+    assert dialect.delimiter == delimiter
+    assert (table.num_rows, table.num_columns) == (2, row.count(delimiter) + 1)
 
 
 @pytest.mark.parametrize(
@@ -240,17 +228,12 @@ def test_commas_of_thousands_are_not_taken_for_decimal_signs(write):
         table = read_file(path)
     assert table["a"].to_pylist() == ["1,234", "12,345"]
     assert read_file(path, dialect=Dialect(decimal=","))["a"].to_pylist() == [1.234, 12.345]
-    path = write("t.csv", 'a,b\n"1,5",2\n')  # only where it is given
-    with pytest.warns(UserWarning, match=r"read as text: 'a', such as '1,5'"):
-        assert read_file(path)["a"].to_pylist() == ["1,5"]
-    assert read_file(path, dialect=Dialect(decimal=","))["a"].to_pylist() == [1.5]
-
-
-@pytest.mark.parametrize("code", ["01.02", "52.25"])
-def test_decimal_commas_beside_decimal_points_are_warned_of(write, code):
-    path = write("t.csv", f"a;code\n1,5;{code}\n2,5;{code}\n")
-    with pytest.warns(UserWarning, match=r"read as text: 'a', such as '1,5'. Pass decimal=','"):
-        assert read_file(path)["a"].to_pylist() == ["1,5", "2,5"]
+    # Only where it is given between commas, or beside points that are decimal signs.
+    for content in ('a,b\n"1,5",2\n', "a;b\n1,5;52.25\n"):
+        path = write("t.csv", content)
+        with pytest.warns(UserWarning, match=r"read as text: 'a', such as '1,5'. Pass decimal"):
+            assert read_file(path)["a"].to_pylist() == ["1,5"]
+        assert read_file(path, dialect=Dialect(decimal=","))["a"].to_pylist() == [1.5]
 
 
 def test_points_that_may_be_of_thousands_leave_text(write):
@@ -325,8 +308,7 @@ def test_dates_that_may_be_others_stay_text(write, values, order, message):
 def test_the_order_of_dates_can_be_given(write, order, month):
     path = write("t.csv", "a,b\n01/02/2024,1\n")
     table, _, told = recognise_file(path, dialect=Dialect(dates=order))
-    assert table["a"].to_pylist() == [datetime.date(2024, month, 3 - month)]
-    assert told == ""
+    assert (table["a"][0].as_py().month, told) == (month, "")
 
 
 def test_what_only_begins_like_dates_or_numbers_is_text(write):
@@ -469,19 +451,8 @@ def test_text_of_every_type_is_disarmed(kind, encode):
 
 
 def test_text_is_disarmed():
-    texts = [
-        "=HYPERLINK(1)",
-        "+49 170",
-        "@x",
-        "-A",
-        "\t=1",
-        "-7.5e3",
-        "+1,5",
-        "50%",
-        "a=b",
-        None,
-        "",
-    ]
+    texts = ["=HYPERLINK(1)", "+49 170", "@x", "-A", "\t=1"]
+    texts += ["-7.5e3", "+1,5", "50%", "a=b", None, ""]
     table = pa.table(
         {
             "=name": texts,

@@ -1,6 +1,5 @@
 """The generated tables: their shape, and each dependence or absence their docstrings promise."""
 
-import inspect
 from collections.abc import Callable
 from functools import partial, update_wrapper
 from itertools import product
@@ -87,22 +86,6 @@ def test_same_seed_gives_the_same_data(make):
     for field in X.schema:
         if pa.types.is_dictionary(field.type):
             assert few[field.name].chunk(0).dictionary == X[field.name].chunk(0).dictionary
-
-
-@pytest.mark.parametrize(
-    ("make", "n_rows", "n_columns", "dtype"),
-    [
-        (make_indirect_bias, 10_000, 3, np.int64),
-        (make_proxy_bias, 10_000, 5, np.float64),
-        (make_proxy_classes, 10_000, 5, np.int64),
-    ],
-)
-def test_shapes(make, n_rows, n_columns, dtype):
-    assert inspect.signature(make).parameters["n_rows"].default == n_rows
-    X, y = make(2_000, random_state=0)
-    assert X.shape == (2_000, n_columns)
-    assert y.dtype == dtype
-    assert dtype == np.float64 or set(np.unique(y)) == {0, 1}
 
 
 @pytest.mark.parametrize("make", GENERATORS)

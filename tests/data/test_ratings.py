@@ -163,28 +163,18 @@ def test_what_changes_nothing(link):
     shuffled = Outcomes(outcomes.y[order], outcomes.weight[order], outcomes.exposure[order])
     _, again, _ = rate({"c": names(levels[order])}, shuffled, link)
     np.testing.assert_allclose(again["c"].ratings, schema["c"].ratings, rtol=1e-9)
+    # Another currency, which only the identity has in its unit; or the other class
+    if link == "sigmoid":
+        factor, other = -1, np.where(outcomes.y == "yes", "a no", "b yes")
+    else:
+        factor, other = 1 if link == "exp" else 100, 100 * outcomes.y
+    _, again, held_again = rate({"c": names(levels)}, change(outcomes, other), link)
+    np.testing.assert_allclose(again["c"].ratings, factor * np.array(schema["c"].ratings))
+    np.testing.assert_allclose(held_again["c"], factor * held_out["c"], atol=1e-12)
     # The seed decides on the folds only.
     _, again, held_again = rate({"c": names(levels)}, outcomes, link, seed=SEED + 1)
     assert again == schema
     assert (held_again["c"] != held_out["c"]).any()
-
-
-@pytest.mark.parametrize("link", ["exp", "identity"])
-def test_in_another_currency(link):
-    levels, outcomes = draw(link)
-    _, schema, held_out = rate({"c": names(levels)}, outcomes, link)
-    _, other, held_other = rate({"c": names(levels)}, change(outcomes, 100 * outcomes.y), link)
-    factor = 1 if link == "exp" else 100
-    np.testing.assert_allclose(other["c"].ratings, factor * np.array(schema["c"].ratings))
-    np.testing.assert_allclose(held_other["c"], factor * held_out["c"], atol=1e-12)
-
-
-def test_the_other_class_has_opposite_ratings():
-    levels, outcomes = draw("sigmoid")
-    _, schema, _ = rate({"c": names(levels)}, outcomes, "sigmoid")
-    swapped = change(outcomes, np.where(outcomes.y == "yes", "a no", "b yes"))
-    _, other, _ = rate({"c": names(levels)}, swapped, "sigmoid")
-    np.testing.assert_allclose(other["c"].ratings, -np.array(schema["c"].ratings), rtol=1e-9)
 
 
 def test_a_level_that_tells_the_target_has_a_finite_rating():
@@ -277,6 +267,7 @@ def test_columns_that_are_rated(as_frame):
     assert schema.text == ("text", "few", "sex", "order", "pooled", "nulls")
     assert len(schema["pooled"].categories) == 100  # none in a pool
     assert schema["zip"].categories[:2] == (0, 1)
+    assert "<td>rated</td><td>100 categories, rated" in schema._repr_html_()
 
 
 CONSTANT = (

@@ -4,7 +4,6 @@ import datetime
 import json
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -79,12 +78,6 @@ def test_a_notebook_shows_a_row_for_each_column_and_no_markup_of_its_own(mixed):
     assert "<td>0, 1, 2, 3, 4, 5, 6, 7 and 2 more</td>" in many._repr_html_()
 
 
-def test_labels():
-    (column,) = schema_of({"a": ["other", "other", "y", "z", None]}, min_category_rows=2).columns
-    assert column.labels == ("other", "missing", "other (2 rare)")
-    assert (column.pool, column.n_codes) == (2, 3)
-
-
 @pytest.mark.parametrize(
     "data", [None, [], {}, {"columns": 3}, {"columns": [{"kind": "other"}]}, "4", 10**400]
 )
@@ -156,10 +149,9 @@ def schema():
 
 
 def test_no_difference(schema):
-    for frame in (pa.table(TRAINING), pl.DataFrame(TRAINING), pd.DataFrame(TRAINING)):
+    for frame in (pa.table(TRAINING), pl.DataFrame(TRAINING)):
         assert not schema.diff(frame)
         assert str(schema.diff(frame)) == "No difference from the training table."
-    assert not schema.diff(read_table(pa.table(TRAINING)))
     assert not schema.diff([list(row.values()) for row in pa.table(TRAINING).to_pylist()])
 
 

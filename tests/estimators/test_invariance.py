@@ -44,13 +44,17 @@ EXACT = {
     ),
     "no CAR": ("two classes", {"car": None}),
     "pack": ("two classes", {"n_members": 2}),
+    "proxies": ("two classes", {"proxy": 3.0, "proxy_target": "decision"}),
     "pack of classes": ("three classes", {"n_members": 2}),
     "pack, plain torch": ("poisson", {"n_members": 3, "advanced": {"engine": "plain"}}),
 }
 
 
-@both_ways
-@pytest.mark.parametrize("case", EXACT)
+CASES = [(case, form) for case in EXACT for form in ("adapt", "marginal")]
+CASES.remove(("proxies", "marginal"))  # which do not go together
+
+
+@pytest.mark.parametrize(("case", "invariance"), CASES)
 def test_no_flip_changes_one_bit(case, invariance, tmp_path):
     task, options = EXACT[case]
     sensitive = ["sex", "age"]
@@ -186,14 +190,6 @@ def test_a_portfolio_has_the_combinations_that_occur_and_their_shares():
     expected = [[0, math.nan], [1, 2], [1, 5], [1, math.nan]]
     np.testing.assert_array_equal(portfolio.values, expected)
     np.testing.assert_allclose(portfolio.shares, [0.2, 0.1, 0.3, 0.4])
-
-
-def test_numbers_count_to_the_nearest_of_the_grid():
-    numbers = np.arange(1_600, dtype=np.float32)[:, None] / 2
-    encoded = EncodedTable(np.empty((1_600, 0), dtype=np.int32), numbers)
-    portfolio = Portfolio.learn(encoded, [0], np.ones(1_600))
-    np.testing.assert_array_equal(portfolio.values[:, 0], np.arange(16) * 50 + 24.5)
-    np.testing.assert_allclose(portfolio.shares, np.full(16, 1 / 16))
 
 
 def test_too_many_combinations_are_refused():

@@ -499,13 +499,6 @@ def test_a_file_without_a_digest_is_refused(write, content):
         fcorr.load(write(join(outer, json.dumps(header), numbers)))
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        fcorr.load(tmp_path / "nowhere.fcorr")
-    with pytest.raises(IsADirectoryError):
-        fcorr.load(tmp_path)
-
-
 JUNK = [None, True, -1, 0, 1, 3, 10**20, 0.5, float("nan"), 1e308, "", "x", "é", [], [1], {}, ["f"]]
 
 

@@ -109,12 +109,6 @@ def test_rate_needs_no_exposure_but_the_expectation_does(model):
     assert "got -1.0 in row 0 and 1999 more" in difference.text
 
 
-def test_without_exposure_rate_and_expectation_are_one():
-    for options in ({"objective": "mse"}, {"objective": "poisson"}):
-        model = fit(FEATURES, exposure=None, **options)
-        np.testing.assert_array_equal(model.predict_rate(FEATURES), model.predict(FEATURES))
-
-
 def test_arrays_take_positions():
     array = X.drop(columns="area").to_numpy()  # age, years, power, value
     model = fit(array, exposure=1, kinds={3: "numeric"})
@@ -130,12 +124,6 @@ def test_arrays_take_positions():
         InvalidInputError, match=r"X has 2 features, but .* is expecting 4 features"
     ):
         model.predict_rate(array[:, :2])
-
-
-def test_an_array_for_named_columns_may_leave_the_exposure_out(model):
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
-        found = model.predict_rate(FEATURES.to_numpy())
-    np.testing.assert_allclose(found, model.predict_rate(X), rtol=1e-12)
 
 
 def test_eval_set_uses_its_own_exposure():

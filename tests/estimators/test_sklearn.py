@@ -66,19 +66,14 @@ def test_pipeline_with_set_output(table):
         scale = make_column_transformer(
             (StandardScaler(), ["amount"]), remainder="passthrough", verbose_feature_names_out=False
         )
-        model = FCorrClassifier(n_members=1, sensitive="X1", epochs=2, random_state=0)
-        pipeline = make_pipeline(scale, model).set_output(transform=library)
+        pipeline = make_pipeline(scale, small(sensitive="X1")).set_output(transform=library)
         pipeline.fit(X, y)
         assert set(pipeline[-1].feature_names_in_) == set(X.columns)
         assert pipeline.predict_proba(X).shape == (400, 2)
 
 
 def test_grid_search_over_the_weight_of_car(table):
-    search = GridSearchCV(
-        FCorrClassifier(n_members=1, sensitive="X1", epochs=2, random_state=0),
-        {"car": [None, 10.0]},
-        cv=2,
-    )
+    search = GridSearchCV(small(sensitive="X1"), {"car": [None, 10.0]}, cv=2)
     search.fit(*table)
     assert search.best_params_["car"] in (None, 10.0)
     assert len(cross_val_score(search.best_estimator_, *table, cv=2)) == 2

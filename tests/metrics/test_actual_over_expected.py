@@ -84,15 +84,6 @@ def test_weights_that_are_no_exposures_do_not_make_an_interval_narrower(scale):
         assert (a.low, a.high) == pytest.approx((b.low, b.high))
 
 
-def test_exposures_may_be_1_where_the_claims_are():
-    exposure = np.array([1.0, 0.3, 1.0, 0.6])  # of four policies, of which two have claims
-    table = actual_over_expected(
-        [2, 0, 1, 0], np.ones(4), sensitive_features=["a"] * 4, sample_weight=exposure
-    )
-    claims = actual_over_expected([2, 0, 1, 0], exposure, sensitive_features=["a"] * 4)
-    assert (table.rows[0].low, table.rows[0].high) == (claims.rows[0].low, claims.rows[0].high)
-
-
 GROUPS = {"sensitive_features": ["a", "b"]}
 
 

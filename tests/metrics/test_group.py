@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fcorr._core import InvalidInputError, NotEstimableWarning
+from fcorr._core import NotEstimableWarning
 from fcorr.metrics import (
     demographic_parity_difference,
     equal_opportunity_difference,
@@ -101,10 +101,3 @@ def test_half_of_the_odds_is_not_the_odds():
             [1, 0, 0, 0], [1, 0, 0, 0], sensitive_features=["f", "f", "m", "m"]
         )
     assert np.isnan(value)
-
-
-@pytest.mark.parametrize("groups", [["f"], pd.DataFrame({"a": [1], "b": [1]})])
-def test_as_many_labels_as_predictions(groups):
-    text = "same number of rows, got y_pred 2, sensitive_features 1"
-    with pytest.raises(InvalidInputError, match=text):
-        group_rates(None, [1, 0], sensitive_features=groups)

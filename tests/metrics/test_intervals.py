@@ -21,7 +21,6 @@ from fcorr.metrics import (
     equal_opportunity_difference,
     f1_score,
     flip_changes,
-    group_rates,
     roc_auc_score,
 )
 from paper.gaps import f1_gap
@@ -105,22 +104,6 @@ def test_columns_of_any_library(column):
     )
 
 
-BOTH = {"sex": ["f", "m", None, "m"] * 50, "age": [30, None, 30, 40] * 50}
-OBJECTS = np.array(list(zip(*BOTH.values(), strict=True)), dtype=object)
-
-
-@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
-def test_intersections_are_resampled_from_any_table(make):
-    def first_mean(_, y_pred, *, sensitive_features):
-        lines = group_rates(None, y_pred, sensitive_features=sensitive_features)
-        assert {line.group for line in lines} <= set(zip(*BOTH.values(), strict=True))
-        return lines[0].mean_prediction
-
-    interval = interval_of(first_mean, None, SCORES, sensitive_features=make(BOTH))
-    assert interval == interval_of(first_mean, None, SCORES, sensitive_features=OBJECTS)
-    assert interval.n_partial == 0
-
-
 @pytest.mark.parametrize(
     ("metric", "arrays", "options"),
     [
@@ -184,19 +167,6 @@ def test_stand_in_values_and_refusals_are_not_estimable(metric):
     interval = interval_of(metric, y_true, y_pred, n_resamples=200)
     assert 30 < interval.n_not_estimable < 110  # (3/4)^4 = 0.32, and for the ROC curve no negatives
     assert interval.low == pytest.approx(np.log(2) if metric is log_loss else 1.0)
-
-
-def test_a_metric_that_refuses_every_resample_says_why():
-    calls = []
-
-    def only_once(values):
-        calls.append(values)
-        if len(calls) > 1:
-            raise ValueError("once is enough")
-        return 1.0
-
-    with pytest.raises(ValueError, match="once is enough"):
-        interval_of(only_once, [1, 2, 3])
 
 
 def test_what_the_whole_data_cannot_give_is_said_aloud():

