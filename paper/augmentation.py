@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from fcorr import FCorrClassifier, FCorrRegressor
-from fcorr.nn.attention import attend_with_partition
 from fcorr.nn.car import Exchange, augmented_loss, exchange_features, normalize_by
 from fcorr.nn.fcorr import FCorrEncoderLayer, FCorrTransformer
 from fcorr.nn.layers import ElementwiseLinear
 from fcorr.training.objective import Objective
 from fcorr.training.rows import Rows
+from paper.attention import attend_with_partition
 
 
 class AugmentedObjective(Objective):

@@ -437,7 +437,7 @@ def test_the_command_line_wins_over_the_config(run):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("targt = 'bought'", "'targt' is no option. Did you mean 'target'? There are: budget, "),
+        ("targt = 'bought'", "'targt' is no option. Did you mean 'target'? There are: address, "),
         ("config = 'other.toml'", "'config' is no option."),
         ("random-state = 1\nrandom_state = 2", "'random_state' is there twice."),
         ("target = ['bought', 'sex']", "'target' must be one value, got ['bought', 'sex']."),
