@@ -8,7 +8,7 @@ SITE := $(VENV)/.site
 # Test processes run side by side, so each uses one thread.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs tables examples example-reports bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-scale bench-speed bench-members reproduce release bench-beside clean
+.PHONY: demo test test-slow test-lowest test-bare test-fresh fuzz faults mutation coverage check format docs tables examples example-reports bench-adult bench-proxy bench-sweep bench-car bench-motor bench-tables bench-ablations bench-frontier bench-reading bench-scale bench-speed bench-members reproduce release bench-beside bench-first clean
 
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
@@ -106,6 +106,11 @@ bench-car: $(READY)
 bench-beside: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m benchmarks.beside
+	$(BIN)/python benchmarks/update_readme.py
+
+# How long a newcomer waits; on a machine with nothing else to do.
+bench-first: $(READY)
+	$(BIN)/python -m benchmarks.first_fit
 	$(BIN)/python benchmarks/update_readme.py
 
 bench-motor: $(READY)

@@ -20,6 +20,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "_templates", "**/tables", "tables", "examples", "demo"]
@@ -40,6 +41,9 @@ html_theme_options = {
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_block", "deflist"]
+copybutton_prompt_text = "$ "  # commands are copied, what they print is not
+copybutton_line_continuation_character = "\\"
+copybutton_here_doc_delimiter = "END"
 autosummary_generate = True
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # docstrings have them

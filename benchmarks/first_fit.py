@@ -1,0 +1,76 @@
+"""The first minute: how long the import takes, and README's first snippet, cold and warm.
+
+Run with ``make bench-first``, on a machine that has nothing else to do: wall time is what counts,
+CPU seconds are beside it. Cold is an empty folder of compiled kernels, as after an install. Every
+part is a process of its own. The snippet's model file has to be the same to the byte, cold and
+warm. Writes benchmarks/results/first_fit.jsonl and docs/tables/first_fit.md.
+"""
+
+import hashlib
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.tables import HERE, to_markdown
+
+ROOT = HERE.parent
+IMPORT = "from fcorr import FCorrClassifier"
+
+
+def first_snippet() -> str:
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0]
+
+
+def measure(program: str, folder: Path, kernels: Path) -> dict[str, float]:
+    """Run a program; return seconds by the clock, and of all its threads."""
+    environment = {name: v for name, v in os.environ.items() if name != "OMP_NUM_THREADS"}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=environment | {"NUMBA_CACHE_DIR": str(kernels)},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    seconds = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": seconds, "cpu_seconds": used}
+
+
+def main() -> None:
+    snippet, digests = first_snippet(), set()
+    records = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        measure(IMPORT, folder, folder / "kernels")  # so that the files are in memory
+        for part, program in {
+            "import of the estimators": IMPORT,
+            "first snippet, cold": snippet,
+            "first snippet, warm": snippet,
+        }.items():
+            records.append({"part": part, **measure(program, folder, folder / "kernels")})
+            model = folder / "model.safetensors"
+            if model.exists():
+                digests.add(hashlib.sha256(model.read_bytes()).hexdigest())
+                model.unlink()
+    assert len(digests) == 1, "the model depends on whether kernels had been compiled"
+    settings = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 2)}
+    results = HERE / "results" / "first_fit.jsonl"
+    results.write_text("".join(json.dumps(r | settings) + "\n" for r in records))
+    rows = [[r["part"], f"{r['seconds']:.1f}", f"{r['cpu_seconds']:.1f}"] for r in records]
+    head = [f"{settings['cores']} cores", "seconds", "CPU seconds"]
+    text = to_markdown(head, rows)
+    (ROOT / "docs" / "tables" / "first_fit.md").write_text(text)
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    main()
