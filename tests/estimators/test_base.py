@@ -49,7 +49,8 @@ def reference():
 @pytest.mark.parametrize("name", FRAMES)
 def test_fit_and_predict(reference, name):
     frame, expected = FRAMES[name](COLUMNS), reference.predict_proba(pa.table(COLUMNS))
-    model = make_model(sensitive="sex").fit(frame, LABELS)
+    kinds = {"job": "categorical"} if "enum" in name else None
+    model = make_model(sensitive="sex", kinds=kinds).fit(frame, LABELS)
     assert model.schema_ == reference.schema_
     assert model.feature_names_in_.tolist() == list(COLUMNS)
     np.testing.assert_array_equal(model.predict_proba(pa.table(COLUMNS)), expected)
@@ -65,7 +66,8 @@ def test_same_weights_from_every_library():
         for field in table.schema
         if pa.types.is_dictionary(field.type)
     }
-    options = {"sensitive": "customer_age", "kinds": {"income": "ordinal"}, "epochs": 1}
+    kinds = dict.fromkeys(enums, "categorical") | {"income": "ordinal"}
+    options = {"sensitive": "customer_age", "kinds": kinds, "epochs": 1}
     first, *others = (
         make_model(**options, min_category_rows=20).fit(X, y)
         for X in (table.to_pandas(), pl.from_arrow(table).cast(enums), table)
