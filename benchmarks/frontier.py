@@ -2,8 +2,8 @@
 
 Run with ``make bench-frontier``; FCORR_DATA names the folder with the data. It goes on where it
 was interrupted: what benchmarks/results/frontier.jsonl has is not fitted again. ``--tables``,
-``--families`` and ``--seeds`` choose, ``--members`` sets the size of fcorr's packs. Writes
-docs/tables/frontier.md.
+``--families`` and ``--seeds`` choose, ``--members`` sets the size of fcorr's packs, 1 for single
+networks: each size is a family of its own. Writes docs/tables/frontier.md.
 
 **Families.** Each is one way to turn a dial, from not at all to far. fcorr: ``proxy=`` on decisions
 and on scores, default arguments otherwise, and the marginal form. The others go by LightGBM
@@ -22,6 +22,7 @@ stands what the dial has at the same DPD, between its two nearest points that no
 
 import argparse
 import functools
+import itertools
 import json
 import os
 import time
@@ -389,10 +390,10 @@ def write_tables(records: list[dict[str, Any]], path: Path) -> None:
     volumes, points = [], []
     for name in TABLES:
         some = [r for r in records if r["table"] == name]
-        for family in FAMILIES:
-            of_family = [r for r in some if r["family"] == family]
-            if not of_family:
-                continue
+        for family in sorted(
+            {label(r) for r in some}, key=lambda each: ("fcorr" not in each, each)
+        ):
+            of_family = [r for r in some if label(r) == family]
             mean = np.mean([r["hypervolume"] for r in of_family])
             resampled = np.mean([r["resampled"] for r in of_family], axis=0)
             low, high = np.quantile(resampled, [0.025, 0.975])
@@ -409,7 +410,8 @@ def write_tables(records: list[dict[str, Any]], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     heads = [
         ["table", "family", "seeds", "hypervolume (95 %)"],
-        ["table", "seed", "DPD", "accuracy, EG", "accuracy, dial", "AUROC, EG", "AUROC, dial"],
+        *[["table", "seed", "networks", "DPD", "accuracy, EG", "accuracy, dial", "AUROC, EG",
+           "AUROC, dial"]],
         *[["table", "family", "dial", "accuracy or explained", "DPD or UF", "AUROC", "distance",
            "EqOdd", "UF", "PD"]],
     ]  # fmt: skip
@@ -420,20 +422,26 @@ def write_tables(records: list[dict[str, Any]], path: Path) -> None:
 
 def compare(records: list[dict[str, Any]]) -> list[list[str]]:
     """Set the dial on decisions beside each point of ExponentiatedGradient."""
-    dialled, other = "fcorr, decisions", "LightGBM, ExponentiatedGradient"
-    known = {(r["table"], r["seed"], r["family"]): r["points"] for r in records}
     rows = []
-    for name, seed, family in sorted(known, key=lambda key: ([*TABLES].index(key[0]), *key[1:])):
-        if family != other or (name, seed, dialled) not in known:
+    for name, ours, theirs in itertools.product(TABLES, records, records):
+        families = ours["family"], theirs["family"]
+        same = {(r["table"], r["seed"]) for r in (ours, theirs)} == {(name, ours["seed"])}
+        if not same or families != ("fcorr, decisions", "LightGBM, ExponentiatedGradient"):
             continue
-        for point in sorted(known[name, seed, other], key=lambda point: point["gap"]):
-            found = at_gap(known[name, seed, dialled], point["gap"])
+        for point in sorted(theirs["points"], key=lambda point: point["gap"]):
+            found = at_gap(ours["points"], point["gap"])
             good, auroc = ("not reached", "–") if found is None else map("{:.4f}".format, found)
             rows.append(
-                [name, str(seed), f"{point['gap']:.4f}", f"{point['good']:.4f}", good,
-                 f"{point['auroc']:.4f}", auroc]
+                [name, str(ours["seed"]), str(ours["members"]), f"{point['gap']:.4f}",
+                 f"{point['good']:.4f}", good, f"{point['auroc']:.4f}", auroc]
             )  # fmt: skip
     return rows
+
+
+def label(record: dict[str, Any]) -> str:
+    """Name the family of a record, fcorr's by the most networks of a pack too."""
+    members = f" ({record['members']})" if record["family"].startswith("fcorr") else ""
+    return record["family"] + members
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -448,12 +456,13 @@ def main(arguments: list[str] | None = None) -> None:
     members = options.members if options.members == "auto" else int(options.members)
     results = HERE / "results" / "frontier.jsonl"
     records = read(results)
-    done = {(r["table"], r["family"], r["seed"]) for r in records}
+    done = {(r["table"], label(r), r["seed"]) for r in records}
     for seed in options.seeds:
         for name in options.tables:
             task = Task(name, seed, members)
             for family in options.families:
-                is_known = (name, family, seed) in done
+                of_size = label({"family": family, "members": members})
+                is_known = (name, of_size, seed) in done
                 if is_known or (name == "beMTPL97, sex" and family not in OF_COUNTS):
                     continue
                 with warnings.catch_warnings():

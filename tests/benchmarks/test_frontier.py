@@ -24,7 +24,8 @@ def test_between_two_points_that_no_other_dominates():
 
 def test_beside_each_point_of_the_other():
     def record(family, *points, seed=2):
-        return {"table": "law, race", "seed": seed, "family": family, "points": list(points)}
+        key = {"table": "law, race", "seed": seed, "members": 4, "family": family}
+        return {**key, "points": list(points)}
 
     rows = compare(
         [
@@ -34,6 +35,6 @@ def test_beside_each_point_of_the_other():
         ]
     )
     assert rows == [
-        ["law, race", "2", "0.0100", "0.7000", "not reached", "0.6000", "–"],
-        ["law, race", "2", "0.1000", "0.8000", "0.8000", "0.7000", "0.9000"],
+        ["law, race", "2", "4", "0.0100", "0.7000", "not reached", "0.6000", "–"],
+        ["law, race", "2", "4", "0.1000", "0.8000", "0.8000", "0.7000", "0.9000"],
     ]
