@@ -11,13 +11,21 @@ from fcorr._core import InvalidInputError
 from paper.generators import make_bank_fraud, make_claims
 from tests.data.test_generators import (
     TOLERANCE,
-    cardinalities,
     check_effects,
     fit_linear,
     fit_logistic,
     labels,
     numbers,
 )
+
+
+def cardinalities(X: pa.Table) -> dict[str, int]:
+    """Count the categories that occur, for the categorical columns."""
+    return {
+        field.name: len(X[field.name].unique())
+        for field in X.schema
+        if pa.types.is_dictionary(field.type)
+    }
 
 
 def association_p_value(a: np.ndarray, b: np.ndarray) -> float:
