@@ -387,6 +387,8 @@ class ReadableFCorr(BaseFCorr):
     @property
     def _n_bags(self) -> int:
         """Number of bags; the members are recipes times bags, in this order."""
+        if self.oob_loss_ is None:  # a single network, which may be another than ours
+            return 1
         return len(self.model_.members) // sum(recipe["chosen"] for recipe in self.recipes_)
 
     @property
