@@ -207,8 +207,6 @@ BAD_USAGE = [
         "--kinds: the column 'age' holds numbers, got the order low,high",
     ),
     (["--monotone", "age=up"], "--monotone: must be a dict of columns and 'increasing' or"),
-    (["--bins", "=3"], "--bins: must be COLUMN=VALUE or COLUMN=VALUE"),
-    (["--bins", "age=few"], "--bins: must be a number of groups of at least 2, or the edges"),
     # Arguments: what the estimator says, in the words of the command line
     (["--n-members", "0"], "--n-members: must be an integer of at least 1, got 0."),
     (["--set", "n_members=2"], "--set: no estimator has an argument 'n_members'."),
@@ -258,7 +256,7 @@ def test_data_that_is_not_there(train):
 
 BAD_DATA = [
     ("bad.csv", "", "cannot be read as CSV"),
-    ("bad.csv", "key,a,y\n", "X must have at least one row"),
+    ("bad.csv", "key,a,y\n", "must have rows, got a header alone"),
     ("bad.csv", "key,a,y\n1,2,3\n4\n", "must have 3 fields .* as in its header, got 1 in line 3"),
     ("bad.csv", "key,a,y\n1,2,0\n2,3,0\n", "y must hold at least two classes"),
     ("bad.csv", "key,a,y\n1,2,0\n2,inf,1\n", "Column 'a' must hold finite numbers"),
