@@ -168,7 +168,6 @@ FATAL = {  # column: values, and what is said of them
         f"{INFINITE} -inf in row 3 (inf or too large for float32)",
     ),
     "age lists": ({"age": [[1]] * 4}, "must hold numbers, got list<item: int64>: [1] in row 0"),
-    "cut dates": ({"cut": SINCE}, "must hold numbers, got dates: 2020-01-01 in row 0"),
     "job numbers": ({"job": [1, 2, 3, 4]}, "must hold text, got numbers: 1 in row 0"),
     "zip text": ({"zip": ["10", "20", "10", "30"]}, "must hold numbers, got text: '10' in row 0"),
     "grade numbers": ({"grade": [None, 1, 2, 3]}, "must hold text, got numbers: 1 in row 1"),
