@@ -15,7 +15,7 @@ from sklearn import metrics as sklearn_metrics
 from typer.testing import CliRunner
 
 from fcorr import InvalidInputError, metrics
-from paper import costs, experiments, measures, runs
+from paper import costs, experiments, gaps, measures, runs
 from paper.__main__ import app
 from paper.costs import encode_table, make_objectives, measure_cost, watch_kept, watch_peak
 from paper.experiments import EXPERIMENTS, Run, list_runs, read_config
@@ -126,9 +126,9 @@ def test_metrics_are_those_of_the_scores(data_folder, find_run):
             "FPR": decisions[y == 0].mean(),
             "FNR": 1 - decisions[y == 1].mean(),
             "AvgIF": metrics.average_individual_fairness(flips),
-            "F1 gap": metrics.f1_gap(y, flips, threshold=record["threshold"]),
-            "AUROC gap": metrics.auroc_gap(y, flips),
-            "AUPRC gap": metrics.auprc_gap(y, flips),
+            "F1 gap": gaps.f1_gap(y, flips, threshold=record["threshold"]),
+            "AUROC gap": gaps.auroc_gap(y, flips),
+            "AUPRC gap": gaps.auprc_gap(y, flips),
             "largest change": np.abs(score(flipped) - scores).max(),
             "decisions flipped": metrics.decisions_flipped(flips, record["threshold"]),
             "DPD": metrics.demographic_parity_difference(y, decisions, **groups),
