@@ -379,7 +379,7 @@ def test_an_estimator_whose_weights_were_changed_is_not_exact(part, tmp_path):
     assert model.exact_  # it was, when the fit was over
     assert not model.certificate(X).exact
     model.save(tmp_path / "wrong")
-    with pytest.raises(ValueError, match="exact"):
+    with pytest.raises(ValueError, match="said to be exactly invariant, but its weights tell"):
         load(tmp_path / "wrong")
 
 
