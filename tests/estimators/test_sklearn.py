@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core import InvalidInputError
 from paper.generators import make_indirect_bias
+from tests.tables import make_people, make_targets
 
 WEIGHTS_ARE_NOT_COPIES = (
     "A row of weight 2 is one row in one batch, two copies fall into two batches: mini-batch "
@@ -78,15 +79,8 @@ def test_grid_search_over_the_weight_of_car(table):
 @pytest.fixture(scope="module")
 def mixed():
     """Return a table of numbers, categories and text, an outcome, and a model exact in sex."""
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(
-        {
-            "age": rng.normal(40, 10, 200),
-            "job": pd.Categorical(rng.choice(["clerk", "nurse", "pilot"], 200)),
-            "sex": rng.choice(["f", "m"], 200),
-        }
-    )
-    y = np.where(X.age + 10 * (X.job == "pilot") > 42, "yes", "no")
+    X = make_people()[["age", "job", "sex"]].astype({"job": "category"})
+    y = np.where(make_targets(X)["two classes"], "yes", "no")
     return X, y, small(sensitive="sex").fit(X, y)
 
 
