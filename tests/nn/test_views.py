@@ -306,6 +306,8 @@ def test_main_effects_are_never_dropped():
 def test_refused(options, message):
     with pytest.raises(ValueError, match=message):
         FCorrTransformer([3, 2], 1, (4,), **options)
+    with pytest.raises(RuntimeError, match="Only main effects can be monotone"):
+        FCorrTransformer([3], 2, (4,)).hold_monotone(1, 1)
 
 
 # Collapsed and monotone features
@@ -328,11 +330,6 @@ def test_monotone_shape_functions(sign):
     embedded = model.embed(torch.zeros(200, 3, dtype=torch.long), numbers)[:, :, 5].detach()
     assert (sign * embedded.diff(dim=0) >= -1e-6).all()
     assert (sign * (embedded[-1] - embedded[0]) > 0.1).all()
-
-
-def test_only_views_can_be_monotone():
-    with pytest.raises(RuntimeError, match="Only main effects can be monotone"):
-        FCorrTransformer([3], 2, (4,)).hold_monotone(1, 1)
 
 
 # --------------------------------------------------------------------------------------- CAR
