@@ -19,7 +19,9 @@ from fcorr._core import (
     check_writable,
     counted_rows,
     draw_seed,
+    enumerate_some,
     html_table,
+    near_match,
     require,
     show_progress,
     show_text,
@@ -29,6 +31,27 @@ from fcorr._core import (
 )
 
 # Errors
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("agee", ["sex", "age"], " Did you mean 'age'?"),
+        ("Age", ["sex", "age"], " Did you mean 'age'?"),
+        ("y", [" Y", "yy"], " Did you mean ' Y'?"),
+        ("income", ["age", "sex"], ""),
+        ("incom", ["income_2019", "income", "outcome"], " Did you mean 'income'?"),
+    ],
+)
+def test_near_match(name, options, expected):
+    assert near_match(name, options) == expected
+
+
+def test_enumerate_some():
+    assert enumerate_some(["a", "b"], 2) == "'a', 'b'"
+    assert enumerate_some(["a", "b", "c", "d"], 2) == "'a', 'b' and 2 more"
+    assert enumerate_some((i for i in range(3)), 2) == "0, 1 and 1 more"
+    assert enumerate_some(np.array(["x", "y"])) == "'x', 'y'"
 
 
 # Optional packages
