@@ -88,10 +88,7 @@ def test_terms_are_enough_up_to_the_limit():
     assert (largest_exponents(layer, h) > 0.99 * limit).all()
     assert (largest_exponents(layer, h) < limit).all()
     compare_layers(layer, h)
-
-
-def test_equal_entries_have_no_spread():
-    """All keys are 0 about their mean, and the largest of them is no number to divide by."""
+    # Of equal entries all keys are 0 about their mean, and the largest is nothing to divide by.
     layer = FCorrEncoderLayer(5, n_elementwise=1, views=True, generator=seeded())
     compare_layers(layer, torch.full((3, 5), 0.7))
 
