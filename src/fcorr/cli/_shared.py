@@ -478,7 +478,9 @@ def check_output(
     """
     if output == STDOUT:
         bad_usage(option, "'-' is standard output: for -o of predict and --json of audit only.")
-    if any(file is not None and output.resolve() == file.resolve() for file in others):
+    files = [file for file in others if file is not None]
+    files += [part for folder in files if folder.is_dir() for part in folder.iterdir()]
+    if any(output.resolve() == file.resolve() for file in files):
         message = "is an input, or another output, and would be replaced."
         bad_usage(option, f"{str(output)!r} {message}")
     while parents and not os.path.lexists(output.parent):
