@@ -105,7 +105,7 @@ def _read_config(context: typer.Context, path: Path | None) -> None:
 
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # no TOML, or no UTF-8
+    except (ValueError, RecursionError) as error:  # no TOML, or no UTF-8
         bad_usage("--config", f"must be a TOML file, got {str(path)!r}: {error}.")
     options = {name: each for each in context.command.params for name in each.opts}
     names = sorted(name[2:] for name in options if re.match("--(?!config|help)", name))
@@ -201,7 +201,7 @@ _OPTIONS = (
     *_OPTIONS_ONLY,
     *("sensitive", "car", "invariance", "epochs", "monotone", "objective", "exposure"),
     *("threshold", "thresholds", "budget", "seeds", "incumbent", "opset"),
-    *("keep", "rate", "address", "workers"),
+    *("keep", "rate", "address", "workers", "proxy", "checkpoint", "memory"),
 )
 
 
