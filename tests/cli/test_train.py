@@ -392,6 +392,12 @@ def test_errors_of_standard_input_name_it(run, files):
     assert files() == set()
 
 
+def test_no_room_for_standard_input(train, no_room):
+    with no_room():
+        result = train(data="-", stdin="a,y\n" + "1,2\n" * 999, code=1)
+    assert "File too large; standard input is copied there; TMPDIR names another" in result.stderr
+
+
 def test_json(train):
     result = train("--sensitive", "sex", "--json")
     told = json.loads(result.stdout)

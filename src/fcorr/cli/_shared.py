@@ -551,7 +551,8 @@ def _copy_of_stdin() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="fcorr-") as folder:
         _stdin = Path(folder, "stdin" + ending.get(start, ending.get(start[:2], ".csv")))
         try:
-            with _stdin.open("wb") as file:
+            left = "standard input is copied there; TMPDIR names another folder"
+            with errors_of_writing(folder, left), _stdin.open("wb") as file:
                 file.write(start)
                 shutil.copyfileobj(sys.stdin.buffer, file)
             yield _stdin
