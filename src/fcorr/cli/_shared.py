@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -28,6 +27,7 @@ from fcorr._core import (
     near_match,
     renumber_rows,
     show_text,
+    temporary_folder,
 )
 
 if TYPE_CHECKING:
@@ -548,7 +548,7 @@ def _copy_of_stdin() -> Iterator[Path]:
     global _stdin
     start = sys.stdin.buffer.read(4)
     ending = {b"PAR1": ".parquet", b"\x1f\x8b": ".csv.gz"}
-    with tempfile.TemporaryDirectory(prefix="fcorr-") as folder:
+    with temporary_folder() as folder:
         _stdin = Path(folder, "stdin" + ending.get(start, ending.get(start[:2], ".csv")))
         try:
             left = "standard input is copied there; TMPDIR names another folder"

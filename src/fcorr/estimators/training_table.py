@@ -1,7 +1,6 @@
 """What a fit learns from: a table in memory, or in Parquet files that are read piece by piece."""
 
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from fcorr._core import (
     find_counted,
     numbered_by,
     renumber_rows,
+    temporary_folder,
 )
 from fcorr.data.encode import (
     EncodedTable,
@@ -121,7 +121,7 @@ class TrainingTable:
                     found.numbers[own] = use_ratings(part, schema, held_out).numbers
                 yield rows, found
 
-        with tempfile.TemporaryDirectory(prefix="fcorr-") as folder:
+        with temporary_folder() as folder:
             sizes = self.n_rows, len(schema.categorical), len(schema.numeric)
             store = RowStore(folder, *sizes, memory, seed + _STORED)
             with _one_warning_of_unseen(self.table.n_rows):
