@@ -166,6 +166,16 @@ def test_bad_usage(run, train, files, columns, arguments, options, message):
     assert files() == {"model.fcorr"}
 
 
+def test_a_part_of_the_data_is_not_replaced(run, train, columns):
+    train()
+    Path("parts").mkdir()
+    write_file(pa.table(columns), "elsewhere.parquet")
+    Path("parts/1.parquet").symlink_to("../elsewhere.parquet")
+    for output in ("parts/1.parquet", "elsewhere.parquet"):
+        result = predict(run, data="parts", output=output, code=2)
+        assert "is an input, or another output, and would be replaced." in result.stderr
+
+
 @pytest.mark.filterwarnings("default::UserWarning")
 def test_unseen_category_is_warned_of(run, train, columns):
     train()
