@@ -1,9 +1,7 @@
 """What the commands share: options as arguments of the estimators, errors in one line, tables."""
 
-import csv
 import functools
 import inspect
-import io
 import json
 import os
 import re
@@ -580,28 +578,9 @@ def lines_of(
     except InvalidInputError as error:
         if str(error).startswith("eval_set: ") is not eval_set:
             raise
+        from fcorr.data.files import name_line
+
         raise renumber_rows(error, rows, functools.partial(name_line, data, dialect)) from error
-
-
-def name_line(data: Path, dialect: "Dialect", row: int) -> str:
-    """Name the line that a row of a CSV file begins on; quoted text may hold line ends."""
-    import pyarrow as pa
-
-    from fcorr.data.files import file_ending, find_delimiter
-
-    if file_ending(data) == ".parquet":
-        return f"row {row}"
-    delimiter = find_delimiter(data, dialect.delimiter)
-    stream = pa.input_stream(str(data))  # which decompresses by the file's ending
-    with stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-        reader = csv.reader(text, delimiter=delimiter)
-        n_seen, start = -2, 1  # before the header
-        for fields in reader:
-            n_seen += bool(fields)  # a line without anything is no row
-            if n_seen == row:
-                break
-            start = reader.line_num + 1
-    return f"line {start}"
 
 
 def as_options(text: str) -> str:
