@@ -18,10 +18,9 @@ from safetensors.torch import save_file
 
 import fcorr
 from fcorr import FCorrClassifier
-from fcorr._core import InvalidInputError, ModelFileError
+from fcorr._core import InvalidInputError, ModelFileError, compute_digest
 from fcorr.estimators import read_header
 from fcorr.estimators.invariance import Portfolio
-from fcorr.training.checkpoint import compute_digest
 from tests.tables import TASKS, make_model, make_people, make_targets, predictions
 
 X = make_people(missing=0.1).assign(zip=np.arange(200) % 3 * 10)

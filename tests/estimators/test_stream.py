@@ -11,7 +11,8 @@ from sklearn.metrics import log_loss
 
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError, UnseenCategoryWarning
 from fcorr.data import ParquetTable
-from fcorr.data.stream import RowStore, hash_places, parse_memory
+from fcorr.data.stream import RowStore, hash_places
+from fcorr.estimators.options import parse_amount
 
 OPTIONS = {"sensitive": "s", "epochs": 4, "random_state": 0}
 
@@ -227,7 +228,7 @@ def test_a_proxy_dial_needs_memory(folder):
     ("memory", "size"), [("2GB", 2 * 10**9), ("64 mb", 64 * 10**6), (1e9, 10**9)]
 )
 def test_memory(memory, size):
-    assert parse_memory(memory) == size
+    assert parse_amount("memory", memory) == size
 
 
 @pytest.mark.parametrize("memory", ["2", "lots", "1MB", 0, float("nan"), True, "-2GB"])

@@ -135,7 +135,7 @@ _parts: ContextVar[list[_Found] | None] = ContextVar("parts", default=None)
 def parts_of_one_table(schema: Schema) -> Iterator[None]:
     """Within it, tables that are encoded are parts of one, of which warnings then tell at the end.
 
-    Threads that run in a copy of the context, as those of :mod:`fcorr.training.threads`, belong
+    Threads that run in a copy of the context, as those of :mod:`fcorr.training.workers`, belong
     to it.
     """
     parts: list[_Found] = []

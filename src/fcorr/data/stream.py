@@ -7,7 +7,6 @@ table, so that nothing has to be kept of it.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -30,31 +29,9 @@ from fcorr.data.tables import BLOCK
 
 Item = TypeVar("Item")
 
-_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
-_LEAST_MEMORY = 64 * 10**6
 _SAMPLE_SHARE, _PART_SHARE = 8, 32  # of the memory, that a sample and a part may take
 _BYTES_PER_CELL = 16  # of a sampled table: a float64, its mask, or a short text
 _MOST_PARTS = 512  # files that are written to at the same time
-
-
-def parse_memory(memory: str | float) -> int:
-    """Return the bytes of a size such as ``"2GB"``, ``"500MB"`` or a number of them.
-
-    Examples
-    --------
-    >>> parse_memory("1.5GB")
-    1500000000
-    """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([MGT]B)\s*", str(memory), re.IGNORECASE)
-    size = float(found[1]) * _UNITS[found[2].upper()] if found else float("nan")
-    if found is None and isinstance(memory, int | float) and not isinstance(memory, bool):
-        size = float(memory)
-    if not _LEAST_MEMORY <= size < float("inf"):
-        raise InvalidInputError(
-            f"memory must be a size of at least 64 MB, such as '500MB' or '2GB', got {memory!r}.",
-            argument="memory",
-        )
-    return int(size)
 
 
 def hash_places(places: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:

@@ -16,13 +16,19 @@ from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
 from fcorr.data.infer import MinCategoryRows
 from fcorr.data.schema import Kinds
-from fcorr.estimators.balance import class_shift, softmax
 from fcorr.estimators.base import Auto, Columns, Monotone
 from fcorr.estimators.invariance import Invariance
 from fcorr.estimators.options import Advanced
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
-from fcorr.training.objective import CarWeight, Loss, binary_log_loss, log_loss
+from fcorr.training.objective import (
+    CarWeight,
+    Loss,
+    binary_log_loss,
+    class_shift,
+    log_loss,
+    softmax,
+)
 from fcorr.training.proxies import DecisionDial, ProxyDial, ProxyTarget, ScoreDial
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None

@@ -32,7 +32,7 @@ from fcorr.data.encode import (
 from fcorr.data.schema import Schema
 from fcorr.data.stream import ParquetTable, RowStore, share_to_sample
 from fcorr.data.tables import Table, read_table, resolve_columns
-from fcorr.training.distributed import Ranks
+from fcorr.training.workers import Ranks
 
 _SAMPLED, _STORED = 1, 2  # added to a seed: what is drawn by one has nothing to do with the other
 
