@@ -673,7 +673,7 @@ def print_json(data: Any) -> None:
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table, the first column to the left and the others to the right."""
-    from fcorr.audit.tables import TextTable
+    from fcorr.audit.page import TextTable
 
     text = TextTable([*header], [[*row] for row in rows]).text()
     for line in (title, *text.split("\n")):
