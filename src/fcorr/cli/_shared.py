@@ -206,14 +206,13 @@ _OPTIONS = (
 def collect_arguments(*, settings: list[str] | None, **options: Any) -> dict[str, Any]:
     """Return the arguments of an estimator: options that were given, and those of ``--set``."""
     arguments = {name: value for name, value in options.items() if value is not None}
-    for name in ("car", "invariance"):
-        if name in arguments:
-            arguments[name] = parse_value(name, arguments[name])
-    if "threshold" in arguments:
-        arguments["threshold"] = _parse_threshold(arguments["threshold"])
-    for name in ("kinds", "monotone"):
-        if name in arguments:
-            arguments[name] = _parse_columns(name, arguments[name])
+    for name, value in arguments.items():
+        if name in ("kinds", "monotone"):
+            arguments[name] = _parse_columns(name, value)
+        elif name == "threshold":
+            arguments[name] = _parse_threshold(value)
+        elif name in ("car", "invariance"):
+            arguments[name] = parse_value(name, value)
     rule = "ARGUMENT=VALUE, once for an argument"
     for given, text in split_pairs(settings or [], "--set", rule).items():
         name, is_advanced = find_argument(given, "--set")
@@ -351,10 +350,13 @@ def read_data(
     return table, found
 
 
-def read_known(data: Path, schema: "Schema", dialect: "Dialect") -> "tuple[pa.Table, Dialect]":
+def read_known(
+    data: Path, dialect: "Dialect", *schemas: "Schema", text: Iterable[str] = ()
+) -> "tuple[pa.Table, Dialect]":
     """Read a file to predict for, in which text and numbers are what they were in training."""
-    numbers = {*schema.names, schema.exposure or ""} - {*schema.text}
-    return read_data(data, dialect, schema.text, numbers)
+    as_text = {*text, *(name for schema in schemas for name in schema.text)}
+    known = {name for schema in schemas for name in (*schema.names, schema.exposure or "")}
+    return read_data(data, dialect, as_text, known - as_text)
 
 
 def read_training_file(

@@ -114,7 +114,8 @@ def diff(
 
     estimator = load(model)
     schema = estimator.schema_
-    table, dialect = shared.read_known(data, schema, shared.make_dialect(delimiter, decimal, dates))
+    dialect = shared.make_dialect(delimiter, decimal, dates)
+    table, dialect = shared.read_known(data, dialect, schema)
     outcomes = {schema.target, schema.weight}.intersection(table.column_names)
     found = schema.diff(table.drop_columns([*outcomes]), read_sensitive=not estimator.exact_)
     name = functools.partial(name_line, data, dialect)
