@@ -1,9 +1,7 @@
 """What the commands share: options as arguments of the estimators, errors in one line, tables."""
 
-import csv
 import functools
 import inspect
-import io
 import json
 import os
 import re
@@ -208,14 +206,13 @@ _OPTIONS = (
 def collect_arguments(*, settings: list[str] | None, **options: Any) -> dict[str, Any]:
     """Return the arguments of an estimator: options that were given, and those of ``--set``."""
     arguments = {name: value for name, value in options.items() if value is not None}
-    for name in ("car", "invariance"):
-        if name in arguments:
-            arguments[name] = parse_value(name, arguments[name])
-    if "threshold" in arguments:
-        arguments["threshold"] = _parse_threshold(arguments["threshold"])
-    for name in ("kinds", "monotone"):
-        if name in arguments:
-            arguments[name] = _parse_columns(name, arguments[name])
+    for name, value in arguments.items():
+        if name in ("kinds", "monotone"):
+            arguments[name] = _parse_columns(name, value)
+        elif name == "threshold":
+            arguments[name] = _parse_threshold(value)
+        elif name in ("car", "invariance"):
+            arguments[name] = parse_value(name, value)
     rule = "ARGUMENT=VALUE, once for an argument"
     for given, text in split_pairs(settings or [], "--set", rule).items():
         name, is_advanced = find_argument(given, "--set")
@@ -353,10 +350,13 @@ def read_data(
     return table, found
 
 
-def read_known(data: Path, schema: "Schema", dialect: "Dialect") -> "tuple[pa.Table, Dialect]":
+def read_known(
+    data: Path, dialect: "Dialect", *schemas: "Schema", text: Iterable[str] = ()
+) -> "tuple[pa.Table, Dialect]":
     """Read a file to predict for, in which text and numbers are what they were in training."""
-    numbers = {*schema.names, schema.exposure or ""} - {*schema.text}
-    return read_data(data, dialect, schema.text, numbers)
+    as_text = {*text, *(name for schema in schemas for name in schema.text)}
+    known = {name for schema in schemas for name in (*schema.names, schema.exposure or "")}
+    return read_data(data, dialect, as_text, known - as_text)
 
 
 def read_training_file(
@@ -583,28 +583,9 @@ def lines_of(
     except InvalidInputError as error:
         if str(error).startswith("eval_set: ") is not eval_set:
             raise
+        from fcorr.data.files import name_line
+
         raise renumber_rows(error, rows, functools.partial(name_line, data, dialect)) from error
-
-
-def name_line(data: Path, dialect: "Dialect", row: int) -> str:
-    """Name the line that a row of a CSV file begins on; quoted text may hold line ends."""
-    import pyarrow as pa
-
-    from fcorr.data.files import file_ending, find_delimiter
-
-    if file_ending(data) == ".parquet":
-        return f"row {row}"
-    delimiter = find_delimiter(data, dialect.delimiter)
-    stream = pa.input_stream(str(data))  # which decompresses by the file's ending
-    with stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-        reader = csv.reader(text, delimiter=delimiter)
-        n_seen, start = -2, 1  # before the header
-        for fields in reader:
-            n_seen += bool(fields)  # a line without anything is no row
-            if n_seen == row:
-                break
-            start = reader.line_num + 1
-    return f"line {start}"
 
 
 def as_options(text: str) -> str:
@@ -697,7 +678,7 @@ def print_json(data: Any) -> None:
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table, the first column to the left and the others to the right."""
-    from fcorr.audit.tables import TextTable
+    from fcorr.audit.page import TextTable
 
     text = TextTable([*header], [[*row] for row in rows]).text()
     for line in (title, *text.split("\n")):

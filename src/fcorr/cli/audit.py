@@ -76,16 +76,15 @@ def audit(
     for option, path in outputs.items():
         if path is not None and not (as_json and path is json):
             others = [each for name, each in outputs.items() if name != option]
-            inputs = [data, Path(model), Path(incumbent or model)]
-            shared.check_output(path, *inputs, thresholds, *others, option=option)
+            sources = [data, Path(model), Path(incumbent or model)]
+            shared.check_output(path, *sources, thresholds, *others, option=option)
     models = [_open(each) for each in (model, incumbent) if each is not None]
     schemas = [each.schema_ for each in models if hasattr(each, "schema_")]
-    text = {column for schema in schemas for column in schema.text}
-    numbers = {column for schema in schemas for column in (*schema.names, schema.exposure or "")}
-    for session in (each for each in models if hasattr(each, "get_inputs")):  # of onnxruntime
-        text |= {each.name for each in session.get_inputs() if each.type == "tensor(string)"}
+    sessions = [each for each in models if hasattr(each, "get_inputs")]  # of onnxruntime
+    inputs = [each for session in sessions for each in session.get_inputs()]
+    text = [each.name for each in inputs if each.type == "tensor(string)"]
     dialect = shared.make_dialect(delimiter, decimal, dates)
-    table, dialect = shared.read_data(data, dialect, text, numbers - text)
+    table, dialect = shared.read_known(data, dialect, *schemas, text=text)
     roles = shared.Roles(target, sensitive or (), weight, exposure, drop or ())
     roles.check(table.column_names)
     X, y, sample_weight = roles.split(table)
