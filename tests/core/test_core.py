@@ -66,12 +66,9 @@ def test_enumerate_some(items, limit, expected):
 # Optional packages
 
 
-def test_package_that_is_there():
-    assert require("math", extra="maths", purpose="counting") is math
-
-
 @pytest.mark.parametrize("package", ["polars", "no_such_package.chart"])
 def test_absent_package(monkeypatch, package):
+    assert require("math", extra="maths", purpose="counting") is math
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(ImportError) as caught:
         require(package, extra="x", purpose="a chart")
@@ -149,12 +146,6 @@ def test_what_cannot_be_written_is_refused_and_left(tmp_path, obstacles, attempt
         assert caught.value.filename == str(tmp_path / name)
     assert set(os.listdir(tmp_path)) == {"folder", "pipe", "kept", "link"}
     assert (tmp_path / "kept").read_bytes() == b"kept"
-
-
-@pytest.mark.parametrize("device", ["/dev/full", "/dev/null"])
-def test_devices_are_refused(device):  # only asked about: root could replace them
-    with pytest.raises(OSError, match="no file to replace"):
-        check_writable(device)
 
 
 def test_a_folder_that_nobody_may_write_to(tmp_path, monkeypatch):

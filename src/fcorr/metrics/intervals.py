@@ -20,7 +20,7 @@ from fcorr._core import (
     RandomState,
     count_rows,
     draw_seed,
-    spread,
+    open_processes,
     take_rows,
 )
 from fcorr.metrics._checks import (
@@ -132,8 +132,8 @@ def bootstrap_interval(
     rng = np.random.default_rng(draw_seed(random_state))
     resample = _Resample(metric, arrays, named, options, groups)
     draws = (rng.integers(0, n_rows, size=n_rows) for _ in range(n_resamples))
-    found = spread(resample, draws)
-    results = list(map(resample, draws)) if found is None else found
+    with open_processes() as spread:
+        results = list(map(resample, draws)) if spread is None else spread(resample, draws)
     values = [result.value for result in results]
     are_partial = [result.is_partial for result in results]
     refusals = [result.refusal for result in results if result.refusal is not None]
