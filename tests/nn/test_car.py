@@ -8,7 +8,7 @@ import torch
 from fcorr.nn import FCorrTransformer, car_sensitive
 from fcorr.nn.car import exchange_features, paper_weight
 from paper.augmentation import augmented_forward, exchange_combinations
-from tests.nn.networks import draw_codes, perturb, seeded
+from tests.nn.networks import draw_rows, perturb, seeded
 
 CARDINALITIES = [3, 2, 4]
 N_NUMERIC = 3
@@ -25,9 +25,8 @@ def make_model(**options):
 
 
 def make_rows(n_rows=9):
-    generator = seeded(3)
-    codes = draw_codes(CARDINALITIES, n_rows, generator)
-    return codes, torch.randn(n_rows, N_NUMERIC, dtype=torch.float64, generator=generator)
+    codes, numbers = draw_rows(CARDINALITIES, N_NUMERIC, n_rows, seed=3)
+    return codes, numbers.double()
 
 
 def let_categories_embed_alike(model, sigma):
@@ -137,9 +136,7 @@ def test_default_form_leaves_every_other_parameters_gradient_untouched():
 
 def wide_model(n_numeric, dtype=torch.float64):
     model = perturb(FCorrTransformer([3, 2], n_numeric, (4,), generator=seeded()), seed=4)
-    generator = seeded(5)
-    codes = draw_codes((3, 2), 20, generator)
-    numbers = torch.randn(20, n_numeric, generator=generator)
+    codes, numbers = draw_rows((3, 2), n_numeric, 20, seed=5)
     return model.to(dtype), codes, numbers.to(dtype)
 
 

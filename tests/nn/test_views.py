@@ -17,7 +17,7 @@ from tests.nn.networks import (
     assert_all_close,
     compare_layers,
     compare_models,
-    draw_codes,
+    draw_rows,
     perturb,
     seeded,
 )
@@ -109,12 +109,9 @@ def make_embedding(n_views=3, **options):
 
 
 def make_rows(n_rows=50, *, missing=True, seed=1):
-    generator = seeded(seed)
-    codes = draw_codes(CARDINALITIES, n_rows, generator)
-    numbers = 1.5 * torch.randn(n_rows, len(KNOTS), generator=generator)
-    if missing:
-        numbers[torch.rand(numbers.shape, generator=generator) < 0.2] = torch.nan
-    return codes, numbers
+    missing = 0.2 if missing else 0.0
+    codes, numbers = draw_rows(CARDINALITIES, len(KNOTS), n_rows, missing=missing, seed=seed)
+    return codes, 1.5 * numbers
 
 
 def run(embedding, codes, numbers):
@@ -227,7 +224,10 @@ def test_output_by_hand(options):
             scores = z.unsqueeze(2) * z.unsqueeze(1) / math.sqrt(6)
             a = (torch.softmax(scores, 2) @ z.unsqueeze(2)).squeeze(2)
             a = a + h if layer.residual else a
-            h = a + layer.transform(norm(a, layer.stack_norm))
+            h = norm(a, layer.stack_norm)
+            for i, linear in enumerate(layer.stack):
+                h = (gelu(h) if i else h) * linear.weight + linear.bias
+            h = a + h
         encoded.append(h)
     hidden = gelu(model.head.hidden[0](norm(torch.cat(encoded, 1), model.head_norm)))
     outputs = hidden @ model.head.output.weight.T + model.head.output.bias
