@@ -11,6 +11,7 @@ import logging
 import numbers
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -382,6 +383,28 @@ def _lock(file: BinaryIO) -> None:
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """Give a folder for large files, which is removed afterwards.
+
+    What killed processes left of such folders is removed first, where files can be locked.
+    """
+    for lock in Path(tempfile.gettempdir()).glob("fcorr-large-*/lock"):
+        with suppress(OSError):
+            if sys.platform != "win32" and lock.parent.lstat().st_uid == os.getuid():
+                with lock.open("rb") as file:
+                    _lock(file)
+                    shutil.rmtree(lock.parent)
+    with (
+        tempfile.TemporaryDirectory(prefix="fcorr-large-") as folder,
+        open(Path(folder, "new"), "wb") as file,
+    ):
+        with suppress(OSError):
+            _lock(file)
+            os.rename(file.name, Path(folder, "lock"))  # nobody sees it unlocked
+        yield folder
 
 
 def user_cache() -> Path:

@@ -67,26 +67,27 @@ def test_a_pack_is_exact_only_if_every_member_is(lab):
     assert is_exact(pack, [0])
 
 
-@pytest.mark.parametrize("wrong", [1e-45, 1e-30, torch.nan])
-@pytest.mark.parametrize(("part", "feature"), [("table", 0), ("steps", 3), ("missing", 3)])
-def test_one_bit_in_one_view_is_enough_not_to_be_exact(lab, part, feature, wrong):
-    pack = lab.make_pack(learn_missing=True)
-    collapse(pack, feature)
-    assert is_exact(pack, [feature])
-    with torch.no_grad():
-        getattr(pack.members[1].views, part)[0, -1] = wrong
-    assert not is_exact(pack, [feature])
+PLACES = [  # a feature's parameter, and the number in it that is exchanged
+    *(("make_pack", *place, (0, -1)) for place in (("table", 0), ("steps", 3), ("missing", 3))),
+    ("make_model", "categorical.cat_linear.weight", 0, 1),
+    ("make_model", "numeric.steps", 3, 1),
+    ("make_model", "missing", 3, 0),
+]
+WRONG = [(*place, wrong) for place in PLACES for wrong in (1e-45, 1e-30, torch.nan)]
+WRONG.append((*PLACES[-1], -0.0))
 
 
-def test_one_bit_is_enough_not_to_be_exact(lab):
-    model = lab.make_model((3, 4), 2)
-    collapse(model, 0)
-    collapse(model, 2)
+@pytest.mark.parametrize(("make", "part", "feature", "place", "wrong"), WRONG)
+def test_one_bit_is_enough_not_to_be_exact(lab, make, part, feature, place, wrong):
+    model = getattr(lab, make)(learn_missing=True)
+    collapse(model, feature)
+    assert is_exact(model, [feature])
+    last = model.members[-1]
     with torch.no_grad():
-        model.categorical.cat_linear.weight[1] = 1e-30
-        model.numeric.steps[model.numeric.starts[1] - 1] = 1e-45
-    assert not is_exact(model, [0])
-    assert not is_exact(model, [2])
+        (last.views or last).get_parameter(part)[place] = wrong
+    assert not is_exact(model, [feature])
+    last.hold_collapsed(feature)
+    assert is_exact(model, [feature])
 
 
 @pytest.mark.parametrize("embedding", ["spline", "paper"])
@@ -118,17 +119,6 @@ def test_minus_zero_is_no_way_to_tell_values_apart(lab, part, everywhere, each_e
         assert (found == found[:1]).all()
     else:
         assert part != "steps"  # they are added up, and lose the sign
-
-
-def test_the_missing_embedding_counts_bit_by_bit(lab):
-    model = lab.make_model((3,), 2, learn_missing=True)
-    model.collapse(1, 0.0)
-    for wrong in (-0.0, 1e-45, torch.nan):
-        with torch.no_grad():
-            model.missing[0] = wrong
-        assert not is_exact(model, [1])
-    model.hold_collapsed(1)
-    assert is_exact(model, [1])
 
 
 def test_one_knot_or_one_category_is_exact_from_the_start(lab):

@@ -28,17 +28,6 @@ def test_installed_command():
     assert command.load() is main
 
 
-def test_no_arguments_show_the_help(run):
-    result = run(code=2)
-    for command in COMMANDS:
-        assert f"\n  {command} " in result.output
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help(run, command):
-    assert f"Usage: fcorr {command}" in run(command, "--help").stdout
-
-
 def test_help_fits_a_terminal(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     result = run("--help")
@@ -48,18 +37,20 @@ def test_help_fits_a_terminal(run, monkeypatch):
         assert code in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("command", "options"),
-    [
-        ("train", "random-state sample-weight n-members kinds"),
-        ("sweep", "eval-set sample-weight n-jobs n-members kinds"),
-        ("audit", "random-state sample-weight n-resamples"),
-        ("demo", "random-state"),
-    ],
-)
-def test_options_are_named_as_in_python(run, command, options):
+OPTIONS = {
+    "train": "random-state sample-weight n-members kinds",
+    "sweep": "eval-set sample-weight n-jobs n-members kinds",
+    "audit": "random-state sample-weight n-resamples",
+    "demo": "random-state",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_have_help_and_options_that_are_named_as_in_python(run, command):
+    assert f"\n  {command} " in run(code=2).output  # without arguments
     shown = run(command, "--help").stdout
-    assert all(f"  --{option} " in shown for option in options.split())
+    assert f"Usage: fcorr {command}" in shown
+    assert all(f"  --{option} " in shown for option in OPTIONS.get(command, "").split())
 
 
 def test_completion(folder):
@@ -70,18 +61,6 @@ def test_completion(folder):
         command = [sys.executable, "-c", script]
         done = subprocess.run(command, env=os.environ | asked, capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (0, expected), done.stderr
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["train", "data.csv", "--target", "bought", "-o", "-"],
-        ["audit", "model.fcorr", "data.csv", "--card", "-"],
-    ],
-)
-def test_what_cannot_go_to_standard_output(run, files, arguments):
-    assert "'-' is standard output" in run(*arguments, code=2).stderr
-    assert files() == set()
 
 
 @pytest.mark.parametrize(
@@ -96,12 +75,15 @@ def test_what_cannot_go_to_standard_output(run, files, arguments):
         (["inspect", "nowhere.fcorr"], "does not exist"),
         (["inspect", "."], "is a directory"),
         (["demo", "--random-state", "-1"], "Invalid value for '--random-state'"),
+        (["train", "data.csv", "--target", "bought", "-o", "-"], "'-' is standard output"),
+        (["audit", "model.fcorr", "data.csv", "--card", "-"], "'-' is standard output"),
     ],
 )
-def test_bad_usage(run, arguments, message):
+def test_bad_usage(run, files, arguments, message):
     result = run(*arguments, code=2)
     assert message in result.stderr
     assert "Traceback" not in result.output
+    assert files() == set()
 
 
 OUTPUTS = {

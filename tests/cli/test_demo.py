@@ -33,3 +33,12 @@ def test_the_tables_only(run):
 def test_folder_is_a_file(run):
     Path("results").write_text("")
     assert "is a file" in run("demo", "--output", "results", code=2).stderr
+
+
+def test_a_full_disk_leaves_the_old_table(run, no_room):
+    Path("out").mkdir()
+    Path("out/train.csv").write_text("old")
+    with no_room():
+        result = run("demo", "--data", "--output", "out", code=1)
+    assert "error: 'out/train.csv': File too large; nothing was written" in result.stderr
+    assert Path("out/train.csv").read_text() == "old"

@@ -10,7 +10,6 @@ import pytest
 
 import fcorr
 from fcorr.data.files import write_file
-from fcorr.estimators.base import BaseFCorr
 
 WRITTEN = ["sweep.jsonl", "table.md", "frontier.svg"]
 SMALL = ("--n-members", 1, "--epochs", 1, "--set", "head=4", "--drop", "key", "--quiet")
@@ -67,26 +66,6 @@ def test_json(sweep):
     assert "wrote out/sweep.jsonl" in result.stderr
 
 
-def test_the_same_command_goes_on_where_it_stopped(sweep, monkeypatch):
-    fits = []
-    fit = BaseFCorr.fit
-
-    def interrupted(self, *args, **kwargs):
-        fits.append(self.car)
-        if len(fits) == 3:
-            raise KeyboardInterrupt
-        return fit(self, *args, **kwargs)
-
-    monkeypatch.setattr(BaseFCorr, "fit", interrupted)
-    result = sweep(code=1)
-    assert result.stderr == "error: interrupted; files are written whole or not at all\n"
-    before = records()
-    sweep()
-    assert len(fits) == 5
-    assert records()[:2] == before
-    assert len(records()) == 4
-
-
 def test_validation_rows_are_set_aside_the_same_way_every_time(sweep, columns):
     sweep("--no-exact", car="100")
     (record,) = records()
@@ -100,12 +79,15 @@ def test_validation_rows_are_set_aside_the_same_way_every_time(sweep, columns):
     assert record["measured"]["performance"]["AUROC"] == pytest.approx(expected)
 
 
-def test_rows_of_weight_0_are_not_set_aside(sweep, columns):
+def test_rows_of_weight_0_are_not_set_aside_and_the_same_command_goes_on(sweep, columns):
     for n in (200, 150):  # the second goes on, with nothing to do
         weight = np.where(np.arange(n) < 150, 1.0, 0.0)
         write_file(pa.table({**{k: v[:n] for k, v in columns.items()}, "w": weight}), "data.csv")
         sweep("--no-exact", "--sample-weight", "w", car="0")
-    assert len(records()) == 1
+    (before,) = records()
+    sweep("--no-exact", "--sample-weight", "w", car="0,1")
+    assert records()[:1] == [before]
+    assert len(records()) == 2
 
 
 def test_a_validation_file(sweep, columns):

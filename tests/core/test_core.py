@@ -25,6 +25,7 @@ from fcorr._core import (
     require,
     show_progress,
     show_text,
+    temporary_folder,
     to_plain,
     user_cache,
     write_atomically,
@@ -65,12 +66,9 @@ def test_enumerate_some(items, limit, expected):
 # Optional packages
 
 
-def test_package_that_is_there():
-    assert require("math", extra="maths", purpose="counting") is math
-
-
 @pytest.mark.parametrize("package", ["polars", "no_such_package.chart"])
 def test_absent_package(monkeypatch, package):
+    assert require("math", extra="maths", purpose="counting") is math
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(ImportError) as caught:
         require(package, extra="x", purpose="a chart")
@@ -150,12 +148,6 @@ def test_what_cannot_be_written_is_refused_and_left(tmp_path, obstacles, attempt
     assert (tmp_path / "kept").read_bytes() == b"kept"
 
 
-@pytest.mark.parametrize("device", ["/dev/full", "/dev/null"])
-def test_devices_are_refused(device):  # only asked about: root could replace them
-    with pytest.raises(OSError, match="no file to replace"):
-        check_writable(device)
-
-
 def test_a_folder_that_nobody_may_write_to(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", str(tmp_path / ".file.x.tmp"))
@@ -230,6 +222,28 @@ write_atomically(sys.argv[1], b"new")
     check_writable(path)
     assert set(os.listdir(tmp_path)) == {path.name, *others}
     assert path.read_bytes() == b"old"
+
+
+def test_a_folder_that_a_killed_process_left_is_removed_when_it_is_gone(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code = """
+import sys
+from fcorr._core import temporary_folder
+with temporary_folder() as folder:
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+    command, streams = [sys.executable, "-c", code], subprocess.PIPE
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdin=streams, stdout=streams, env=environment) as process:
+        left = Path(process.stdout.readline().decode().strip())
+        with temporary_folder() as own:
+            assert sorted(tmp_path.iterdir()) == sorted([left, Path(own)])
+        process.kill()
+    assert left.exists()
+    with temporary_folder() as own:
+        assert [*tmp_path.iterdir()] == [Path(own)]
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_file_that_was_taken_for_abandoned_is_made_again(tmp_path, monkeypatch):

@@ -18,7 +18,6 @@ from sklearn.exceptions import DataConversionWarning
 from fcorr._core import InvalidInputError, UnseenCategoryWarning
 from fcorr.data import encode, read_table
 from fcorr.data.encode import (
-    column_name,
     read_exposure,
     read_outcomes,
     read_sample_weight,
@@ -173,10 +172,7 @@ def test_unseen_categories_go_to_the_pool_without_a_warning():
     schema = schema_of({"a": ["other"] * 3 + ["y"] * 2 + ["z"]}, min_category_rows=3)
     codes = encoded({"a": ["other", "y", "z", "new"]}, schema).codes[:, 0]
     np.testing.assert_array_equal(codes, [0, 1, 1, 1])  # a category called other is not the pool
-
-
-def test_missing_that_training_imputed_is_no_news():
-    schema = schema_of(TRAINING, missing_categorical="mode")
+    schema = schema_of(TRAINING, missing_categorical="mode")  # nor is what training imputed
     nurse = schema.categorical[1].categories.index("nurse")
     np.testing.assert_array_equal(encoded(TRAINING, schema).codes[2:, 1], [nurse, nurse])
 
@@ -296,14 +292,28 @@ SAME_DATES = {
     "text": pa.table({"d": DATES}),
     "text-dictionary": pa.table({"d": pa.array(DATES).dictionary_encode()}),
 }
+SECONDS = np.array([129_600, "NaT", 259_200], dtype="timedelta64[s]")
+MONTHS = ["2024-03-01", None, "2024-11-01"]
+SAME = {
+    **{name: (X, DATETIMES) for name, X in SAME_DATES.items()},
+    "pandas-duration": (pd.DataFrame({"d": SECONDS}), [1.5, None, 3.0]),  # in days
+    "polars-duration": (pl.DataFrame({"d": SECONDS.tolist()}), [1.5, None, 3.0]),
+    "arrow-duration": (pa.table({"d": pa.array(SECONDS)}), [1.5, None, 3.0]),
+    "pandas-period": (
+        pd.DataFrame({"d": pd.PeriodIndex(MONTHS, freq="M")}),
+        [None if m is None else datetime.datetime.fromisoformat(m) for m in MONTHS],
+    ),
+}
 
 
-@pytest.mark.parametrize("name", SAME_DATES)
-def test_dates_of_every_type(name):
-    reference = schema_of({"d": DATETIMES})
+@pytest.mark.parametrize("sensitive", [[], ["d"]])
+@pytest.mark.parametrize("name", SAME)
+def test_dates_and_durations_of_every_type(name, sensitive):
+    X, plain = SAME[name]
+    reference = schema_of({"d": plain}, sensitive=sensitive)
     kinds = {"d": "datetime"} if name.startswith("text") else None  # else it need not be told
-    assert schema_of(SAME_DATES[name], kinds=kinds) == reference
-    assert_same(encoded(SAME_DATES[name], reference), encoded({"d": DATETIMES}, reference))
+    assert schema_of(X, kinds=kinds, sensitive=sensitive) == reference
+    assert_same(encoded(X, reference), encoded({"d": plain}, reference))
 
 
 # Sensitive columns: where they end up, and left unread
@@ -461,20 +471,6 @@ def test_targets_of_any_library(make, raw):
     assert values.tolist() == raw
 
 
-@pytest.mark.parametrize(
-    ("values", "name"),
-    [
-        (pd.Series([1, 2], name="y"), "y"),
-        (pd.Series([1, 2], name=3), "3"),
-        (pl.Series("y", [1, 2]), "y"),
-        (pl.Series([1, 2]), None),
-        (np.array([1, 2]), None),
-    ],
-)
-def test_name_of_a_target(values, name):
-    assert column_name(values) == name
-
-
 def test_targets_of_categories_and_of_several_columns():
     assert read_target(pl.Series(["a", "b"], dtype=pl.Categorical), 2).tolist() == ["a", "b"]
     with pytest.warns(DataConversionWarning, match="column-vector"):
@@ -550,7 +546,9 @@ def test_messages_name_the_column():
     text = read_outcomes(pd.Series(["a", "b"], name="job"), None, np.ones(2))
     with pytest.raises(InvalidInputError, match=r"y \('job'\) must hold numbers, got .*'a'\. Con"):
         text.numbers()
-    assert read_outcomes(pd.Series([1, 2], name="y"), None, np.ones(2)).label == "y"
+    for values in (pd.Series([1, 2], name="y"), pl.Series([1, 2]), np.array([1, 2])):
+        assert read_outcomes(values, None, np.ones(2)).label == "y"
+    assert read_outcomes(pd.Series([1, 2], name=3), None, np.ones(2)).label == "y ('3')"
 
 
 @pytest.mark.parametrize("values", [[1, 2, 3], [0.5, 1.0, 1e-9], ["1", "2", "3"]])

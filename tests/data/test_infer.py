@@ -306,15 +306,12 @@ def test_keys_are_warned_of(values):
         [f"policy {i // 2}" for i in range(40)],
         pd.date_range("2020-01-01", periods=40),
         pd.array([*range(39), None], dtype="Int64"),
+        list("abcdefghijklmnopqrs"),  # so few may differ by chance
+        range(19),
     ],
 )
 def test_measurements_are_no_keys(values):
     schema_of(pd.DataFrame({"a": values}))
-
-
-def test_a_few_rows_may_differ_by_chance():
-    schema_of({"a": list("abcdefghijklmnopqrs"), "b": range(19)})
-    warn(pa.table({"a": range(19)}), np.arange(19))
 
 
 def warn(X, y, label="y"):
@@ -360,6 +357,7 @@ def test_copies_of_the_target_are_warned_of_once(y, copy):
         (AMOUNTS, np.digitize(AMOUNTS, [0.5, 1, 2])),
         (AMOUNTS, [f"policy {i // 2}" for i in range(60)]),
         (np.ones(60), AMOUNTS),
+        (np.arange(19), range(19)),  # so few rows may agree by chance
     ],
 )
 def test_what_is_no_copy(y, other):
@@ -412,33 +410,13 @@ def test_ordered_types_are_ordinal():
     assert infer_schema(table)["a"] == expected
 
 
-@pytest.mark.parametrize(
-    "days",
-    [
-        pd.DataFrame({"a": pd.to_timedelta([36, None, 72], unit="h")}),
-        pl.DataFrame({"a": [datetime.timedelta(hours=36), None, datetime.timedelta(hours=72)]}),
-        pa.table({"a": pa.array([129_600, None, 259_200], pa.duration("s"))}),
-        np.array([[129_600], ["NaT"], [259_200]], dtype="timedelta64[s]"),
-    ],
-    ids=["pandas", "polars", "pyarrow", "numpy"],
-)
-def test_durations_are_numbers_of_days(days):
-    table = read_table(days)
-    assert next(iter(table.columns.values())).to_pylist() == [1.5, None, 3.0]
-
-
-def test_periods_of_pandas_are_the_dates_they_begin_at():
-    periods = pd.PeriodIndex(["2024-03", None, "2024-11"], freq="M")
-    found = schema_of(pd.DataFrame({"a": periods}))
-    assert found == schema_of(pd.DataFrame({"a": pd.to_datetime(["2024-03", None, "2024-11"])}))
-
-
 def test_intervals_of_pandas_are_ordinal():
     cut = pd.cut(pd.Series([1.0, 5.0, 9.0, None, 2.0]), [0.0, 3.0, 6.0, 10.0])
+    order = ["(0.0, 3.0]", "(3.0, 6.0]", "(6.0, 10.0]"]
+    text = [order[0], order[1], order[2], None, order[0]]
+    expected = schema_of({"a": text}, kinds={"a": order})
     for intervals in (cut, pd.Series(pd.arrays.IntervalArray(cut))):
-        column = schema_of(pd.DataFrame({"a": intervals}))["a"]
-        assert column.categories == ("(0.0, 3.0]", "(3.0, 6.0]", "(6.0, 10.0]")
-        assert (column.kind, column.n_missing) == ("ordinal", 1)
+        assert schema_of(pd.DataFrame({"a": intervals})) == expected
     unordered = pd.DataFrame({"a": cut.cat.as_unordered()})
     assert schema_of(unordered)["a"].kind == "categorical"
 

@@ -48,8 +48,9 @@ def test_frames_of_every_library_are_seen_alike(as_frame):
             {"x0": [1, 2], "x1": ["a", "b"], "x2": [0.5, None]},
         ),
         (((1, 2), (3, 4)), {"x0": [1, 3], "x1": [2, 4]}),
+        (np.array([[129_600], ["NaT"]], dtype="timedelta64[s]"), {"x0": [1.5, None]}),  # in days
     ],
-    ids=["array", "objects", "mixed list", "tuples"],
+    ids=["array", "objects", "mixed list", "tuples", "durations"],
 )
 def test_columns_without_names(X, expected):
     table = read_table(X)

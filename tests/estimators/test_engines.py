@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ import torch.distributed as dist
 
 from fcorr import FCorrClassifier, InvalidInputError, load
 from fcorr.estimators import fit_on_ray
+from fcorr.metrics import bootstrap_interval, mean_absolute_error
 
 ray = pytest.importorskip("ray")
 
@@ -85,6 +87,20 @@ def test_members_as_tasks_are_the_same_to_the_bit():
     there = fit_on_ray(FCorrClassifier(**FEW), X, Y, workers=2)
     assert np.array_equal(here.predict_proba(X), there.predict_proba(X))
     assert there.recipes_ == here.recipes_
+
+
+@pytest.mark.usefixtures("cluster")
+def test_draws_of_a_bootstrap_as_tasks():
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    rng = np.random.default_rng(0)
+    truth, guess = rng.normal(size=(2, 200))
+    options = {"n_resamples": 50, "random_state": 0}
+    here = bootstrap_interval(mean_absolute_error, truth, guess, **options)
+    with joblib.parallel_config("ray", n_jobs=2):
+        there = bootstrap_interval(mean_absolute_error, truth, guess, **options)
+    assert here == there
 
 
 @pytest.mark.slow  # processes of Ray Train take long to start, three times

@@ -225,16 +225,12 @@ def test_header(write, content, model):
     assert header["target"]["classes"] == [0, 1]
     assert header["schema"] == json.loads(json.dumps(model.schema_.to_dict()))
     assert header["history"]["epochs"][0]["epoch"] == 1
-    assert header == split(content)[1]
-
-
-def test_file_holds_tensors_and_json_alone(content, model):
-    outer, _, numbers = split(content)
-    tensors = {name for name in outer if name != "__metadata__"}
+    outer, found, numbers = split(content)
+    assert header == found
+    assert outer.pop("__metadata__").keys() == {"fcorr"}  # and tensors alone
     weights = {f"model.0.{name}" for name in model.model_.state_dict()}
-    assert tensors == weights | {"significance", "importance"}
-    ends = [outer[name]["data_offsets"][1] for name in tensors]
-    assert max(ends) == len(numbers)
+    assert outer.keys() == weights | {"significance", "importance"}
+    assert max(tensor["data_offsets"][1] for tensor in outer.values()) == len(numbers)
 
 
 def test_load_unpickles_nothing_and_keeps_no_hold_of_the_file(write, content, model, monkeypatch):
@@ -255,50 +251,48 @@ def test_load_unpickles_nothing_and_keeps_no_hold_of_the_file(write, content, mo
 # Damage
 
 
-FOREIGN = {
-    "csv": b"a,b\n1,2\n",
-    "zeros": b"\0" * 100,
-    "random": np.random.default_rng(0).bytes(1_000),
-    "pickle": pickle.dumps({"a": 1}),
-}
-
-
-def test_files_that_are_cut_or_of_another_kind(write, content):
-    n = len(content)
-    cuts = [content[:length] for length in (0, 1, 7, 8, 9, 100, n // 2, n - 4, n - 1)]
-    for damaged in (*cuts, *FOREIGN.values(), content + b"\0"):
-        with pytest.raises(
-            ModelFileError, match=r"not a whole model file: it is truncated or of an"
-        ):
-            fcorr.load(write(damaged))
-
-
-@pytest.mark.parametrize("metadata", [None, {"format": "pt"}, {"fcorr": "no JSON"}])
-def test_safetensors_of_another_program(tmp_path, metadata):
-    path = tmp_path / "model.safetensors"
-    save_file({"weight": torch.zeros(3)}, path, metadata=metadata)
-    with pytest.raises(ModelFileError, match=r"a safetensors file, but not a model of fcorr.*Load"):
-        fcorr.load(path)
-
-
-def test_newer_format(write, content):
-    outer, header, numbers = split(content)
-    header |= {"format": 2, "fcorr_version": "9.1", "schema": "something new"}
-    path = write(join(outer, header, numbers))
-    message = r"made by fcorr 9\.1 in file format 2; fcorr .* reads up to format 1\. Upgrade fcorr"
-    for read in (fcorr.load, read_header):
-        with pytest.raises(ModelFileError, match=message):
-            read(path)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "1", "{}", '{"format": "1"}', '{"format": true}', "[" * 100_000, "1" * 5_000],
+NOT_WHOLE = "not a whole model file: it is truncated or of an"
+NOT_OURS = "a safetensors file, but not a model of fcorr.*Load"
+FOREIGN = (
+    *(b"a,b\n1,2\n", b"\0" * 100, pickle.dumps({"a": 1})),
+    np.random.default_rng(0).bytes(1_000),
 )
-def test_entry_that_is_no_header(write, content, text):
-    outer, _, numbers = split(content)
-    with pytest.raises(ModelFileError, match="its header has no fcorr entry"):
-        fcorr.load(write(join(outer, text, numbers)))
+
+
+NO_HEADER = ["", "[]", "1", "{}", '{"format": "1"}', '{"format": true}', "[" * 10**5, "1" * 5_000]
+NEWER = {"format": 2, "fcorr_version": "9.1", "schema": "something new"}
+
+
+def refused(content):
+    """Name files that are none of ours, or are not whole any more, with what is said of them."""
+    outer, header, numbers = split(content)
+    n, other = len(content), {"weight": torch.zeros(3)}
+    for length in (0, 1, 7, 8, 9, 100, n // 2, n - 4, n - 1):
+        yield content[:length], NOT_WHOLE
+    for foreign in (*FOREIGN, content + b"\0"):
+        yield foreign, NOT_WHOLE
+    for metadata in (None, {"format": "pt"}, {"fcorr": "no JSON"}):
+        yield safetensors.torch.save(other, metadata), NOT_OURS
+    for text in NO_HEADER:
+        yield join(outer, text, numbers), "its header has no fcorr entry"
+    yield (
+        join(outer, header | NEWER, numbers),
+        r"made by fcorr 9\.1 in file format 2; fcorr .* reads up to format 1\. Upgrade fcorr",
+    )
+    yield (
+        content.replace(b'\\"threshold\\": 0.5', b'\\"threshold\\": 0.4'),
+        "is damaged, or was edited: the digest of its content must be .* Copy the file again",
+    )
+    del header["sha256"]
+    yield join(outer, json.dumps(header), numbers), "the one stored in it, None, got"
+
+
+def test_what_is_no_whole_model_file_is_refused(write, content):
+    for damaged, message in refused(content):
+        assert damaged != content
+        for read in (fcorr.load, read_header):
+            with pytest.raises(ModelFileError, match=message):
+                read(write(damaged))
 
 
 def change_entry(header, path, value):
@@ -480,22 +474,6 @@ def test_the_digest_is_that_of_header_and_tensors_in_canonical_order(content):
         expected.update(f"\n{name} torch.{array.dtype} {list(array.shape)}\n".encode())
         expected.update(array.tobytes())
     assert stored == expected.hexdigest() == compute_digest(header, tensors)
-
-
-def test_an_edit_by_hand_is_an_error_and_not_another_score(write, content):
-    damaged = content.replace(b'\\"threshold\\": 0.5', b'\\"threshold\\": 0.4')
-    assert damaged != content
-    message = "is damaged, or was edited: the digest of its content must be .* Copy the file again"
-    for read in (fcorr.load, read_header):
-        with pytest.raises(ModelFileError, match=message):
-            read(write(damaged))
-
-
-def test_a_file_without_a_digest_is_refused(write, content):
-    outer, header, numbers = split(content)
-    del header["sha256"]
-    with pytest.raises(ModelFileError, match="the one stored in it, None, got"):
-        fcorr.load(write(join(outer, json.dumps(header), numbers)))
 
 
 JUNK = [None, True, -1, 0, 1, 3, 10**20, 0.5, float("nan"), 1e308, "", "x", "é", [], [1], {}, ["f"]]

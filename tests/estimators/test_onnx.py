@@ -62,15 +62,6 @@ def run(path, table):
     return dict(zip(names, session.run(None, feeds), strict=True)), list(feeds)
 
 
-def assert_same_scores(model, rows, folder):
-    """Export a regression, and compare its predictions; return the inputs that the graph has."""
-    to_onnx(model, folder / "model.onnx")
-    found, inputs = run(folder / "model.onnx", rows)
-    (name,) = (name for name in found if name.startswith("prediction"))
-    np.testing.assert_allclose(found[name][:, 0], model.predict(rows), rtol=1e-5, atol=1e-5)
-    return inputs
-
-
 def outcome(seed, n=150):
     return np.exp(np.random.default_rng(seed).normal(draw(seed, n)["age"].to_numpy() > 40))
 
@@ -203,39 +194,6 @@ def test_exposure_is_an_input_and_the_rate_an_output(tmp_path):
     assert "certificate" not in meta.custom_metadata_map  # which is about sensitive columns
 
 
-def test_dates_at_the_edges_of_days_months_and_years(tmp_path):
-    edges = [
-        datetime.datetime(year, month, day, hour)
-        for year in (1, 1899, 1900, 1970, 1999, 2000, 2001, 2096, 9999)
-        for month, day in ((1, 1), (2, 28), (3, 1), (12, 31))
-        for hour in (0, 23)
-    ] + [datetime.datetime(2000, 2, 29, 23, 59, 59, 999_999), datetime.datetime(1600, 2, 29)]
-    rows = pa.table({"when": pa.array(edges, pa.timestamp("us"))})
-    y = np.random.default_rng(0).normal(size=len(edges))
-    model = FCorrRegressor(**VIEWS, epochs=20, random_state=0).fit(rows, y)
-    assert len(model.schema_["when"].parts) == 5
-    assert_same_scores(model, rows, tmp_path)
-
-
-@pytest.mark.parametrize("kind", ["text", "numbers"])
-def test_thousands_of_levels(tmp_path, kind):
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 3_000, 6_000)
-    values = [f"z{code}" for code in codes] if kind == "text" else codes / 7
-    rows = pa.table({"town": pa.array(values), "a": rng.normal(size=6_000)})
-    model = FCorrRegressor(**VIEWS, epochs=1, random_state=0, kinds={"town": "categorical"})
-    model.fit(rows, codes / 3_000 + rng.normal(size=6_000))
-    assert model.schema_["town"].kind == "rated"
-    assert_same_scores(model, rows, tmp_path)
-
-
-def test_columns_keep_names_that_the_graph_would_use(tmp_path):
-    rng = np.random.default_rng(0)
-    rows = pa.table({name: rng.normal(size=60) for name in ("prediction", "t0", "t7", "ß %/x")})
-    model = FCorrRegressor(**VIEWS, epochs=1, random_state=0).fit(rows, rng.normal(size=60))
-    assert assert_same_scores(model, rows, tmp_path) == rows.column_names
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -254,7 +212,37 @@ def test_columns_that_onnx_cannot_have(tmp_path, values, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_empty_text_that_is_a_category(tmp_path):
-    rows = pa.table({"c": ["", "b", "c"] * 20, "a": np.arange(60.0)})
-    model = FCorrRegressor(**VIEWS, epochs=5, random_state=0).fit(rows, np.arange(60) % 3 == 0)
-    assert_same_scores(model, rows, tmp_path)
+EDGES = [
+    datetime.datetime(year, month, day, hour)
+    for year in (1, 1899, 1900, 1970, 1999, 2000, 2001, 2096, 9999)
+    for month, day in ((1, 1), (2, 28), (3, 1), (12, 31))
+    for hour in (0, 23)
+] + [datetime.datetime(2000, 2, 29, 23, 59, 59, 999_999), datetime.datetime(1600, 2, 29)]
+NORMAL = np.random.default_rng(0).normal(size=6_000)
+CODES = np.random.default_rng(0).integers(0, 3_000, 6_000)
+SPECIAL = {  # columns, and the kind of the first
+    "dates at the edges": ({"when": pa.array(EDGES, pa.timestamp("us"))}, "datetime"),
+    "thousands of names": ({"town": [f"z{code}" for code in CODES], "a": NORMAL}, "rated"),
+    "thousands of numbers": ({"town": CODES / 7, "a": NORMAL}, "rated"),
+    "names of the graph's own": (
+        dict.fromkeys(("prediction", "t0", "t7", "ß %/x"), NORMAL[:60]),
+        "numeric",
+    ),
+    "empty text": ({"c": ["", "b", "c"] * 20, "a": np.arange(60.0)}, "categorical"),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_columns(tmp_path, name):
+    columns, kind = SPECIAL[name]
+    rows, first = pa.table(columns), next(iter(columns))
+    kinds = {first: "categorical"} if kind == "rated" else None
+    model = FCorrRegressor(**VIEWS, epochs=5, random_state=0, kinds=kinds)
+    model.fit(rows, NORMAL[: len(rows)] + (np.arange(len(rows)) % 3 == 0))
+    assert model.schema_[first].kind == kind
+    to_onnx(model, tmp_path / "model.onnx")
+    found, inputs = run(tmp_path / "model.onnx", rows)
+    assert inputs == rows.column_names
+    (output,) = found  # which has another name where a column has its own
+    assert output.startswith("prediction")
+    np.testing.assert_allclose(found[output][:, 0], model.predict(rows), rtol=1e-5, atol=1e-5)

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core import InvalidInputError
@@ -196,17 +195,3 @@ def test_decisions_come_near_the_best_that_there_are(n_members, dials):
     # One threshold for all that leaves as little decides nearly nobody, and errs more.
     strict = [place(chance > t, chance, of_group) for t in np.linspace(0.5, 1, 200)]
     assert max(good for good, left in strict if left <= gap) < accuracy - 0.02
-
-
-def test_slices_of_a_batch_by_several_threads_give_the_same_weights():
-    table, y = make_table(20_000)
-    options = {**SMALL, "epochs": 3, "advanced": {"batch_size": 10_000}}  # two slices
-    model = FCorrClassifier(sensitive="sex", proxy=3.0, proxy_target="decision", **options)
-    before, found = torch.get_num_threads(), []
-    try:
-        for n_threads in (1, 3):
-            torch.set_num_threads(n_threads)
-            found.append(model.fit(table, y).predict_proba(table))
-    finally:
-        torch.set_num_threads(before)
-    assert (found[0] == found[1]).all()

@@ -177,13 +177,6 @@ def test_jackknife_is_the_standard_error_of_a_mean():
     assert np.isnan(jackknife_error(left_out[:1]))
 
 
-def test_a_single_network_has_no_interval(table):
-    X, score = table
-    model = FCorrRegressor(**SMALL | {"n_members": 1}).fit(X, score)
-    assert np.isnan(model.main_effects()["job"].lower).all()
-    assert np.isnan(model.importance(X).lower).all()
-
-
 def test_units_and_relativities(classifier, regressor, counts):
     assert classifier.main_effects().unit == "log-odds"
     assert regressor.main_effects().unit == "unit of y"
@@ -237,8 +230,7 @@ def test_rated_levels_are_listed_by_frequency():
     y = rng.normal(size=150)[brand] + X["x"]
     model = FCorrRegressor(n_members=1, epochs=1, random_state=0).fit(X, y)
     column = model.schema_["brand"]
-    if column.kind != "rated":
-        pytest.fail(f"brand is {column.kind}: the table must have more categories")
+    assert column.kind == "rated"
     effect = model.main_effects()["brand"]
     assert len(effect.values) == 50
     assert (np.diff(effect.rows) <= 0).all()
@@ -365,6 +357,10 @@ def test_significance_of_a_pack_is_without_bias(classifier, table):
     expected = n_bags * squares(effects) - (n_bags - 1) * bags
     expected /= squares(effects).mean() * math.sqrt(len(expected))
     np.testing.assert_allclose(classifier.significance_, expected, rtol=1e-4, atol=1e-7)
+    significance, matrix = classifier.feature_significance(), classifier.attention(table[0])
+    assert significance["sex"] == 0 < significance["age"]  # what is ignored has none
+    assert matrix.diagonal() == pytest.approx(significance)
+    assert not matrix.values[matrix.names.index("sex")].any()
 
 
 def test_a_constant_model_has_no_importance():
@@ -546,16 +542,6 @@ def test_explanations_in_parts(classifier, table, monkeypatch):
 # ------------------------------------------------------------------------------ significance
 
 
-def test_an_ignored_feature_has_no_significance(table):
-    X, score = table
-    model = FCorrClassifier(sensitive="sex", **SMALL).fit(X, score > 0)
-    assert model.feature_significance()["sex"] == 0
-    assert model.feature_significance()["age"] > 0
-    matrix = model.attention(X)
-    assert matrix.diagonal() == pytest.approx(model.feature_significance())
-    assert not matrix.values[matrix.names.index("sex")].any()
-
-
 def test_attention_is_the_products_of_main_effects(table):
     X, score = table
     model = FCorrClassifier(**SMALL | {"n_members": 1}).fit(X, score > 0)
@@ -565,6 +551,9 @@ def test_attention_is_the_products_of_main_effects(table):
     found = model.attention(X).to_pandas().loc[list(names), list(names)]
     np.testing.assert_allclose(found, z.T @ z / len(z) / math.sqrt(len(names)), rtol=1e-5)
     assert model.feature_significance() == pytest.approx(model.attention(X).diagonal())
+    # Nor has a single network, which no other stands beside, an interval.
+    assert np.isnan(model.main_effects()["job"].lower).all()
+    assert np.isnan(model.importance(X).lower).all()
 
 
 def test_attention_of_the_papers_model_is_of_what_it_attends_with(table):
@@ -579,13 +568,16 @@ def test_attention_of_the_papers_model_is_of_what_it_attends_with(table):
     names = list(model.schema_.feature_names)
     found = model.attention(X).to_pandas().loc[names, names]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    assert model.feature_importances_.max() > 0
+    assert set(model.feature_significance()) == set(X.columns)
+    for method, arguments in {"main_effects": (), "importance": (X,), "explain": (X,)}.items():
+        with pytest.raises(InvalidInputError, match=rf"{method} needs .* Fit it without that"):
+            getattr(model, method)(*arguments)
 
 
-def test_a_feature_with_a_main_effect_only(table, monkeypatch):
+def test_a_feature_with_a_main_effect_only(table):
     X, score = table
-    monkeypatch.setattr(FCorrClassifier, "_monotone_features", lambda self: {2: 1})
-    model = FCorrClassifier(**SMALL).fit(X, score > 0)
-    assert model.schema_.feature_names[2] == "age"
+    model = FCorrClassifier(**SMALL, monotone={"age": "increasing"}).fit(X, score > 0)
     assert model.feature_significance()["age"] > 0
     found = model.explain(X[:10])
     # What is left is rounding in single precision.
@@ -595,35 +587,27 @@ def test_a_feature_with_a_main_effect_only(table, monkeypatch):
 # ------------------------------------------------------------------------------ errors and files
 
 
-def test_the_papers_form_has_no_main_effects(table):
-    X, score = table
-    model = FCorrClassifier(advanced={"main_effects": False}, epochs=1, random_state=0, kinds=KINDS)
-    model.fit(X, score > 0)
-    for method, arguments in {"main_effects": (), "importance": (X,), "explain": (X,)}.items():
-        with pytest.raises(InvalidInputError, match=rf"{method} needs .* Fit it without that"):
-            getattr(model, method)(*arguments)
-    assert model.feature_importances_.max() > 0
-    assert set(model.feature_significance()) == set(X.columns)
+UNKNOWN = r"no feature 'agee'. Did you mean 'age'"
+IN_PAIRS = "n_samples must be an even integer of at least 4"
+N_ROWS = "n_rows must be an integer of at least 2, got 1"
 
 
-@pytest.mark.parametrize("n_samples", [0, 2, 7, 8.0, True])
-def test_samples_come_in_pairs(n_samples, classifier, table):
-    with pytest.raises(InvalidInputError, match="n_samples must be an even integer of at least 4"):
-        classifier.explain(table[0], n_samples=n_samples)
-
-
-def test_importance_compares_rows(classifier, table):
-    with pytest.raises(InvalidInputError, match="needs at least 2, got 1"):
-        classifier.importance(table[0][:1])
-    with pytest.raises(InvalidInputError, match="n_rows must be an integer of at least 2, got 1"):
-        classifier.importance(table[0], n_rows=1)
-
-
-def test_unknown_names(classifier, table):
-    with pytest.raises(InvalidInputError, match=r"no feature 'agee'. Did you mean 'age'"):
-        classifier.main_effects()["agee"]
-    with pytest.raises(InvalidInputError, match=r"no feature 'agee'. Did you mean 'age'"):
-        classifier.importance(table[0])["agee"]
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        *(
+            (lambda model, X, n=n: model.explain(X, n_samples=n), IN_PAIRS)
+            for n in (0, 2, 7, 8.0, True)
+        ),
+        (lambda model, X: model.importance(X[:1]), "needs at least 2, got 1"),
+        (lambda model, X: model.importance(X, n_rows=1), N_ROWS),
+        (lambda model, X: model.main_effects()["agee"], UNKNOWN),
+        (lambda model, X: model.importance(X)["agee"], UNKNOWN),
+    ],
+)
+def test_bad_questions(ask, message, classifier, table):
+    with pytest.raises(InvalidInputError, match=message):
+        ask(classifier, table[0])
 
 
 def test_a_file_keeps_what_was_read(classifier, table, tmp_path):

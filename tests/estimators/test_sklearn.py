@@ -1,11 +1,7 @@
 """scikit-learn's own checks, and its tools around the estimators."""
 
-import datetime
-import tempfile
-
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_blobs
@@ -17,9 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fcorr import FCorrClassifier, FCorrRegressor, load
+from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core import InvalidInputError
 from paper.generators import make_indirect_bias
+from tests.tables import make_people, make_targets
 
 WEIGHTS_ARE_NOT_COPIES = (
     "A row of weight 2 is one row in one batch, two copies fall into two batches: mini-batch "
@@ -82,15 +79,8 @@ def test_grid_search_over_the_weight_of_car(table):
 @pytest.fixture(scope="module")
 def mixed():
     """Return a table of numbers, categories and text, an outcome, and a model exact in sex."""
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(
-        {
-            "age": rng.normal(40, 10, 200),
-            "job": pd.Categorical(rng.choice(["clerk", "nurse", "pilot"], 200)),
-            "sex": rng.choice(["f", "m"], 200),
-        }
-    )
-    y = np.where(X.age + 10 * (X.job == "pilot") > 42, "yes", "no")
+    X = make_people()[["age", "job", "sex"]].astype({"job": "category"})
+    y = np.where(make_targets(X)["two classes"], "yes", "no")
     return X, y, small(sensitive="sex").fit(X, y)
 
 
@@ -128,52 +118,3 @@ def test_partial_dependence_of_a_mixed_table(mixed):
     assert (len(age), len(job)) == (4, 3)
     assert np.ptp(age) > 0
     assert sex[0] == sex[1]  # no flip changes a prediction
-
-
-def assert_saved_and_read_alike(model, X, *others):
-    """A saved model predicts the same, and so it does from what else holds the same values."""
-    expected = model.predict_proba(X)
-    with tempfile.TemporaryDirectory() as folder:
-        model.save(f"{folder}/model.fcorr")
-        loaded = load(f"{folder}/model.fcorr")
-    for each in (X, *others):
-        np.testing.assert_array_equal(loaded.predict_proba(each), expected)
-
-
-@pytest.mark.parametrize("sensitive", ["sex", "band", "month", "stay"])
-def test_intervals_periods_and_durations_of_pandas(sensitive):
-    rng = np.random.default_rng(0)
-    age = rng.normal(40, 10, 200).clip(1, 89)
-    X = pd.DataFrame(
-        {
-            "band": pd.cut(age, [0, 30, 40, 50, 90]),
-            "month": pd.period_range("2010-01", periods=200, freq="M"),
-            "stay": pd.to_timedelta(rng.integers(1, 90, 200), unit="D"),
-            "sex": rng.choice(["f", "m"], 200),
-        }
-    )
-    X.loc[3, "stay"] = X.loc[5, "month"] = pd.NaT
-    model = small(sensitive=sensitive).fit(X, age > 42)
-    assert model.certificate().exact
-    as_in_a_file = X.assign(
-        band=X.band.astype(str), month=X.month.dt.start_time, stay=X.stay.dt.days
-    )
-    assert_saved_and_read_alike(model, X, as_in_a_file)
-
-
-@pytest.mark.parametrize("sensitive", ["sex", "grade"])
-def test_enums_and_durations_of_polars(sensitive):
-    rng = np.random.default_rng(0)
-    grade = rng.choice(["a", "b", "c"], 200)
-    X = pl.DataFrame(
-        {
-            "grade": pl.Series(grade, dtype=pl.Enum(["c", "b", "a"])),
-            "stay": [datetime.timedelta(days=int(d)) for d in rng.integers(1, 90, 200)],
-            "sex": rng.choice(["f", "m"], 200),
-        }
-    )
-    model = small(sensitive=sensitive).fit(X, grade == "a")
-    assert model.schema_["grade"].kind == ("categorical" if sensitive == "grade" else "ordinal")
-    assert model.certificate().exact
-    text = X.with_columns(pl.col("grade").cast(pl.String))
-    assert_saved_and_read_alike(model, X, text, X.to_arrow())

@@ -1,7 +1,6 @@
 """CAR in its forms against the equations written out, values and gradients."""
 
 import math
-from functools import partial
 
 import pytest
 import torch
@@ -85,37 +84,24 @@ def augmented_by_matrix(model, codes, numbers, exchanges, only_own=False):
     return losses
 
 
-def of_rows(form, model, codes, numbers, sensitive, combinations=False, **options):
-    return form(model, codes, numbers, exchanges_of(model, sensitive, combinations), **options)
-
-
-def car_sensitive_of_rows(model, codes, numbers, sensitive, combinations=False):
+def losses_of(form, model, codes, numbers, sensitive, combinations=False):
     exchanges = exchanges_of(model, sensitive, combinations)
-    return car_sensitive(model, model.embed(codes, numbers), exchanges)[1]
+    return form(model, model.embed(codes, numbers), exchanges)[1]
 
 
-def car_paper_of_rows(model, codes, numbers, sensitive, combinations=False):
-    exchanges = exchanges_of(model, sensitive, combinations)
-    return augmented_forward(model, model.embed(codes, numbers), exchanges)[1]
-
-
-FORMS = {
-    "paper": car_paper_of_rows,
-    "sensitive": car_sensitive_of_rows,
-}
-each_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+each_form = pytest.mark.parametrize("form", [augmented_forward, car_sensitive])
 
 
 @each_form
 def test_car_is_exactly_zero_when_all_categories_embed_alike(form):
     """Of each sensitive feature, where there are several."""
     model, (codes, numbers) = make_model(), make_rows()
-    assert (form(model, codes, numbers, [1]) > 1e-6).all()
+    assert (losses_of(form, model, codes, numbers, [1]) > 1e-6).all()
     let_categories_embed_alike(model, 1)
-    assert (form(model, codes, numbers, [1]) == 0).all()
-    assert (form(model, codes, numbers, [0, 1]) > 0).all()
+    assert (losses_of(form, model, codes, numbers, [1]) == 0).all()
+    assert (losses_of(form, model, codes, numbers, [0, 1]) > 0).all()
     let_categories_embed_alike(model, 0)
-    assert (form(model, codes, numbers, [0, 1]) == 0).all()
+    assert (losses_of(form, model, codes, numbers, [0, 1]) == 0).all()
 
 
 @each_form
@@ -127,13 +113,13 @@ def test_car_is_zero_only_then(form):
     with torch.no_grad():
         model.categorical.cat_linear.weight[2] = 0.5
         assert model.categorical.categories(0).unique().numel() == 2
-    assert (form(model, codes, numbers, [0]) > 1e-9).all()
+    assert (losses_of(form, model, codes, numbers, [0]) > 1e-9).all()
 
 
 def test_default_form_leaves_every_other_parameters_gradient_untouched():
     model, (codes, numbers) = make_model(), make_rows()
     sigma = 1
-    car_sensitive_of_rows(model, codes, numbers, [sigma]).sum().backward()
+    losses_of(car_sensitive, model, codes, numbers, [sigma]).sum().backward()
     start, stop = model.categorical.offsets[sigma], model.categorical.offsets[sigma + 1]
     own = {
         "categorical.elementwise.weight": slice(start, stop),
@@ -157,8 +143,7 @@ def wide_model(n_numeric, dtype=torch.float64):
     return model.to(dtype), codes, numbers.to(dtype)
 
 
-def values_and_gradients(form, model, *rows, sensitive=(0, 1), combinations=False):
-    losses = form(model, *rows, list(sensitive), combinations)
+def with_gradients(losses, model):
     weight = torch.randn(20, generator=seeded(6)).to(losses.dtype)
     parameters = list(model.parameters())
     gradients = torch.autograd.grad(
@@ -167,23 +152,18 @@ def values_and_gradients(form, model, *rows, sensitive=(0, 1), combinations=Fals
     return losses.detach(), dict(zip(dict(model.named_parameters()), gradients, strict=True))
 
 
-each_form_and_its_matrix = pytest.mark.parametrize(
-    ("form", "by_matrix"),
-    [
-        (car_paper_of_rows, partial(of_rows, augmented_by_matrix)),
-        (car_sensitive_of_rows, partial(of_rows, augmented_by_matrix, only_own=True)),
-    ],
-    ids=["paper", "sensitive"],
-)
-
-
-def compare(form, by_matrix, make, tolerances, **settings):
-    """Values, and gradients into every parameter, in float64 and in float32."""
-    exact, exact_gradients = values_and_gradients(by_matrix, *make(torch.float64), **settings)
+def compare(form, make, tolerances, sensitive=(0, 1), combinations=False):
+    """Values, and gradients into every parameter, in float64 and in float32, by the matrix."""
+    model, *rows = make(torch.float64)
+    exchanges = exchanges_of(model, sensitive, combinations)
+    exact = augmented_by_matrix(model, *rows, exchanges, only_own=form is car_sensitive)
     assert (exact > 1e-9).all()
+    exact, exact_gradients = with_gradients(exact, model)
     largest = max(g.abs().max() for g in exact_gradients.values())
     for dtype, rtol in zip((torch.float64, torch.float32), tolerances, strict=True):
-        losses, gradients = values_and_gradients(form, *make(dtype), **settings)
+        model, *rows = make(dtype)
+        found = losses_of(form, model, *rows, sensitive, combinations)
+        losses, gradients = with_gradients(found, model)
         torch.testing.assert_close(losses.double(), exact, rtol=rtol, atol=rtol * exact.max())
         for name, gradient in gradients.items():
             torch.testing.assert_close(
@@ -192,26 +172,23 @@ def compare(form, by_matrix, make, tolerances, **settings):
 
 
 @pytest.mark.parametrize("n_numeric", [4, 40, 200])
-@each_form_and_its_matrix
-def test_forms_equal_their_matrices(form, by_matrix, n_numeric, each_engine):
-    compare(form, by_matrix, lambda dtype: wide_model(n_numeric, dtype), (1e-9, 2e-4))
+@each_form
+def test_forms_equal_their_matrices(form, n_numeric, each_engine):
+    compare(form, lambda dtype: wide_model(n_numeric, dtype), (1e-9, 2e-4))
 
 
 @pytest.mark.parametrize("combinations", [False, True])
 @pytest.mark.parametrize("sensitive", [[4], [0, 4], [3, 1, 5]], ids=str)
 @pytest.mark.parametrize("numeric_embedding", ["spline", "paper"])
-@each_form_and_its_matrix
-def test_numbers_and_combinations(
-    form, by_matrix, numeric_embedding, sensitive, combinations, each_engine
-):
+@each_form
+def test_numbers_and_combinations(form, numeric_embedding, sensitive, combinations, each_engine):
     """Sensitive numbers are exchanged for their grids, several features one by one or together."""
 
     def make(dtype):
         model, (codes, numbers) = make_model(numeric_embedding=numeric_embedding), make_rows(20)
         return model.to(dtype), codes, numbers.to(dtype)
 
-    settings = {"sensitive": sensitive, "combinations": combinations}
-    compare(form, by_matrix, make, (1e-7, 5e-4), **settings)
+    compare(form, make, (1e-7, 5e-4), sensitive, combinations)
 
 
 @pytest.mark.parametrize("options", [{}, {"n_layers": 3}, {"residual": True}])
@@ -234,7 +211,7 @@ def test_small_gaps_keep_their_digits(gap, each_engine):
             model.categorical.elementwise.bias[:3] = 0
             model.categorical.cat_linear.weight[:3] = gap * torch.tensor([-1.0, 0.0, 2.0])
         model, numbers = model.to(dtype), numbers.to(dtype)
-        losses = car_sensitive_of_rows(model, codes, numbers, [0])
+        losses = losses_of(car_sensitive, model, codes, numbers, [0])
         losses.sum().backward()
         return losses.detach().double(), model.categorical.cat_linear.weight.grad[:3].double()
 

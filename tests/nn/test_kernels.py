@@ -25,7 +25,7 @@ from fcorr.nn.engine import (
 )
 from fcorr.nn.fcorr import FCorrEncoderLayer
 from fcorr.nn.kernels import arithmetic
-from tests.nn.test_views import compare_models, compare_with_double, perturb, seeded
+from tests.nn.networks import compare_layers, compare_models, draw_codes, perturb, seeded
 
 # ------------------------------------------------------------------------------- arithmetic
 
@@ -64,7 +64,7 @@ def test_encoder_layer(n_features, n_elementwise, residual):
     layer = perturb(FCorrEncoderLayer(n_features, **options))
     h = torch.randn(40, n_features, generator=seeded(1))
     h[3, 1] = 30
-    compare_with_double(layer, h, atol=2e-6)
+    compare_layers(layer, h, atol=2e-6)
 
 
 def test_gradient_of_the_encoder_layer():
@@ -120,7 +120,7 @@ def make_model(**options):
 
 def make_rows(n_rows=64, *, missing=False):
     generator = seeded(4)
-    codes = torch.stack([torch.randint(c, (n_rows,), generator=generator) for c in (3, 2)], dim=1)
+    codes = draw_codes((3, 2), n_rows, generator)
     numbers = torch.randn(n_rows, 24, generator=generator)
     if missing:
         numbers[torch.rand(numbers.shape, generator=generator) < 0.1] = torch.nan

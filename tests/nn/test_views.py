@@ -1,5 +1,6 @@
 """Views: the kernels side by side, embeddings, models, CAR and packs, each by another way."""
 
+import itertools
 import math
 
 import pytest
@@ -12,51 +13,17 @@ from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrEncoderLayer, Pack
 from fcorr.nn.kernels import views
 from fcorr.nn.layers import ViewEmbedding
+from tests.nn.networks import (
+    assert_all_close,
+    compare_layers,
+    compare_models,
+    draw_codes,
+    perturb,
+    seeded,
+)
 from tests.nn.test_car import augmented_by_matrix
 
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def perturb(module, scale=0.3, seed=9):
-    generator = seeded(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
-    return module
-
-
 # ------------------------------------------------------------------------------- the kernels
-
-
-def output_and_gradients(layer, h, weight):
-    h = h.clone().requires_grad_()
-    output = layer(h)
-    return output, *torch.autograd.grad((weight * output).sum(), [h, *layer.parameters()])
-
-
-def compare_with_double(layer, h, atol=4e-6):
-    weight = torch.randn(h.shape, generator=seeded(2))
-    with use_engine("compiled"):
-        compiled = output_and_gradients(layer, h, weight)
-    exact = output_and_gradients(layer.double(), h.double(), weight.double())
-    for value, expected in zip(compiled, exact, strict=True):
-        scale = max(1.0, expected.abs().max().item())
-        torch.testing.assert_close(value.double(), expected, rtol=0, atol=atol * scale)
-
-
-def compare_models(make, codes, numbers):
-    found = {}
-    for dtype, engine in ((torch.float32, "compiled"), (torch.float64, "plain")):
-        model = make().to(dtype)
-        with use_engine(engine):
-            outputs = model(codes, numbers.to(dtype))
-            gradients = torch.autograd.grad(outputs.square().sum(), list(model.parameters()))
-        found[engine] = [outputs.detach(), *gradients]
-    for value, expected in zip(found["compiled"], found["plain"], strict=True):
-        scale = max(1.0, expected.abs().max().item())
-        torch.testing.assert_close(value.double(), expected, rtol=0, atol=1e-5 * scale)
 
 
 def largest_exponents(layer, h):
@@ -66,30 +33,22 @@ def largest_exponents(layer, h):
     return (z.abs().amax(-1) * y.abs().amax(-1) / math.sqrt(h.shape[-1])).detach()
 
 
-@pytest.mark.parametrize("residual", [False, True])
-@pytest.mark.parametrize("n_elementwise", [0, 1, 2, 3])
-@pytest.mark.parametrize("n_features", [1, 2, 7, 31, 64, 128])
-def test_layer_side_by_side(n_features, n_elementwise, residual):
-    """Output and every gradient equal plain torch's in float64; 70 rows are no multiple of 64."""
+LAYERS = [
+    *itertools.product([70], [1, 2, 7, 31, 64, 128], [0, 1, 2, 3], [False, True]),
+    *((n_rows, 9, 2, False) for n_rows in (1, 2, 63, 64, 65, 128, 131)),
+    *((5, n_features, 1, False) for n_features in (129, 130)),  # which take the other kernel
+]
+
+
+@pytest.mark.parametrize(("n_rows", "n_features", "n_elementwise", "residual"), LAYERS)
+def test_layer_side_by_side(n_rows, n_features, n_elementwise, residual):
+    """Output and every gradient equal plain torch's in float64; blocks are of 64 rows."""
     options = {"n_elementwise": n_elementwise, "residual": residual, "generator": seeded()}
     layer = perturb(FCorrEncoderLayer(n_features, views=True, **options))
-    assert layer.side_by_side
+    assert layer.side_by_side == (n_features <= 128)
     # Of two features nearly alike LayerNorm divides by 0.003: it makes 300 roundings of one.
     atol = 6e-5 if n_features < 3 else 4e-6
-    compare_with_double(layer, torch.randn(70, n_features, generator=seeded(1)), atol)
-
-
-@pytest.mark.parametrize("n_features", [129, 130])
-def test_more_features_take_the_other_kernel(n_features):
-    layer = perturb(FCorrEncoderLayer(n_features, n_elementwise=1, views=True, generator=seeded()))
-    assert not layer.side_by_side
-    compare_with_double(layer, torch.randn(5, n_features, generator=seeded(1)))
-
-
-@pytest.mark.parametrize("n_rows", [1, 2, 63, 64, 65, 128, 131])
-def test_any_number_of_rows(n_rows):
-    layer = perturb(FCorrEncoderLayer(9, n_elementwise=2, views=True, generator=seeded()))
-    compare_with_double(layer, torch.randn(n_rows, 9, generator=seeded(1)))
+    compare_layers(layer, torch.randn(n_rows, n_features, generator=seeded(1)), atol)
 
 
 @pytest.mark.parametrize("factor", [2.0, 10.0, 100.0])
@@ -105,7 +64,7 @@ def test_rows_too_large_for_the_series(n_elementwise, factor):
         above = largest_exponents(layer, h) > views.LARGEST
         assert above.any()
         assert not above.all()
-    compare_with_double(layer, h, atol=4e-6 * factor)
+    compare_layers(layer, h, atol=4e-6 * factor)
 
 
 def test_rows_about_the_limit_agree():
@@ -117,7 +76,7 @@ def test_rows_about_the_limit_agree():
     exponents = largest_exponents(layer, h)
     assert (exponents > limit).any()
     assert (exponents < limit).any()
-    compare_with_double(layer, h)
+    compare_layers(layer, h)
 
 
 def test_terms_are_enough_up_to_the_limit():
@@ -128,13 +87,13 @@ def test_terms_are_enough_up_to_the_limit():
     h = torch.tensor([[1.0, -1.0], [-50.0, 50.0]])
     assert (largest_exponents(layer, h) > 0.99 * limit).all()
     assert (largest_exponents(layer, h) < limit).all()
-    compare_with_double(layer, h)
+    compare_layers(layer, h)
 
 
 def test_equal_entries_have_no_spread():
     """All keys are 0 about their mean, and the largest of them is no number to divide by."""
     layer = FCorrEncoderLayer(5, n_elementwise=1, views=True, generator=seeded())
-    compare_with_double(layer, torch.full((3, 5), 0.7))
+    compare_layers(layer, torch.full((3, 5), 0.7))
 
 
 # ------------------------------------------------------------------------------ the embedding
@@ -151,11 +110,11 @@ def make_embedding(n_views=3, **options):
 
 def make_rows(n_rows=50, *, missing=True, seed=1):
     generator = seeded(seed)
-    codes = [torch.randint(c, (n_rows,), generator=generator) for c in CARDINALITIES]
+    codes = draw_codes(CARDINALITIES, n_rows, generator)
     numbers = 1.5 * torch.randn(n_rows, len(KNOTS), generator=generator)
     if missing:
         numbers[torch.rand(numbers.shape, generator=generator) < 0.2] = torch.nan
-    return torch.stack(codes, 1), numbers
+    return codes, numbers
 
 
 def run(embedding, codes, numbers):
@@ -209,7 +168,7 @@ def test_numbers_that_cannot_be_missing_are_nan_where_they_are(each_engine):
 @pytest.mark.parametrize("n_views", [1, 2, 4, 8, 11])
 @pytest.mark.parametrize("n_rows", [1, 50])
 def test_the_compiled_embedding_is_the_plain_one(n_views, n_rows):
-    found = {}
+    found = []
     for dtype, engine in ((torch.float32, "compiled"), (torch.float64, "plain")):
         embedding, (codes, numbers) = make_embedding(n_views).to(dtype), make_rows(n_rows)
         weight = torch.randn(n_rows, n_views, 6, generator=seeded(3)).to(dtype)
@@ -217,9 +176,8 @@ def test_the_compiled_embedding_is_the_plain_one(n_views, n_rows):
             embedded = run(embedding, codes, numbers.to(dtype))
             parameters = list(embedding.parameters())
             gradients = torch.autograd.grad((weight * embedded).sum(), parameters)
-        found[engine] = [embedded.detach(), *gradients]
-    for value, expected in zip(found["compiled"], found["plain"], strict=True):
-        torch.testing.assert_close(value.double(), expected, rtol=0, atol=1e-5)
+        found.append([embedded.detach(), *gradients])
+    assert_all_close(*found, atol=1e-5)
 
 
 def test_penalty_by_hand():
@@ -239,13 +197,6 @@ def test_penalty_by_hand():
     codes_only = ViewEmbedding([3], [], 2, generator=seeded())
     expected = 0.35 * float(codes_only.table.detach().square().sum())
     assert float(codes_only.penalty(3.0, 0.7).detach()) == pytest.approx(expected)
-
-
-def test_main_effects_begin_at_zero_and_the_other_views_do_not():
-    embedding = ViewEmbedding(CARDINALITIES, KNOTS, 5, n_main=2, generator=seeded())
-    values = embedding.values().detach()
-    assert (values[:, :2] == 0).all()
-    assert values[:, 2:].abs().max() > 0.1
 
 
 # --------------------------------------------------------------------------------- the model
@@ -291,8 +242,11 @@ def test_whole_model(options):
 
 
 def test_a_new_model_is_nearly_additive():
-    """Main effects and the output's bias begin at 0, and the head is small."""
-    model = FCorrTransformer([3, 2], 4, (16,), n_views=4, generator=seeded()).eval()
+    """Main effects and the output's bias begin at 0, the other views do not; the head is small."""
+    model = FCorrTransformer([3, 2], 4, (16,), n_views=5, n_outputs=2, generator=seeded()).eval()
+    values = model.views.values().detach()
+    assert (values[:, :2] == 0).all()
+    assert values[:, 2:].abs().max() > 0.1
     codes = torch.randint(0, 2, (100, 2), generator=seeded(1))
     outputs = model(codes, torch.randn(100, 4, generator=seeded(2))).detach()
     assert 0 < outputs.abs().max() < 0.3
@@ -352,31 +306,16 @@ def test_main_effects_are_never_dropped():
 def test_refused(options, message):
     with pytest.raises(ValueError, match=message):
         FCorrTransformer([3, 2], 1, (4,), **options)
+    with pytest.raises(RuntimeError, match="Only main effects can be monotone"):
+        FCorrTransformer([3], 2, (4,)).hold_monotone(1, 1)
 
 
 # Collapsed and monotone features
 
 
-@pytest.mark.parametrize("feature", range(6))
-def test_a_collapsed_feature_is_zero_in_every_view(feature, each_engine):
-    model, (codes, numbers) = make_model(), make_rows()
-    model.views.center_on(codes, model.locate(numbers))
-    before = model.embed(codes, numbers)
-    model.collapse(feature, 0.3)
-    after = model.embed(codes, numbers)
-    others = [j for j in range(6) if j != feature]
-    assert torch.equal(after[:, :, others], before[:, :, others])
-    zeros = torch.zeros(50, 3, dtype=torch.int32)  # not one of them minus zero
-    assert torch.equal(after[:, :, feature].contiguous().view(torch.int32), zeros)
-    perturb(model, 0.01)
-    model.hold_collapsed(feature)
-    assert (model.embed(codes, numbers)[:, :, feature] == 0).all()
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 def test_monotone_shape_functions(sign):
     model = make_model()
-    model.views.center_on(*(make_rows()[0], model.locate(make_rows()[1])))
     before = model.views.steps.detach().clone()
     model.hold_monotone(5, sign)
     after = model.views.steps.detach()
@@ -391,14 +330,6 @@ def test_monotone_shape_functions(sign):
     embedded = model.embed(torch.zeros(200, 3, dtype=torch.long), numbers)[:, :, 5].detach()
     assert (sign * embedded.diff(dim=0) >= -1e-6).all()
     assert (sign * (embedded[-1] - embedded[0]) > 0.1).all()
-    again = after.clone()
-    model.hold_monotone(5, sign)
-    assert torch.equal(model.views.steps, again)
-
-
-def test_only_views_can_be_monotone():
-    with pytest.raises(RuntimeError, match="Only main effects can be monotone"):
-        FCorrTransformer([3], 2, (4,)).hold_monotone(1, 1)
 
 
 # --------------------------------------------------------------------------------------- CAR
@@ -428,15 +359,9 @@ def test_car_is_the_sum_over_views(n_views, additive, each_engine):
         found = torch.autograd.grad((weight.to(dtype) * losses).sum(), parameters, **options)
         for value, wanted in zip(found, exact, strict=True):
             torch.testing.assert_close(value.double(), wanted, rtol=rtol, atol=rtol * largest)
-
-
-def test_car_of_collapsed_features_is_exactly_zero(each_engine):
-    model, (codes, numbers) = make_model(), make_rows()
-    with torch.no_grad():
-        assert (car_sensitive(model, model.embed(codes, numbers), EXCHANGES)[1] > 0).all()
-        for sigma in (2, 5):
-            model.collapse(sigma)
-        assert (car_sensitive(model, model.embed(codes, numbers), EXCHANGES)[1] == 0).all()
+    for sigma in (2, 5):
+        model.collapse(sigma)
+    assert (car_sensitive(model, model.embed(codes, numbers), EXCHANGES)[1] == 0).all()
 
 
 def test_feature_dropout_leaves_the_exchange_alone():
@@ -504,40 +429,24 @@ def test_a_pack_seen_from_outside():
 
 @torch.no_grad()
 def test_moved_main_effects_are_centred_average_outputs_and_change_none():
-    generator = torch.Generator().manual_seed(0)
-    knots = [torch.tensor([-1.0, 0.0, 2.0])]
-    model = FCorrTransformer(
-        [3, 2], 1, (6,), n_views=3, knots=knots, additive=[1], learn_missing=True,
-        generator=generator,
-    )  # fmt: skip
-    for parameter in model.parameters():
-        parameter.add_(0.5 * torch.randn(parameter.shape, generator=generator))
-    x_cat = torch.stack([torch.randint(n, (40,), generator=generator) for n in (3, 2)], dim=1)
-    x_num = torch.randn(40, 1, generator=generator)
-    x_num[::7] = torch.nan
-    model.views.center_on(x_cat, model.locate(x_num))
-    model.eval()
-    before = model.score(x_cat, x_num)
-    model.move_main_effects(x_cat, x_num)
-    assert torch.equal(model.score(x_cat, x_num), before)
-    effects = model.views.main_effects(x_cat, model.locate(x_num))[:, 0]
-
-    def average(feature, value):
-        codes, numbers = x_cat.clone(), x_num.clone()
-        if feature < 2:
-            codes[:, feature] = value
-        else:
-            numbers[:] = value
-        return float(model.double()(codes, numbers.double()).mean())
-
-    by_code = [average(0, c) for c in range(3)]
-    of_rows = torch.tensor([by_code[c] for c in x_cat[:, 0].tolist()])
-    torch.testing.assert_close(effects[:, 0], (of_rows - of_rows.mean()).float(), rtol=0, atol=1e-5)
-    by_number = torch.tensor([average(2, x) for x in x_num[:, 0].tolist()])
-    at_knots = (x_num[:, 0].isnan()) | (x_num[:, 0] < -1) | (x_num[:, 0] > 2)
-    difference = effects[at_knots, 2] - by_number[at_knots].float()
-    torch.testing.assert_close(
-        difference, difference.mean().expand_as(difference), rtol=0, atol=1e-5
-    )
-    assert not model.views.moved[3:5].any()  # the head never sees this feature
-    torch.testing.assert_close(effects.mean(0), torch.zeros(3), rtol=0, atol=1e-5)
+    model, (codes, numbers) = make_model(additive=[2]), make_rows()
+    model.views.center_on(codes, model.locate(numbers))
+    before = model.score(codes, numbers)
+    model.move_main_effects(codes, numbers)
+    assert torch.equal(model.score(codes, numbers), before)
+    effects = model.views.main_effects(codes, model.locate(numbers))[:, 0].double()
+    assert not model.views.moved[4:8].any()  # the head never sees this feature
+    torch.testing.assert_close(effects.mean(0), torch.zeros(6).double(), rtol=0, atol=1e-5)
+    model = model.double()
+    for feature, rows in ((0, codes), (3, numbers)):
+        # Between two knots an effect is a line, and the average output need not be.
+        x = rows[:, 0]
+        exact = torch.ones_like(x).bool() if feature == 0 else x.isnan() | (x < -1) | (x > 2)
+        averages = []
+        for value in x[exact]:
+            other = [codes.clone(), numbers.double()]
+            other[feature // 3][:, 0] = value
+            averages.append(model(*other).mean())
+        difference = effects[exact, feature] - torch.stack(averages)
+        constant = difference.mean().expand_as(difference)
+        torch.testing.assert_close(difference, constant, rtol=0, atol=1e-5)

@@ -62,51 +62,6 @@ MODELS = summaries(
 # ------------------------------------------------------------ choices
 
 
-@pytest.mark.parametrize(
-    ("budget", "name"),
-    [
-        (None, "adapt"),
-        (math.inf, "λ = 0"),
-        (0.2, "λ = 100"),
-        (0.1, "λ = 1e4"),  # one seed of λ = 100 is above it
-        (0.02, "λ = 1e4"),
-        (0.0199, "adapt"),
-        (0, "adapt"),
-    ],
-)
-def test_the_most_accurate_point_within_the_budget(budget, name):
-    assert choose(MODELS, budget).name == name
-
-
-def test_a_budget_that_nothing_keeps_to():
-    with pytest.raises(InvalidInputError) as caught:
-        choose(MODELS[:3], 0.005)
-    assert str(caught.value) == (
-        "budget must be at least 0.02, the smallest change found (λ = 1e4), got 0.005; 0 stands "
-        "for exact models only. Raise it, or add an exact form to the grid: 'invariance': "
-        "['adapt', 'marginal']."
-    )
-
-
-def test_nothing_is_chosen_without_a_word_that_is_not_exact():
-    with pytest.raises(InvalidInputError) as caught:
-        choose(MODELS[:3])
-    assert str(caught.value) == (
-        "The chosen model must be exact by default, and none is: the most accurate is λ = 0 "
-        "(largest change found 1, up to 25 % of decisions flipped), the nearest to it λ = 1e4 "
-        "(largest change found 0.02, up to 0.5 % of decisions flipped). Add an exact form to the "
-        "grid: 'invariance': ['adapt', 'marginal']; or give a budget, the largest change that you "
-        "accept; or choose among all with budget=math.inf."
-    )
-
-
-def test_a_budget_of_zero_asks_for_exact_models_not_for_small_numbers():
-    point = ({"car": 1.0, "invariance": None}, [(0.9, 0.0)])
-    assert choose(summaries(point), 0.0).exact
-    with pytest.raises(InvalidInputError, match="0 stands for exact models only"):
-        choose(summaries(point, exact=lambda found: False), 0.0)
-
-
 def test_a_change_on_the_rows_counts_where_the_search_found_a_smaller_one():
     (summary,) = summaries(({"car": 1.0, "invariance": None}, [(0.9, 0.1)]))
     assert (summary.largest("largest change"), summary.largest_found) == (0.01, 0.1)
@@ -131,29 +86,54 @@ def test_other_metrics_and_ties():
         choose(unknown, math.inf)
 
 
-@pytest.mark.parametrize(
-    ("budget", "words"),
-    [
-        (
-            0.1,
-            "λ = 1e4: highest AUROC on the validation rows among models of which no change above "
-            "0.1 was found (0.76, mean of 2 seed(s); largest change found 0.02, up to 0.5 % of "
-            "decisions flipped)",
-        ),
-        (
-            0,
-            "adapt: highest AUROC on the validation rows among exact models "
-            "(0.735, mean of 2 seed(s); exact)",
-        ),
-        (
-            math.inf,
-            "λ = 0: highest AUROC on the validation rows (0.79, mean of 2 seed(s); "
-            "largest change found 1, up to 25 % of decisions flipped)",
-        ),
-    ],
+UP_TO = "largest change found {}, up to {} % of decisions flipped"
+CHOSEN = {
+    math.inf: ("λ = 0", 0.79, UP_TO.format(1, 25)),
+    0.2: ("λ = 100", 0.78, UP_TO.format(0.2, 5)),
+    0.1: ("λ = 1e4", 0.76, UP_TO.format(0.02, 0.5)),  # one seed of λ = 100 is above it
+    0.02: ("λ = 1e4", 0.76, UP_TO.format(0.02, 0.5)),
+    0.0199: ("adapt", 0.735, "exact"),
+    0: ("adapt", 0.735, "exact"),
+    None: ("adapt", 0.735, "exact"),
+}
+
+
+@pytest.mark.parametrize("budget", CHOSEN)
+def test_the_most_accurate_point_within_the_budget(budget):
+    name, auroc, found = CHOSEN[budget]
+    among = f" among models of which no change above {budget} was found" if budget else ""
+    among = {math.inf: "", 0: " among exact models"}.get(budget or 0, among)
+    chosen = choose(MODELS, budget)
+    assert chosen.name == name
+    assert chosen.reason == (
+        f"{name}: highest AUROC on the validation rows{among} ({auroc}, mean of 2 seed(s); {found})"
+    )
+
+
+NONE_FOUND = summaries(({"car": 1.0, "invariance": None}, [(0.9, 0.0)]), exact=lambda found: False)
+AT_LEAST = (
+    "budget must be at least {}, the smallest change found ({}), got {}; 0 stands for exact models "
+    "only. Raise it, or add an exact form to the grid: 'invariance': ['adapt', 'marginal']."
 )
-def test_a_choice_says_why(budget, words):
-    assert choose(MODELS, budget).reason == words
+REFUSED = [
+    (MODELS[:3], 0.005, AT_LEAST.format(0.02, "λ = 1e4", 0.005)),
+    (NONE_FOUND, 0, AT_LEAST.format(0, "λ = 1", 0)),  # it asks for exact models, not small numbers
+    (
+        *(MODELS[:3], None),
+        "The chosen model must be exact by default, and none is: the most accurate is λ = 0 "
+        "(largest change found 1, up to 25 % of decisions flipped), the nearest to it λ = 1e4 "
+        "(largest change found 0.02, up to 0.5 % of decisions flipped). Add an exact form to the "
+        "grid: 'invariance': ['adapt', 'marginal']; or give a budget, the largest change that you "
+        "accept; or choose among all with budget=math.inf.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("points", "budget", "message"), REFUSED)
+def test_a_budget_that_nothing_keeps_to(points, budget, message):
+    with pytest.raises(InvalidInputError) as caught:
+        choose(points, budget)
+    assert str(caught.value) == message
 
 
 def test_points_are_summed_up_over_their_seeds():

@@ -1,30 +1,16 @@
 """Predicted totals are observed totals, by a constant that is found and kept."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.optimize import brentq
 
-from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr.training.objective import class_shift, log_shift, softmax
-
-SMALL = {"sensitive": "sex", "head": (4,), "epochs": 2, "random_state": 0}
+from tests.tables import make_model, make_people, make_targets
 
 _rng = np.random.default_rng(0)
-N = 400
-X = pd.DataFrame(
-    {
-        "sex": _rng.choice(["f", "m"], N),
-        "age": _rng.normal(40, 10, N),
-        "income": _rng.lognormal(size=N),
-        "years": _rng.uniform(0.1, 1, N),
-    }
-)
-WEIGHT = _rng.choice([0.0, 0.5, 3.0], N)
-CLAIMS = _rng.poisson(2 * X.years)
-AMOUNT = _rng.gamma(1, 1_000, N)
-CLASSES = np.array(["no", "yes"])[(X.age + _rng.normal(0, 10, N) > 52).astype(int)]
-GRADES = np.array(["a", "b", "c"])[np.digitize(X.age + _rng.normal(0, 10, N), [30, 55])]
+X = make_people(400)
+Y = make_targets(X)
+WEIGHT = _rng.choice([0.0, 0.5, 3.0], 400)
 
 weights = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
 
@@ -83,25 +69,16 @@ def test_blocks_of_rows_add_up(monkeypatch):
 # After a fit
 
 
-REGRESSIONS = {
-    "mse": ({}, AMOUNT),
-    "poisson": ({"objective": "poisson", "exposure": "years"}, CLAIMS),
-    "gamma": ({"objective": "gamma"}, AMOUNT),
-    "tweedie": (
-        {"objective": "tweedie", "tweedie_power": 1.3, "exposure": "years"},
-        AMOUNT * (CLAIMS > 0),
-    ),
-}
+TWEEDIE = {"exposure": "years", "tweedie_power": 1.3}
+REGRESSIONS = {"mse": {}, "poisson": {"exposure": "years"}, "gamma": {}, "tweedie": TWEEDIE}
 
 
 @pytest.mark.parametrize("early_stopping", [False, 1])
 @weights
 @pytest.mark.parametrize("name", REGRESSIONS)
 def test_predicted_total_is_the_observed_total(name, weight, early_stopping):
-    options, y = REGRESSIONS[name]
-    model = FCorrRegressor(
-        n_members=1, **SMALL, **options, advanced={"early_stopping": early_stopping}
-    )
+    y, advanced = Y[name], {"early_stopping": early_stopping}
+    model = make_model(name, sensitive="sex", advanced=advanced, **REGRESSIONS[name])
     model.fit(X, y, sample_weight=weight)
     assert total(model.predict(X), weight) == pytest.approx(total(y, weight), rel=1e-11)
     assert model.balance_ != 0
@@ -111,9 +88,10 @@ def test_predicted_total_is_the_observed_total(name, weight, early_stopping):
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 @weights
-@pytest.mark.parametrize("y", [CLASSES, GRADES], ids=["two classes", "three classes"])
-def test_mean_probability_is_the_share(y, weight, class_weight):
-    model = FCorrClassifier(n_members=1, **SMALL, class_weight=class_weight)
+@pytest.mark.parametrize("task", ["two classes", "three classes"])
+def test_mean_probability_is_the_share(task, weight, class_weight):
+    y = Y[task]
+    model = make_model(task, sensitive="sex", class_weight=class_weight)
     model.fit(X, y, sample_weight=weight)
     shares = [total(y == label, weight) for label in model.classes_]
     np.testing.assert_allclose(total(model.predict_proba(X), weight), shares, atol=1e-11)

@@ -1,14 +1,16 @@
 """Proxies: what other columns tell about the sensitive one, and where prices make use of it.
 
 `measure_proxies` predicts the sensitive column from the others and from a score. `best_estimates`
-are what `fcorr.metrics.proxy_discrimination` compares prices with.
+are what `fcorr.metrics.proxy_discrimination` compares prices with, and `attribute_discrimination`
+shares its value out among the columns.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +26,7 @@ from fcorr.data.encode import encode, read_outcomes, read_sample_weight, read_ta
 from fcorr.data.infer import infer_schema, rate_columns
 from fcorr.data.schema import Schema
 from fcorr.data.tables import name_values, read_table, resolve_columns, to_numbers, to_timestamps
-from fcorr.metrics import FlippedScores, bootstrap_interval
+from fcorr.metrics import FlippedScores, bootstrap_interval, nearest_admissible
 from fcorr.metrics._checks import (
     ResultTable,
     as_floats,
@@ -32,7 +34,8 @@ from fcorr.metrics._checks import (
     encode_labels,
     not_estimable,
 )
-from fcorr.metrics.flips import are_measured, find_flips, quantile_groups, score_under
+from fcorr.metrics.flips import are_measured, as_scores, find_flips, quantile_groups, score_under
+from fcorr.metrics.sharing import draw_orders, share_out
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -301,6 +304,18 @@ def _fit_trees(
 # ------------------------------------------------------------------------------ best estimates
 
 
+@dataclass(frozen=True, eq=False)
+class BestEstimates(FlippedScores):
+    """Best estimates of rows in each group, by models that were fitted to other rows.
+
+    ``predictors[folds[n]]`` estimated row n: it takes a table like X, and returns a column of
+    estimates for each of `categories`.
+    """
+
+    predictors: tuple[Callable[[Any], Floats], ...] = ()
+    folds: Rows = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+
 def best_estimates(
     X: Any,
     y: ArrayLike,
@@ -310,7 +325,7 @@ def best_estimates(
     sample_weight: ArrayLike | None = None,
     cv: int = 5,
     random_state: RandomState = None,
-) -> FlippedScores:
+) -> BestEstimates:
     """Estimate the outcome of every row in every group, by models that use the sensitive columns.
 
     Parameters
@@ -328,9 +343,8 @@ def best_estimates(
 
     Returns
     -------
-    FlippedScores
-        Each row's by a model that was not fitted to it, for
-        :func:`fcorr.metrics.proxy_discrimination`.
+    BestEstimates
+        `FlippedScores`, for :func:`fcorr.metrics.proxy_discrimination`.
 
     Examples
     --------
@@ -359,9 +373,7 @@ def best_estimates(
             "class that is priced."
         )
 
-    folds, scores = _split(groups.original, cv, seed), np.empty((len(target), len(occurs)))
-    for k in range(cv):
-        own, rows = np.flatnonzero(folds == k), np.flatnonzero((folds != k) & (weight > 0))
+    def fit(rows: Rows) -> Callable[[Any], Floats]:
         seen, of_rows = take_rows(X, rows), weight[rows]
         if estimator is None:
             y = target == classes[1] if is_class else target
@@ -370,6 +382,128 @@ def best_estimates(
             weighted = {} if sample_weight is None else {"sample_weight": of_rows}
             model = clone(estimator).fit(seen, target[rows], **weighted)
             score = model.predict_proba if is_class else model.predict
-        scores[own] = score_under(groups, score, take_rows(X, own))[:, occurs]
+        return lambda X: score_under(groups, score, X)[:, occurs]
+
+    folds, scores = _split(groups.original, cv, seed), np.empty((len(target), len(occurs)))
+    predictors = tuple(fit(np.flatnonzero((folds != k) & (weight > 0))) for k in range(cv))
+    for k, predict in enumerate(predictors):
+        scores[folds == k] = predict(take_rows(X, np.flatnonzero(folds == k)))
     original = np.searchsorted(occurs, groups.original)
-    return FlippedScores(tuple(labels[j] for j in occurs), original, scores)
+    return BestEstimates(
+        tuple(labels[j] for j in occurs), original, scores, None, predictors, folds
+    )
+
+
+# ------------------------------------------------------------------------------ attribution
+
+
+@dataclass(frozen=True)
+class FeaturePart:
+    """A column's part in proxy discrimination, and the standard error of its sampling."""
+
+    feature: str
+    part: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Attribution(ResultTable):
+    """Parts of the columns in proxy discrimination, the largest first; they add up to `total`."""
+
+    rows: tuple[FeaturePart, ...]
+    total: float
+
+
+def attribute_discrimination(
+    predict: Callable[[Any], Any],
+    X: Any,
+    estimates: BestEstimates,
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_samples: int = 20,
+    n_rows: int = 1_000,
+    random_state: RandomState = None,
+) -> Attribution:
+    """Share proxy discrimination out among the columns: which of them stand in for the group.
+
+    The difference Λ(x) between a price and the nearest admissible one is shared out by Shapley
+    values: in random orders, one column after another takes a person's value in place of another
+    person's. A column's part is the covariance of what it adds with Λ, over the variance of prices.
+    Parts can be negative, where a column makes up for others.
+
+    Parameters
+    ----------
+    predict : callable
+        The prices of a table like `X`, as in :func:`fcorr.metrics.flip_scores`.
+    X, estimates : table and BestEstimates
+        Rows, and what :func:`best_estimates` made of them.
+    n_samples : int, default=20
+        Number of orders, even; each second one is the reverse of the one before.
+    n_rows : int, default=1_000
+        Rows drawn for each two orders, by their weight.
+    sample_weight, random_state
+        As in :func:`measure_proxies`.
+
+    Returns
+    -------
+    Attribution
+        A part for each column, scaled to add up to ``proxy_discrimination``, and its standard error
+        over the pairs of orders.
+
+    Notes
+    -----
+    The paper conditions on the columns that are known, which takes a model of every column given
+    any others, and shares out ``Var(E[Λ|X_known])``. Here unknown columns are those of other rows,
+    whatever the known ones are: the same where columns are independent. A column that neither
+    prices nor estimates read has no part here; there it has one if it goes with others.
+    """
+    if not isinstance(n_samples, int | np.integer) or n_samples < 4 or n_samples % 2:
+        raise InvalidInputError(
+            f"n_samples must be an even integer of at least 4, got {n_samples!r}. 20 is usual."
+        )
+    names, seed = read_table(X).names, draw_seed(random_state)
+    prices = as_scores(predict(X), len(estimates))
+    weight = read_sample_weight(sample_weight, len(estimates))
+    nearest = nearest_admissible(prices, estimates, sample_weight=weight)
+    v = np.array([nearest.weights.get(label, 0.0) for label in estimates.categories])
+    orders, rng = draw_orders(len(names), n_samples, seed), np.random.default_rng(seed)
+
+    def draw(weight: Floats) -> Any:
+        return take_rows(X, rng.choice(len(weight), n_rows, p=weight / weight.sum()))
+
+    def sample(pair: int) -> Floats:
+        """Return each column's covariance with the difference, by a pair of orders."""
+        fold = pair % len(estimates.predictors)
+        own, other = draw(weight * (estimates.folds == fold)), draw(weight)
+
+        def difference(X: Any) -> Floats:
+            admissible = nearest.constant + estimates.predictors[fold](X) @ v
+            return as_scores(predict(X), n_rows) - admissible
+
+        def appear(order: list[int]) -> Iterator[Floats]:
+            for n_known in range(len(order) + 1):
+                yield difference(exchange(other, own, order[:n_known]))
+
+        (changes,) = share_out(appear, orders[2 * pair : 2 * pair + 2])
+        covariances: Floats = np.mean(changes * difference(own)[:, None], axis=0)
+        return covariances
+
+    found = np.array([sample(pair) for pair in range(n_samples // 2)])
+    if nearest.discrimination == 0:
+        found[:] = 0  # of rounding no column has a part
+    found *= nearest.discrimination / (found.mean(0).sum() or 1.0)
+    error = found.std(0, ddof=1) / np.sqrt(len(found))
+    columns = zip(names, found.mean(0).tolist(), error.tolist(), strict=True)
+    rows = sorted((FeaturePart(*column) for column in columns), key=lambda row: -row.part)
+    return Attribution(tuple(rows), nearest.discrimination)
+
+
+def exchange(X: Any, other: Any, positions: list[int]) -> Any:
+    """Return a table with columns of another one of as many rows."""
+    if isinstance(X, np.ndarray):
+        exchanged = X.copy()
+        exchanged[:, positions] = other[:, positions]
+        return exchanged
+    table, columns = nw.from_native(X, eager_only=True), nw.from_native(other, eager_only=True)
+    chosen = (columns.get_column(columns.columns[position]) for position in positions)
+    return table.with_columns(*chosen).to_native()

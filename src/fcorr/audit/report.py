@@ -17,7 +17,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -533,6 +532,8 @@ class _Audit:
 
     def _exchange_columns(self) -> None:
         """Measure what any model's scores change by where a row takes another's value."""
+        from fcorr.audit.proxies import exchange
+
         rows = self.sample(_MOST_EXCHANGED)
         circle = np.random.default_rng(self.seed).permutation(len(rows))
         other = np.empty_like(circle)
@@ -540,7 +541,7 @@ class _Audit:
         before, others = self.subject.score(rows.X), rows.take(other).X
         names = read_table(rows.X).names
         change = [
-            (name, np.abs(self.subject.score(_exchange(rows.X, others, i)) - before).mean())
+            (name, np.abs(self.subject.score(exchange(rows.X, others, [i])) - before).mean())
             for i, name in enumerate(names)
         ]
         change.sort(key=lambda pair: -pair[1])
@@ -611,16 +612,6 @@ class _Audit:
         chosen = {"points": points, "chosen": name, "reason": reason}
         self.found["frontier"] = {**sweep.table()._asdict(), **chosen}
         self.displays["frontier"] = charts.FrontierDisplay(sweep.summaries, name)
-
-
-def _exchange(X: Any, other: Any, position: int) -> Any:
-    """Return a table with one column of another, of as many rows."""
-    if isinstance(X, np.ndarray):
-        exchanged = X.copy()
-        exchanged[:, position] = other[:, position]
-        return exchanged
-    table, columns = nw.from_native(X, eager_only=True), nw.from_native(other, eager_only=True)
-    return table.with_columns(columns.get_column(columns.columns[position])).to_native()
 
 
 def _pairs(flips: FlippedScores, weight: Floats | None) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -26,6 +25,7 @@ from fcorr._core import (
     near_match,
     renumber_rows,
     show_text,
+    temporary_folder,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _read_config(context: typer.Context, path: Path | None) -> None:
 
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # no TOML, or no UTF-8
+    except (ValueError, RecursionError) as error:  # no TOML, or no UTF-8
         bad_usage("--config", f"must be a TOML file, got {str(path)!r}: {error}.")
     options = {name: each for each in context.command.params for name in each.opts}
     names = sorted(name[2:] for name in options if re.match("--(?!config|help)", name))
@@ -199,7 +199,7 @@ _OPTIONS = (
     *_OPTIONS_ONLY,
     *("sensitive", "car", "invariance", "epochs", "monotone", "objective", "exposure"),
     *("threshold", "thresholds", "budget", "seeds", "incumbent", "opset"),
-    *("keep", "rate", "address", "workers"),
+    *("keep", "rate", "address", "workers", "proxy", "checkpoint", "memory"),
 )
 
 
@@ -478,7 +478,9 @@ def check_output(
     """
     if output == STDOUT:
         bad_usage(option, "'-' is standard output: for -o of predict and --json of audit only.")
-    if any(file is not None and output.resolve() == file.resolve() for file in others):
+    files = [file for file in others if file is not None]
+    files += [part for folder in files if folder.is_dir() for part in folder.iterdir()]
+    if any(output.resolve() == file.resolve() for file in files):
         message = "is an input, or another output, and would be replaced."
         bad_usage(option, f"{str(output)!r} {message}")
     while parents and not os.path.lexists(output.parent):
@@ -546,10 +548,11 @@ def _copy_of_stdin() -> Iterator[Path]:
     global _stdin
     start = sys.stdin.buffer.read(4)
     ending = {b"PAR1": ".parquet", b"\x1f\x8b": ".csv.gz"}
-    with tempfile.TemporaryDirectory(prefix="fcorr-") as folder:
+    with temporary_folder() as folder:
         _stdin = Path(folder, "stdin" + ending.get(start, ending.get(start[:2], ".csv")))
         try:
-            with _stdin.open("wb") as file:
+            left = "standard input is copied there; TMPDIR names another folder"
+            with errors_of_writing(folder, left), _stdin.open("wb") as file:
                 file.write(start)
                 shutil.copyfileobj(sys.stdin.buffer, file)
             yield _stdin

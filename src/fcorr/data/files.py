@@ -131,7 +131,7 @@ def read_verbatim(path: Path, columns: Sequence[str], dialect: Dialect = _ANY) -
 
 # What steers a terminal, or the order that text is shown in; line ends and tabs within a field are
 # quoted by the rules of CSV.
-_STEERING = r"[\x00-\x08\x0b-\x1f\x7f-\x9f" + "\u202a-\u202e\u2066-\u2069]"
+_STEERING = r"[\x00-\x08\x0b-\x1f\x7f-\x9f" + "\u2028-\u202e\u2066-\u2069]"
 _FORMULA = r"^[=+\-@\t\n]"
 _TEXT = (pat.is_string, pat.is_large_string, pat.is_string_view)
 _BYTES = (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary)

@@ -103,29 +103,42 @@ class ParquetTable:
             for first_row, table in read_piece(piece, columns, BLOCK):
                 yield piece.before + first_row, table
 
-    def sample(self, share: float, seed: int, counted: NDArray[np.bool_]) -> "Sample":
-        """Draw about a share of the ``counted`` rows."""
-        limit = np.uint64(min(share, 1.0) * (2**64 - 2**11))
-        tables, rows = [], []
-        for first, table in self.blocks():
+    def numbered_blocks(
+        self, counted: NDArray[np.intp] | None, pieces: Sequence[Piece] | None = None
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], pa.Table]]:
+        """Read the rows at ``counted`` places, by default all: places, numbers among them, rows."""
+        index = None
+        if counted is not None:
+            index = np.full(self.n_rows, -1, dtype=np.int64)
+            index[counted] = np.arange(len(counted))
+        for first, table in self.blocks(pieces=pieces):
             places = np.arange(first, first + len(table))
-            is_drawn = counted[places] & ((hash_places(places, seed) < limit) | (share >= 1))
+            rows = places if index is None else index[places]
+            if index is not None:
+                table, places, rows = table.filter(rows >= 0), places[rows >= 0], rows[rows >= 0]
+            yield places, rows, table
+
+    def sample(self, share: float, seed: int, counted: NDArray[np.intp] | None = None) -> "Sample":
+        """Draw about a share of the rows at ``counted`` places; what lies between has no say."""
+        limit = np.uint64(min(share, 1.0) * (2**64 - 2**11))
+        tables, drawn = [], []
+        for _, rows, table in self.numbered_blocks(counted):
+            is_drawn = (hash_places(rows, seed) < limit) | (share >= 1)
             tables.append(table.filter(pa.array(is_drawn)))
-            rows.append(places[is_drawn])
-        return Sample(pa.concat_tables(tables).unify_dictionaries(), np.concatenate(rows))
+            drawn.append(rows[is_drawn])
+        return Sample(pa.concat_tables(tables).unify_dictionaries(), np.concatenate(drawn))
 
 
 class Sample(NamedTuple):
-    """Rows of a table, and their places in it."""
+    """Rows of a table, and their numbers among those that are counted."""
 
     table: pa.Table
-    places: NDArray[np.int64]
+    rows: NDArray[np.int64]
 
 
-def share_to_sample(table: ParquetTable, memory: int) -> float:
+def share_to_sample(n_rows: int, n_columns: int, memory: int) -> float:
     """Return the share of the rows that may be kept as they are."""
-    n_rows = memory / _SAMPLE_SHARE / (_BYTES_PER_CELL * len(table.columns))
-    return float(n_rows) / table.n_rows
+    return memory / _SAMPLE_SHARE / (_BYTES_PER_CELL * n_columns) / n_rows
 
 
 class StoredPart(NamedTuple):

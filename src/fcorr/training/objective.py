@@ -95,11 +95,10 @@ class Objective:
     """Computes ``L_perf + λ L_CAR`` of a batch, and keeps the two apart for the record.
 
     ``sensitive`` are the positions of the sensitive features, to be collapsed, and ``exchanges`` is
-    what CAR exchanges them for; ``car`` is λ, "paper" for its
-        rule, settled on a first batch, or ``None``; CAR is explained in :mod:`fcorr.nn.car`.
-    ``penalty`` is added to it in training, whatever the batch, and ``dial``, set after
-    construction, of what groups differ in, always.
-        ``collapsed`` says whether the sensitive features are embedded as one number each, and
+    what CAR exchanges them for; ``car`` is λ, "paper" for its rule, settled on a first batch, or
+    ``None``; CAR is explained in :mod:`fcorr.nn.car`. ``penalty`` is added to it in training,
+    whatever the batch, and ``dial``, set after construction, of what groups differ in, always.
+    ``collapsed`` says whether the sensitive features are embedded as one number each, and
     ``car_ratio`` is ``L_perf / L_CAR`` before the first step, if the paper's rule asked for it.
 
     Another network takes a subclass with its own :meth:`_outputs`; one that has CAR also
