@@ -283,6 +283,8 @@ def refused(content):
         content.replace(b'\\"threshold\\": 0.5', b'\\"threshold\\": 0.4'),
         "is damaged, or was edited: the digest of its content must be .* Copy the file again",
     )
+    short = {"weight": torch.zeros(3, dtype=torch.bfloat16)}
+    yield safetensors.torch.save(short, {"fcorr": '{"format": 1}'}), "got 'Got unsupported Scalar"
     del header["sha256"]
     yield join(outer, json.dumps(header), numbers), "the one stored in it, None, got"
 
