@@ -237,10 +237,10 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
         shown = f"{m['auroc']:.3f}"
         order.annotate(shown, (m["auroc"], y), (-8, 0), textcoords="offset points", ha="right",
                        va="center")  # fmt: skip
-    flips.set_title("The same person, the other sex: how far the score moves", loc="left")
-    flips.set_xlabel("change of probability: half of the people, 99 %, the last one")
+    flips.set_title("The other sex, all else the same", loc="left", fontsize="medium")
+    flips.set_xlabel("how far the score moves: of half the people, 99 %, the last one")
     flips.set_yticks(range(len(methods)), list(methods))
-    order.set_title("AUROC", loc="left")
+    order.set_title("AUROC", loc="left", fontsize="medium")
     order.set_yticks([])
     order.set_xlim(min(m["auroc"] for m in methods.values()) - 0.08, 0.96)
     for ax in (flips, order):

@@ -42,15 +42,16 @@ ROOMS = {
     "CAR": {"src/fcorr/nn/car.py": "tests/nn/test_car.py"},
     "exactness": {
         "src/fcorr/certify.py": "tests/certify",
-        "src/fcorr/estimators/invariance.py": (
-            "tests/estimators/test_invariance.py tests/estimators/test_exact.py"
+        "src/fcorr/estimators/invariance.py": "tests/estimators/test_invariance.py",
+    },
+    "objective, balance": {
+        "src/fcorr/training/objective.py": (
+            "tests/training/test_balance.py tests/training/test_objective.py"
         ),
     },
-    "balance": {"src/fcorr/estimators/balance.py": "tests/estimators/test_balance.py"},
     "encoding": {
         "src/fcorr/data/encode.py": (
-            "tests/data/test_schema.py tests/data/test_encode.py tests/data/test_ratings.py "
-            "tests/estimators/test_kinds.py"
+            "tests/data/test_schema.py tests/data/test_encode.py tests/data/test_ratings.py"
         ),
     },
 }

@@ -248,8 +248,7 @@ def training_table(records: list[Record]) -> str:
 def processes(folder: Path, n_rows: int) -> Iterator[Record]:
     """Fit a pack of 16 members, and one network, on one and on two workers of Ray's."""
     data = folder / "data.parquet"
-    n_rows = min(n_rows, 200_000)
-    write_table(data, n_rows)
+    write_table(data, min(n_rows, 1_000_000))
     for what in ("pack", "network"):
         for workers in (1, 2):
             yield {"part": "processes", "what": what} | apart(_fit_on_ray, what, workers, data)
@@ -261,7 +260,7 @@ def _fit_on_ray(what: str, workers: int, data: Path) -> Record:
     from fcorr._core import connect_ray
     from fcorr.estimators import fit_on_ray
 
-    table = pa_parquet.read_table(data).slice(0, 20_000 if what == "pack" else None)
+    table = pa_parquet.read_table(data).slice(0, 100_000 if what == "pack" else None)
     options: Any = {"n_members": 16 if what == "pack" else 1, "random_state": 0}
     if what == "network":
         options |= {"epochs": 8, "advanced": {"batch_size": 4_096}}
@@ -299,7 +298,8 @@ def plan(folder: Path, n_rows: int) -> Iterator[Record]:
     """Compute, from what the other parts measured, what a table past these machines would take."""
     lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
     epoch = next(r for r in lines if r["part"] == "training" and r["way"] == "files")
-    scores = [r for r in lines if r["part"] == "scoring" and r["way"] == "parquet"]
+    here = [r for r in lines if r["part"] == "scoring" and "workers" not in r]
+    scores = [r for r in here if r["rows"] == epoch["rows"]]
     rows, columns, epochs = 10**9, 500, 15
     per_cell = epoch["epoch_cpu_seconds"] / epoch["rows"] / 31
     pack = max(scores, key=lambda r: r["networks"])

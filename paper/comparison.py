@@ -24,7 +24,7 @@ from fcorr.audit.measure import (
     read_test_rows,
     unpack,
 )
-from fcorr.audit.tables import TextTable, show_metric
+from fcorr.audit.page import TextTable, show_metric
 from fcorr.estimators.model_file import Estimator
 
 PLAIN = "FCorr"

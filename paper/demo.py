@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fcorr._core import write_atomically
 from fcorr._version import __version__
 from fcorr.audit.displays import AttentionDisplay, SignificanceDisplay, save_figure
-from fcorr.audit.tables import TextTable
+from fcorr.audit.page import TextTable
 from fcorr.estimators import FCorrClassifier, FeatureMatrix
 from paper.comparison import PLAIN, WITH_CAR, compare, tabulate_metrics
 from paper.generators import make_indirect_bias

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fcorr._core import enumerate_some
 from fcorr.metrics import FlippedScores
 from fcorr.metrics._checks import (
     Column,
@@ -22,14 +23,11 @@ from fcorr.metrics._checks import (
     as_classes,
     as_floats,
     check_same_length,
+    describe_label,
     leave_out_uncounted,
+    not_estimable,
 )
-from fcorr.metrics.counterfactual import (
-    check_threshold,
-    sum_over_categories,
-    sum_over_pairs,
-    weights_of,
-)
+from fcorr.metrics.counterfactual import check_threshold, sum_over_pairs, weights_of
 
 
 @leave_out_uncounted
@@ -155,7 +153,7 @@ def _gap(
         return float(sum_over_pairs(np.array([values]))[0])
 
     lacking = "no rows or one class only" if of_classes else "no rows"
-    return sum_over_categories(name, flips, differences, lacking, stacklevel=6)
+    return _sum_over_categories(name, flips, differences, lacking, stacklevel=6)
 
 
 # ------------------------------------------------------------------------------ ranking
@@ -182,3 +180,36 @@ def _weight_by_score(truth: FloatArray, scores: FloatArray, weight: FloatArray) 
     block = np.unique(scores, return_inverse=True)[1]
     of_class = (weight * truth, weight * (1 - truth))
     return np.array([np.bincount(block, weights=each) for each in of_class])
+
+
+def _sum_over_categories(
+    name: str,
+    flips: FlippedScores,
+    measure: Callable[[IntArray], float | None],
+    lacking: str = "no rows",
+    *,
+    stacklevel: int = 5,
+) -> float:
+    """``1/(C(C−1)) Σ_{s_i} measure(rows of s_i)``, the sum over the original categories.
+
+    Those without rows, or for which the measure has no answer, are left out with a warning; nan
+    when none remains.
+    """
+    # Sorted once, not searched once per category.
+    by_original = np.argsort(flips.original, kind="stable")
+    n_categories = len(flips.categories)
+    ends = np.searchsorted(flips.original[by_original], np.arange(1, n_categories))
+    found, left_out = [], []
+    for category, rows in zip(flips.categories, np.split(by_original, ends), strict=True):
+        value = measure(rows) if len(rows) else None
+        if value is None:
+            left_out.append(f"{describe_label(category)} (n={len(rows)})")
+        else:
+            found.append(value)
+    if left_out:
+        not_estimable(
+            f"{name} is not estimable for {len(left_out)} of {n_categories} original categories, "
+            f"which have {lacking} and are left out: {enumerate_some(left_out)}.",
+            stacklevel=stacklevel,
+        )
+    return sum(found) / (n_categories * (n_categories - 1)) if found else math.nan

@@ -21,7 +21,7 @@ from fcorr.nn.layers import FeedForward
 from fcorr.training.loop import SlicedGradients
 from fcorr.training.objective import Objective
 from fcorr.training.rows import Rows
-from fcorr.training.threads import Workers
+from fcorr.training.workers import Workers
 from paper.augmentation import AugmentedObjective
 from paper.baselines.tab_transformer import TabTransformer
 from paper.closed_form import ClosedFormObjective

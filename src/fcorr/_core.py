@@ -3,6 +3,7 @@
 import difflib
 import errno
 import glob
+import hashlib
 import html
 import importlib
 import json
@@ -10,6 +11,7 @@ import logging
 import numbers
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -231,18 +233,22 @@ def _check_answers(address: str) -> None:
 # ------------------------------------------------------------------------------ other processes
 
 
-def spread(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any] | None:
-    """Map over the processes of a joblib backend that the caller has chosen; None without one.
+@contextmanager
+def open_processes() -> Iterator[Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] | None]:
+    """Give a map over the processes of a joblib backend that the caller has chosen, or None.
 
     ``with joblib.parallel_config("ray", n_jobs=8):`` chooses Ray's; Dask and Spark have one, too.
+    The processes stay as long as this: each has to import torch first.
     """
     from joblib import Parallel, delayed
     from joblib.parallel import get_active_backend
 
     backend, _ = get_active_backend(prefer="threads")
     if getattr(backend, "supports_sharedmem", False):  # threads: nobody asked for processes
-        return None
-    return list(Parallel()(delayed(function)(item) for item in items))
+        yield None
+        return
+    with Parallel() as parallel:
+        yield lambda function, items: list(parallel(delayed(function)(item) for item in items))
 
 
 # ------------------------------------------------------------------------------ files and folders
@@ -262,6 +268,22 @@ def write_atomically(
     left = "nothing was written" + ", the old file is in place" * os.path.isfile(target)
     with errors_of_writing(path, left):
         _replace(target, content)
+
+
+def compute_digest(header: Mapping[str, Any], tensors: Mapping[str, Any]) -> str:
+    """Compute the SHA-256 of all that a file of networks says, but for the digest itself.
+
+    It is that of the header as JSON, and of each tensor's name, type, shape and bytes in the
+    order of the names. It finds accidents, a bit that flipped or an edit by hand; whoever forges a
+    file can compute it anew.
+    """
+    content = {name: value for name, value in header.items() if name != "sha256"}
+    text = json.dumps(content, ensure_ascii=False)
+    digest = hashlib.sha256(text.encode(errors="surrogatepass"))
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"\n{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -361,6 +383,28 @@ def _lock(file: BinaryIO) -> None:
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """Give a folder for large files, which is removed afterwards.
+
+    What killed processes left of such folders is removed first, where files can be locked.
+    """
+    for lock in Path(tempfile.gettempdir()).glob("fcorr-large-*/lock"):
+        with suppress(OSError):
+            if sys.platform != "win32" and lock.parent.lstat().st_uid == os.getuid():
+                with lock.open("rb") as file:
+                    _lock(file)
+                    shutil.rmtree(lock.parent)
+    with (
+        tempfile.TemporaryDirectory(prefix="fcorr-large-") as folder,
+        open(Path(folder, "new"), "wb") as file,
+    ):
+        with suppress(OSError):
+            _lock(file)
+            os.rename(file.name, Path(folder, "lock"))  # nobody sees it unlocked
+        yield folder
 
 
 def user_cache() -> Path:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fcorr.audit.tables import TextTable
+from fcorr.audit.page import TextTable
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import contextlib
 import datetime
 import os
 
@@ -95,3 +96,20 @@ def files(folder):
     """List what a command has added to the folder."""
     before = set(os.listdir(folder))
     return lambda: set(os.listdir(folder)) - before
+
+
+@pytest.fixture
+def no_room():
+    """Let no file grow beyond 1,000 bytes, as on a disk that is full."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    @contextlib.contextmanager
+    def no_room():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    return no_room

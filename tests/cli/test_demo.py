@@ -29,3 +29,12 @@ def test_the_tables_only(run):
     lines = Path("out/train.csv").read_text().splitlines()
     assert (lines[0], len(lines)) == ('"S","Z","X1","X2","X3","y"', 2_001)
     assert "is a file" in run("demo", "--output", "out/train.csv", code=2).stderr
+
+
+def test_a_full_disk_leaves_the_old_table(run, no_room):
+    Path("out").mkdir()
+    Path("out/train.csv").write_text("old")
+    with no_room():
+        result = run("demo", "--data", "--output", "out", code=1)
+    assert "error: 'out/train.csv': File too large; nothing was written" in result.stderr
+    assert Path("out/train.csv").read_text() == "old"

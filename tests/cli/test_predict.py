@@ -163,6 +163,16 @@ def test_bad_usage(run, train, files, columns, arguments, options, message):
     assert files() == {"model.fcorr"}
 
 
+def test_a_part_of_the_data_is_not_replaced(run, train, columns):
+    train()
+    Path("parts").mkdir()
+    write_file(pa.table(columns), "elsewhere.parquet")
+    Path("parts/1.parquet").symlink_to("../elsewhere.parquet")
+    for output in ("parts/1.parquet", "elsewhere.parquet"):
+        result = predict(run, data="parts", output=output, code=2)
+        assert "is an input, or another output, and would be replaced." in result.stderr
+
+
 def test_text_that_looks_like_numbers_is_read_as_training_read_it(run, train):
     Path("train.csv").write_text("key,code,a,b,y\n" + "1,07,1,2,0\n2,x,2,1,1\n3,8,3,5,1\n" * 5)
     Path("score.csv").write_text("key,code,a,b\n1,07,1,2\n2,8,2,1\n")

@@ -225,6 +225,7 @@ BAD_USAGE = [
     (["--set", "dropout=8xx"], "--set dropout: must be a number in [0, 1), or 'auto', got"),
     (["--set", "device=nope"], "--set device: must be one that torch can use here"),
     (["--car", "-1"], "--car: must be a number of at least 0, 'paper' or None, got"),
+    (["--proxy", "-1"], "for --proxy: must be a number of at least 0, got -1.0."),
     (["--exposure", "amount"], "--exposure: needs a log link to be an offset, got 'amount' with"),
     (["--threshold", "f2"], "--threshold: must be a number in [0, 1], 'f1', {'fpr': a rate"),
     (["--threshold", "fpr=low"], "of a false negative)}, got {'fpr': 'low'}."),
@@ -362,6 +363,12 @@ def test_errors_of_standard_input_name_it(run, files):
     assert files() == set()
 
 
+def test_no_room_for_standard_input(train, no_room):
+    with no_room():
+        result = train(data="-", stdin="a,y\n" + "1,2\n" * 999, code=1)
+    assert "File too large; standard input is copied there; TMPDIR names another" in result.stderr
+
+
 CONFIG = """
 target = "bought"
 output = "model.fcorr"
@@ -401,6 +408,7 @@ def test_the_command_line_wins_over_the_config(run, train):
         ("target = ['bought', 'sex']", "'target' must be one value, got ['bought', 'sex']."),
         ("target = 'bought'\nepochs = 1.5", "Invalid value for '--epochs'"),
         ("epochs = ", "must be a TOML file, got 'config.toml': Invalid value"),
+        ("epochs = " + 999 * "[", "must be a TOML file, got 'config.toml': maximum recursion"),
     ],
 )
 def test_bad_config(run, files, text, message):

@@ -25,6 +25,7 @@ from fcorr._core import (
     require,
     show_progress,
     show_text,
+    temporary_folder,
     to_plain,
     user_cache,
     write_atomically,
@@ -213,6 +214,28 @@ write_atomically(sys.argv[1], b"new")
     check_writable(path)
     assert set(os.listdir(tmp_path)) == {path.name, *others}
     assert path.read_bytes() == b"old"
+
+
+def test_a_folder_that_a_killed_process_left_is_removed_when_it_is_gone(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code = """
+import sys
+from fcorr._core import temporary_folder
+with temporary_folder() as folder:
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+    command, streams = [sys.executable, "-c", code], subprocess.PIPE
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdin=streams, stdout=streams, env=environment) as process:
+        left = Path(process.stdout.readline().decode().strip())
+        with temporary_folder() as own:
+            assert sorted(tmp_path.iterdir()) == sorted([left, Path(own)])
+        process.kill()
+    assert left.exists()
+    with temporary_folder() as own:
+        assert [*tmp_path.iterdir()] == [Path(own)]
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_file_that_was_taken_for_abandoned_is_made_again(tmp_path, monkeypatch):

@@ -441,7 +441,7 @@ def test_text_is_disarmed():
     table = pa.table(
         {
             "=name": texts,
-            "code": pa.array(["\x1b[2Ja", "b\u202e\x9b", *["fine\nline\t2"] * 9]),
+            "code": pa.array(["\x1b[2Ja", "b\u202e\x9b\u2028", *["fine\nline\t2"] * 9]),
             "kind": pa.array(["=x", *["y"] * 10]).dictionary_encode(),
             "number": [-1.5] * 11,
         }
@@ -450,7 +450,7 @@ def test_text_is_disarmed():
     assert safe.column_names == ["'=name", "code", "kind", "number"]
     expected = ["'=HYPERLINK(1)", "'+49 170", "'@x", "'-A", "'\t=1", *texts[5:]]
     assert safe["'=name"].to_pylist() == expected
-    codes = [r"\u001b[2Ja", r"b\u202e\u009b", "fine\nline\t2"]
+    codes = [r"\u001b[2Ja", r"b\u202e\u009b\u2028", "fine\nline\t2"]
     assert safe["code"].to_pylist()[:3] == codes
     assert safe["kind"].to_pylist()[:2] == ["'=x", "y"]
     assert safe["number"].equals(table["number"])

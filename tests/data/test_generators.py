@@ -104,11 +104,6 @@ REFUSED = [
         for n_rows in (0, -5, 2.5, True, "10")
     ),
     (make_proxy_bias, {"task": "regresion"}, f"{TASKS_ARE} Did you mean 'regression'?"),
-    *(
-        (make_proxy_bias, {name: value}, f"{name} must be a finite number, got {value!r}.")
-        for name in ("direct_effect", "proxy_shift")
-        for value in (float("nan"), float("inf"), "2", True, None)
-    ),
 ]
 
 
@@ -139,16 +134,11 @@ class TestProxyBias:
         assert y.mean() == pytest.approx(0.5, abs=TOLERANCE * 0.5 / np.sqrt(100_000))
         assert X.equals(make_proxy_bias(100_000, random_state=0)[0])
 
-    @pytest.mark.parametrize("strengths", [{}, {"direct_effect": -1, "proxy_shift": 0}])
     @pytest.mark.parametrize("seed", [0, 1])
     @pytest.mark.parametrize("task", TASKS)
-    def test_with_the_sensitive_feature_the_proxy_has_no_effect(self, task, seed, strengths):
-        X, y = make_proxy_bias(20_000, task=task, random_state=seed, **strengths)
-        effects = TRUE_EFFECTS | ({"S": -1.0} if strengths else {})
-        terms = proxy_terms(X, effects)
-        check_effects(TASKS[task], terms, y)
-        tie = abs(np.corrcoef(terms["S"][0], terms["Z"][0])[0, 1])
-        assert (tie < TOLERANCE / np.sqrt(20_000)) == bool(strengths)
+    def test_with_the_sensitive_feature_the_proxy_has_no_effect(self, task, seed):
+        X, y = make_proxy_bias(20_000, task=task, random_state=seed)
+        check_effects(TASKS[task], proxy_terms(X, TRUE_EFFECTS), y)
 
     @pytest.mark.parametrize("seed", [0, 1, 2])
     def test_without_it_least_squares_finds_the_spurious_effect(self, seed):

@@ -18,10 +18,9 @@ from safetensors.torch import save_file
 
 import fcorr
 from fcorr import FCorrClassifier
-from fcorr._core import InvalidInputError, ModelFileError
+from fcorr._core import InvalidInputError, ModelFileError, compute_digest
 from fcorr.estimators import read_header
 from fcorr.estimators.invariance import Portfolio
-from fcorr.training.checkpoint import compute_digest
 from tests.tables import TASKS, make_model, make_people, make_targets, predictions
 
 X = make_people(missing=0.1).assign(zip=np.arange(200) % 3 * 10)
@@ -284,6 +283,8 @@ def refused(content):
         content.replace(b'\\"threshold\\": 0.5', b'\\"threshold\\": 0.4'),
         "is damaged, or was edited: the digest of its content must be .* Copy the file again",
     )
+    short = {"weight": torch.zeros(3, dtype=torch.bfloat16)}
+    yield safetensors.torch.save(short, {"fcorr": '{"format": 1}'}), "got 'Got unsupported Scalar"
     del header["sha256"]
     yield join(outer, json.dumps(header), numbers), "the one stored in it, None, got"
 

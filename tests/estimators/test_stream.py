@@ -11,7 +11,8 @@ from sklearn.metrics import log_loss
 
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError, UnseenCategoryWarning
 from fcorr.data import ParquetTable
-from fcorr.data.stream import RowStore, hash_places, parse_memory
+from fcorr.data.stream import RowStore, hash_places
+from fcorr.estimators.options import parse_amount
 
 OPTIONS = {"sensitive": "s", "epochs": 4, "random_state": 0}
 
@@ -130,6 +131,18 @@ def test_a_category_that_was_not_drawn_is_said(people, tmp_path):
         FCorrClassifier(n_members=1, **OPTIONS | {"epochs": 1}).fit(tmp_path, "y")
 
 
+@pytest.mark.usefixtures("small_parts")
+def test_rows_of_weight_0_have_no_say_in_which_are_drawn(people, tmp_path):
+    counted = people[people["w"] > 0]
+    everything = people.assign(age=people["age"].where(people["w"] > 0, np.inf))
+    for number, table in enumerate([counted, everything]):
+        table.to_parquet(tmp_path / f"{number}.parquet", index=False)
+    options = OPTIONS | {"n_members": 1, "epochs": 1}
+    fits = [FCorrClassifier(**options).fit(file, "y", "w") for file in tmp_path.iterdir()]
+    assert fits[0].schema_ == fits[1].schema_
+    assert np.array_equal(*(model.predict_proba(counted) for model in fits))
+
+
 def test_the_columns_can_be_chosen(folder):
     source = ParquetTable(folder, columns=["age", "s", "y"])
     assert source.n_rows == 12_000
@@ -227,7 +240,7 @@ def test_a_proxy_dial_needs_memory(folder):
     ("memory", "size"), [("2GB", 2 * 10**9), ("64 mb", 64 * 10**6), (1e9, 10**9)]
 )
 def test_memory(memory, size):
-    assert parse_memory(memory) == size
+    assert parse_amount("memory", memory) == size
 
 
 @pytest.mark.parametrize("memory", ["2", "lots", "1MB", 0, float("nan"), True, "-2GB"])

@@ -8,7 +8,7 @@ import pytest
 
 from fcorr._core import NotEstimableWarning
 from fcorr.data import make_proxy_bias
-from fcorr.data.generators import TRUE_EFFECTS
+from fcorr.data.generators import PROXY_SHIFT, TRUE_EFFECTS
 from fcorr.metrics import (
     FlippedScores,
     demographic_unfairness,
@@ -31,9 +31,9 @@ def best(scores, codes=None, categories=None):
 @pytest.mark.parametrize(("effect", "shift"), [(2.0, 3.0), (-1.0, 1.5), (0.5, 0.0)])
 @pytest.mark.parametrize("seed", range(2))
 def test_planted_proxy_has_the_share_that_its_population_says(effect, shift, seed):
-    X, _ = make_proxy_bias(20_000, direct_effect=effect, proxy_shift=shift, random_state=seed)
-    X = X.to_pandas()
+    X = make_proxy_bias(20_000, random_state=seed)[0].to_pandas()
     s, x3 = (X["S"] == "yes").to_numpy(float), (X["X3"] == "yes").to_numpy(float)
+    X["Z"] += (shift - PROXY_SHIFT) * s
     risk = X["X1"] - 0.5 * X["X2"] + TRUE_EFFECTS["X3"] * (x3 - 0.5)
     estimates = best(np.column_stack([risk - effect / 2, risk + effect / 2]), s.astype(int))
     slope = effect * shift / (4 + shift**2)  # what least squares without S gives the proxy

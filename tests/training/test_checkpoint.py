@@ -7,7 +7,7 @@ import pytest
 from fcorr import FCorrClassifier
 from fcorr._core import InvalidInputError
 from fcorr.estimators import trainer
-from fcorr.training.checkpoint import parse_budget
+from fcorr.estimators.options import parse_amount
 from fcorr.training.objective import Objective
 
 OPTIONS = {"n_members": 4, "epochs": 1, "head": (8,), "random_state": 0}
@@ -166,7 +166,7 @@ def test_a_budget_tries_more_recipes(trainings):
     [("90s", 90), ("1.5 h", 5400), ("10min", 600), (30, 30), (np.float64(2), 2)],
 )
 def test_budgets(budget, seconds):
-    assert parse_budget(budget) == seconds
+    assert parse_amount("budget", budget) == seconds
 
 
 @pytest.mark.parametrize("budget", ["10", "ten minutes", "-1s", 0, -3, float("nan"), True, "1d"])

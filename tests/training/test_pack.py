@@ -22,7 +22,7 @@ from fcorr.training.pack import (
     select_greedily,
     train_pack,
 )
-from fcorr.training.threads import start_workers
+from fcorr.training.workers import start_workers
 
 # ------------------------------------------------------------------------------------ the bags
 
@@ -139,7 +139,7 @@ def run(n_rows=40, n_members=None, n_recipes=3, n_threads=1, seed=11, **growth):
     try:
         torch.set_num_threads(n_threads)
         with start_workers(2**62) as workers:
-            options = {"seed": seed, "workers": workers}
+            options = {"seed": seed, "each": workers.map}
             progress = Progress(advance=reports.append)
             candidates = Candidates(recipes, bags, train_one, loss, progress=progress, **options)
             result = train_pack(candidates, n_members=n_members, **growth)

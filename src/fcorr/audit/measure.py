@@ -424,20 +424,11 @@ class Measured:
 
     task: Task
     performance: Metrics
-    """AUROC, AUPRC and F1; accuracy and log loss; or deviance, RMSE, MAE and the normalised Gini
-    index, per unit of exposure and weighted by it where the model knows one."""
     flip: Metrics
-    """AvgIF, gaps, the largest change of a prediction and the share of decisions flipped, all
-    sensitive columns flipped together. Of several classes, the largest of the classes."""
     groups: dict[str, Metrics]
-    """For each grouping DPD, EqOdd, EqOpp and UF, of classes the largest; of a regression the
-    difference of mean predictions, and with a log link that of actual over expected."""
-    exact: bool = False  # whether the weights prove that no flip can change any prediction
+    exact: bool = False
     search: float | None = None
-    """The largest change that a search over all inputs found; the worst case may be larger."""
     population: float | None = None
-    """The change that at most 1 % of the population would exceed, with 95 % confidence; None where
-    the rows are too few to tell."""
 
     def flat(self) -> Metrics:
         """List all numbers under one name each; None, as of a record, is nan."""

@@ -9,9 +9,7 @@ from fcorr._version import __version__
 from fcorr.cli import _shared
 from fcorr.cli.audit import audit, compare
 from fcorr.cli.demo import demo
-from fcorr.cli.diff import diff
-from fcorr.cli.export import export
-from fcorr.cli.inspect import inspect
+from fcorr.cli.inspect import diff, export, inspect
 from fcorr.cli.predict import predict
 from fcorr.cli.sweep import sweep
 from fcorr.cli.train import train

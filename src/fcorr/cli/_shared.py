@@ -1,15 +1,12 @@
 """What the commands share: options as arguments of the estimators, errors in one line, tables."""
 
-import csv
 import functools
 import inspect
-import io
 import json
 import os
 import re
 import shutil
 import sys
-import tempfile
 import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -28,6 +25,7 @@ from fcorr._core import (
     near_match,
     renumber_rows,
     show_text,
+    temporary_folder,
 )
 
 if TYPE_CHECKING:
@@ -105,7 +103,7 @@ def _read_config(context: typer.Context, path: Path | None) -> None:
 
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # no TOML, or no UTF-8
+    except (ValueError, RecursionError) as error:  # no TOML, or no UTF-8
         bad_usage("--config", f"must be a TOML file, got {str(path)!r}: {error}.")
     options = {name: each for each in context.command.params for name in each.opts}
     names = sorted(name[2:] for name in options if re.match("--(?!config|help)", name))
@@ -201,21 +199,20 @@ _OPTIONS = (
     *_OPTIONS_ONLY,
     *("sensitive", "car", "invariance", "epochs", "monotone", "objective", "exposure"),
     *("threshold", "thresholds", "budget", "seeds", "incumbent", "opset"),
-    *("keep", "rate", "address", "workers"),
+    *("keep", "rate", "address", "workers", "proxy", "checkpoint", "memory"),
 )
 
 
 def collect_arguments(*, settings: list[str] | None, **options: Any) -> dict[str, Any]:
     """Return the arguments of an estimator: options that were given, and those of ``--set``."""
     arguments = {name: value for name, value in options.items() if value is not None}
-    for name in ("car", "invariance"):
-        if name in arguments:
-            arguments[name] = parse_value(name, arguments[name])
-    if "threshold" in arguments:
-        arguments["threshold"] = _parse_threshold(arguments["threshold"])
-    for name in ("kinds", "monotone"):
-        if name in arguments:
-            arguments[name] = _parse_columns(name, arguments[name])
+    for name, value in arguments.items():
+        if name in ("kinds", "monotone"):
+            arguments[name] = _parse_columns(name, value)
+        elif name == "threshold":
+            arguments[name] = _parse_threshold(value)
+        elif name in ("car", "invariance"):
+            arguments[name] = parse_value(name, value)
     rule = "ARGUMENT=VALUE, once for an argument"
     for given, text in split_pairs(settings or [], "--set", rule).items():
         name, is_advanced = find_argument(given, "--set")
@@ -353,10 +350,13 @@ def read_data(
     return table, found
 
 
-def read_known(data: Path, schema: "Schema", dialect: "Dialect") -> "tuple[pa.Table, Dialect]":
+def read_known(
+    data: Path, dialect: "Dialect", *schemas: "Schema", text: Iterable[str] = ()
+) -> "tuple[pa.Table, Dialect]":
     """Read a file to predict for, in which text and numbers are what they were in training."""
-    numbers = {*schema.names, schema.exposure or ""} - {*schema.text}
-    return read_data(data, dialect, schema.text, numbers)
+    as_text = {*text, *(name for schema in schemas for name in schema.text)}
+    known = {name for schema in schemas for name in (*schema.names, schema.exposure or "")}
+    return read_data(data, dialect, as_text, known - as_text)
 
 
 def read_training_file(
@@ -478,7 +478,9 @@ def check_output(
     """
     if output == STDOUT:
         bad_usage(option, "'-' is standard output: for -o of predict and --json of audit only.")
-    if any(file is not None and output.resolve() == file.resolve() for file in others):
+    files = [file for file in others if file is not None]
+    files += [part for folder in files if folder.is_dir() for part in folder.iterdir()]
+    if any(output.resolve() == file.resolve() for file in files):
         message = "is an input, or another output, and would be replaced."
         bad_usage(option, f"{str(output)!r} {message}")
     while parents and not os.path.lexists(output.parent):
@@ -546,10 +548,11 @@ def _copy_of_stdin() -> Iterator[Path]:
     global _stdin
     start = sys.stdin.buffer.read(4)
     ending = {b"PAR1": ".parquet", b"\x1f\x8b": ".csv.gz"}
-    with tempfile.TemporaryDirectory(prefix="fcorr-") as folder:
+    with temporary_folder() as folder:
         _stdin = Path(folder, "stdin" + ending.get(start, ending.get(start[:2], ".csv")))
         try:
-            with _stdin.open("wb") as file:
+            left = "standard input is copied there; TMPDIR names another folder"
+            with errors_of_writing(folder, left), _stdin.open("wb") as file:
                 file.write(start)
                 shutil.copyfileobj(sys.stdin.buffer, file)
             yield _stdin
@@ -580,28 +583,9 @@ def lines_of(
     except InvalidInputError as error:
         if str(error).startswith("eval_set: ") is not eval_set:
             raise
+        from fcorr.data.files import name_line
+
         raise renumber_rows(error, rows, functools.partial(name_line, data, dialect)) from error
-
-
-def name_line(data: Path, dialect: "Dialect", row: int) -> str:
-    """Name the line that a row of a CSV file begins on; quoted text may hold line ends."""
-    import pyarrow as pa
-
-    from fcorr.data.files import file_ending, find_delimiter
-
-    if file_ending(data) == ".parquet":
-        return f"row {row}"
-    delimiter = find_delimiter(data, dialect.delimiter)
-    stream = pa.input_stream(str(data))  # which decompresses by the file's ending
-    with stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-        reader = csv.reader(text, delimiter=delimiter)
-        n_seen, start = -2, 1  # before the header
-        for fields in reader:
-            n_seen += bool(fields)  # a line without anything is no row
-            if n_seen == row:
-                break
-            start = reader.line_num + 1
-    return f"line {start}"
 
 
 def as_options(text: str) -> str:
@@ -694,7 +678,7 @@ def print_json(data: Any) -> None:
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table, the first column to the left and the others to the right."""
-    from fcorr.audit.tables import TextTable
+    from fcorr.audit.page import TextTable
 
     text = TextTable([*header], [[*row] for row in rows]).text()
     for line in (title, *text.split("\n")):

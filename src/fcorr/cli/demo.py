@@ -27,16 +27,15 @@ def demo(
     tables, model_file, report = ("train.csv", "test.csv"), "model.fcorr", "report.html"
     for name in tables if data else (*tables, model_file, report):
         check_output(output / name, parents=True)
-    import pyarrow.csv
-
     from fcorr.data import make_proxy_bias
+    from fcorr.data.files import write_file
 
     X, y = make_proxy_bias(N_TRAIN + N_TEST, task="classification", random_state=seed)
     output.mkdir(parents=True, exist_ok=True)
     parts = (slice(0, N_TRAIN), slice(N_TRAIN, None))
     for name, part in zip(tables, parts, strict=True):
         table = X.slice(part.start, N_TRAIN).append_column("y", [y[part]])
-        pyarrow.csv.write_csv(table, output / name)
+        write_file(table, output / name)
         echo(f"wrote {output / name}")
     if data:
         return

@@ -84,7 +84,7 @@ def predict(
             shared.bad_usage(option, "is for Parquet data and output.")
     scorer = Scorer(model, keep=keep or None, rate=rate)
     dialect = shared.make_dialect(delimiter, decimal, dates)
-    table, dialect = shared.read_known(data, scorer.model.schema_, dialect)
+    table, dialect = shared.read_known(data, dialect, scorer.model.schema_)
     with shared.lines_of(data, dialect):
         scored = scorer(table)
     # Columns that are kept are copied as the file has them, whatever the model reads them as.

@@ -62,7 +62,7 @@ def train(
 ) -> None:
     """Train a model on a CSV, TSV or Parquet file."""
     from fcorr.estimators import fit_on_ray, read_header
-    from fcorr.estimators.engines import join_torchrun
+    from fcorr.training.workers import join_torchrun
 
     shared.check_output(output, data)
     if resume and (checkpoint is None or not (checkpoint / "fit.json").is_file()):

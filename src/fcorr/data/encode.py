@@ -135,7 +135,7 @@ _parts: ContextVar[list[_Found] | None] = ContextVar("parts", default=None)
 def parts_of_one_table(schema: Schema) -> Iterator[None]:
     """Within it, tables that are encoded are parts of one, of which warnings then tell at the end.
 
-    Threads that run in a copy of the context, as those of :mod:`fcorr.training.threads`, belong
+    Threads that run in a copy of the context, as those of :mod:`fcorr.training.workers`, belong
     to it.
     """
     parts: list[_Found] = []
@@ -150,10 +150,28 @@ def parts_of_one_table(schema: Schema) -> Iterator[None]:
 
 def _warn_of(parts: Sequence[_Found], schema: Schema) -> None:
     sizes, unseen_of, empty_of = zip(*parts, strict=True)
-    unseen = sum(unseen_of, Counter[str]())
-    _warn_of_unseen(unseen, schema)
+    n_rows, unseen = sum(sizes), sum(unseen_of, Counter[str]())
+    ordinal = [name for name in unseen if isinstance(schema[name], OrdinalColumn)]
+    coded = [name for name in unseen if name not in ordinal]
+    if unseen:
+        counts = ", ".join(f"{unseen[name]} row(s) of {name!r}" for name in (*coded, *ordinal))
+        message = f"Categories not seen in training: {counts}."
+        if coded:
+            message += " Each is taken for the most frequent training category of its column."
+        if ordinal:
+            message += f" In {enumerate_some(ordinal)}, which is ordinal, it is taken as missing."
+        warnings.warn(message, UnseenCategoryWarning, stacklevel=3)
+    # Columns without any value, where training would hardly have given so many missing.
     empty = set.intersection(*empty_of) - set(unseen)
-    _warn_of_empty([c for c in schema.columns if c.name in empty], sum(sizes), schema.n_rows)
+    columns = [column for column in schema.columns if column.name in empty]
+    rare = [c.name for c in columns if (c.n_missing / schema.n_rows) ** n_rows < _HARDLY]
+    if rare:
+        warnings.warn(
+            f"Columns must have values as in training, got none at all in {enumerate_some(rare)} "
+            f"({n_rows} row(s)): each is taken as missing. Check where the table comes from.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _encode_blocks(
@@ -188,16 +206,6 @@ def encode_places(
         is_unseen = np.append(places == UNSEEN, False)
         place_of = np.where(is_unseen, np.nan, np.append(places, np.nan))
         return _standardise(place_of, column.position), is_unseen
-    codes, is_unseen = _codes_of_values(places, column)
-    if isinstance(column, CategoricalColumn):
-        return codes, is_unseen
-    return _standardise(np.append(column.ratings, 0.0)[codes], column.number), is_unseen
-
-
-def _codes_of_values(
-    places: NDArray[np.int32], column: CategoricalColumn | RatedColumn
-) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Return the code of each distinct value and, last, of a missing one; and which are news."""
     missing = column.categories.index(None) if None in column.categories else UNSEEN
     code_of = np.append(places, np.int32(missing))
     is_unseen = code_of == UNSEEN
@@ -209,7 +217,9 @@ def _codes_of_values(
     if column.pool is not None:
         is_unseen[:-1] = False
     code_of[code_of == UNSEEN] = column.mode if column.pool is None else column.pool
-    return code_of, is_unseen
+    if isinstance(column, CategoricalColumn):
+        return code_of, is_unseen
+    return _standardise(np.append(column.ratings, 0.0)[code_of], column.number), is_unseen
 
 
 def _standardise(values: NDArray[np.float64], feature: NumericColumn) -> NDArray[np.float64]:
@@ -233,32 +243,6 @@ def use_ratings(
         if feature.name in ratings:
             numbers[:, position] = _standardise(ratings[feature.name], feature)
     return replace(encoded, numbers=numbers)
-
-
-def _warn_of_unseen(unseen: Counter[str], schema: Schema) -> None:
-    if not unseen:
-        return
-    ordinal = [name for name in unseen if isinstance(schema[name], OrdinalColumn)]
-    coded = [name for name in unseen if name not in ordinal]
-    counts = ", ".join(f"{unseen[name]} row(s) of {name!r}" for name in (*coded, *ordinal))
-    message = f"Categories not seen in training: {counts}."
-    if coded:
-        message += " Each is taken for the most frequent training category of its column."
-    if ordinal:
-        message += f" In {enumerate_some(ordinal)}, which is ordinal, it is taken as missing."
-    warnings.warn(message, UnseenCategoryWarning, stacklevel=4)
-
-
-def _warn_of_empty(columns: Sequence[Column], n_rows: int, n_trained: int) -> None:
-    """Warn of columns without any value, where training would hardly have given so many missing."""
-    rare = [c.name for c in columns if (c.n_missing / n_trained) ** n_rows < _HARDLY]
-    if rare:
-        warnings.warn(
-            f"Columns must have values as in training, got none at all in {enumerate_some(rare)} "
-            f"({n_rows} row(s)): each is taken as missing. Check where the table comes from.",
-            UserWarning,
-            stacklevel=4,
-        )
 
 
 def _match_categories(

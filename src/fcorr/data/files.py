@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -131,7 +131,7 @@ def read_verbatim(path: Path, columns: Sequence[str], dialect: Dialect = _ANY) -
 
 # What steers a terminal, or the order that text is shown in; line ends and tabs within a field are
 # quoted by the rules of CSV.
-_STEERING = r"[\x00-\x08\x0b-\x1f\x7f-\x9f" + "\u202a-\u202e\u2066-\u2069]"
+_STEERING = r"[\x00-\x08\x0b-\x1f\x7f-\x9f" + "\u2028-\u202e\u2066-\u2069]"
 _FORMULA = r"^[=+\-@\t\n]"
 _TEXT = (pat.is_string, pat.is_large_string, pat.is_string_view)
 _BYTES = (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary)
@@ -205,13 +205,16 @@ def file_ending(path: Path) -> str:
     ['.csv', '.tsv', '.parquet']
     """
     if not _is(path, ENDINGS):
-        raise _unknown_kind(path)
+        raise InvalidInputError(
+            f"{os.fspath(path)!r} must end in .csv, .tsv or .parquet, which tells how to read or "
+            "write it. Rename or convert the file."
+        )
     return ".parquet" if _is(path, _PARQUET) else ".tsv" if _is(path, _TSV) else ".csv"
 
 
 def find_delimiter(path: Path, given: str | None = None) -> str:
     """Return what separates the fields of a CSV file; refuse what leaves them in one column."""
-    with pa.input_stream(os.fspath(path), compression=_compression(path)) as stream:
+    with _open(path) as stream:
         start = stream.read(2**16).decode(errors="replace").removeprefix("\ufeff")
 
     def count(delimiter: str) -> list[int]:
@@ -239,19 +242,12 @@ def _is(path: Path, endings: tuple[str, ...]) -> bool:
     return ending.endswith(endings)
 
 
-def _unknown_kind(path: Path) -> InvalidInputError:
-    return InvalidInputError(
-        f"{os.fspath(path)!r} must end in .csv, .tsv or .parquet, which tells how to read or write "
-        "it. Rename or convert the file."
-    )
-
-
 def _name(delimiter: str) -> str:
     return "tabs" if delimiter == "\t" else repr(delimiter)
 
 
-def _compression(path: Path) -> str | None:
-    return "gzip" if _is(path, (".gz",)) else None
+def _open(path: Path) -> pa.NativeFile:
+    return pa.input_stream(os.fspath(path), "gzip" if _is(path, (".gz",)) else None)
 
 
 def _check_dialect(dialect: Dialect) -> None:
@@ -406,7 +402,7 @@ def _read_csv(path: Path, delimiter: str, **options: Any) -> pa.Table:
 
     def parse(*, newlines_in_values: bool) -> pa.Table:
         parsing = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines_in_values)
-        with pa.input_stream(os.fspath(path), compression=_compression(path)) as stream:
+        with _open(path) as stream:
             return pa_csv.read_csv(stream, parse_options=parsing, convert_options=converting)
 
     try:
@@ -432,7 +428,7 @@ def _refuse_other_encoding(path: Path, delimiter: str) -> None:
         return next(csv.reader([line], delimiter=delimiter), [])
 
     header: list[str] = []
-    with _open_bytes(path) as file:
+    with _open(path) as stream, io.BufferedReader(stream) as file:
         for number, line in enumerate(file, start=1):
             if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise InvalidInputError(
@@ -456,24 +452,34 @@ def _refuse_other_encoding(path: Path, delimiter: str) -> None:
 
 def _refuse_broken_line(path: Path, delimiter: str) -> None:
     """Name the first line that has not as many fields as the header, if there is one."""
-    with _open_bytes(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        reader = csv.reader(text, delimiter=delimiter)
-        header = next(reader, [])
-        line = reader.line_num + 1
+    n_fields = None
+    for line, fields in _read_lines(path, delimiter):
+        n_fields = n_fields or len(fields)
+        if len(fields) != n_fields:
+            raise InvalidInputError(
+                f"{os.fspath(path)!r} must have {n_fields} fields in every line, as in its "
+                f"header, got {len(fields)} in line {line}: {delimiter.join(fields)[:80]!r}. "
+                f"Correct the line; quote fields that hold {_name(delimiter)}."
+            )
+
+
+def _read_lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Give header and rows of a CSV file, each with the line it begins on; text may hold more."""
+    with _open(path) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+        reader, line = csv.reader(text, delimiter=delimiter), 1
         for fields in reader:
-            if fields and len(fields) != len(header):
-                raise InvalidInputError(
-                    f"{os.fspath(path)!r} must have {len(header)} fields in every line, as in its "
-                    f"header, got {len(fields)} in line {line}: {delimiter.join(fields)[:80]!r}. "
-                    f"Correct the line; quote fields that hold {_name(delimiter)}."
-                )
+            if fields:  # a line without anything is no row
+                yield line, fields
             line = reader.line_num + 1
 
 
-def _open_bytes(path: Path) -> BinaryIO:
-    if _is(path, (".gz",)):
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return open(path, "rb")
+def name_line(path: Path, dialect: Dialect, row: int) -> str:
+    """Name the line that a row of a CSV file begins on."""
+    found = None
+    if file_ending(path) != ".parquet":
+        lines = _read_lines(path, find_delimiter(path, dialect.delimiter))
+        found = next(itertools.islice(lines, row + 1, None), None)
+    return f"line {found[0]}" if found else f"row {row}"  # the latter, too, of no row of the file
 
 
 # ------------------------------------------------------------------------------ CSV: values

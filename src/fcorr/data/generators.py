@@ -1,6 +1,5 @@
 """A table from a known population: what a model finds can be held against what was planted."""
 
-import math
 import numbers
 from typing import Literal, get_args
 
@@ -23,8 +22,6 @@ def make_proxy_bias(
     n_rows: int = 10_000,
     *,
     task: Task = "regression",
-    direct_effect: float = TRUE_EFFECTS["S"],
-    proxy_shift: float = PROXY_SHIFT,
     random_state: RandomState = None,
 ) -> tuple[pa.Table, NDArray[np.float64] | NDArray[np.int64]]:
     """Draw a sensitive feature that matters, and a proxy of it that does not.
@@ -39,11 +36,6 @@ def make_proxy_bias(
         The number of rows.
     task : {"regression", "classification"}, default="regression"
         What ``y`` is: numbers, or 0 and 1. ``X`` does not depend on it.
-    direct_effect : float, default=2.0
-        The effect of ``S``.
-    proxy_shift : float, default=3.0
-        How strongly ``Z`` is tied to ``S``: the distance of its two means, in units of its standard
-        deviation where ``S`` is fixed. With 0 it is no proxy.
     random_state : int, numpy generator or None, default=None
         Pass an integer for a repeatable draw.
 
@@ -61,18 +53,17 @@ def make_proxy_bias(
 
     - ``S`` and ``X3`` are ``"yes"`` with probability 0.5; ``X1`` and ``X2`` are standard normal.
       They are independent.
-    - ``Z`` is normal with variance 1 round 0 where ``S`` is ``"no"``, and round ``proxy_shift``
-      where it is ``"yes"``: the two have a correlation of 0.83. Given ``S``, it is independent of
-      all else.
-    - The score is ``direct_effect * (S - 0.5) + X1 - 0.5 X2 + 0.8 (X3 - 0.5)``, with 1 for
+    - ``Z`` is normal with variance 1 round 0 where ``S`` is ``"no"``, and round 3 where it is
+      ``"yes"``: the two have a correlation of 0.83. Given ``S``, it is independent of all else.
+    - The score is ``2 (S - 0.5) + X1 - 0.5 X2 + 0.8 (X3 - 0.5)``, with 1 for
       ``"yes"``: no term for ``Z``. In a regression ``y`` is normal with variance 1 round the score;
       in a classification the score is the log-odds of ``y = 1``, so that half of the rows have it.
 
     **What a linear model makes of it.** Without ``S``, least squares gives ``Z`` the effect
-    ``direct_effect * proxy_shift / (4 + proxy_shift**2)``, which is 0.46 per unit, or 0.83 per
-    standard deviation: nearly as much as ``X1``, the strongest honest feature. With ``S`` it gives
-    ``Z`` none. The price without ``S`` has a proxy discrimination of ``b² v / (1.41 + b² v)``, with
-    the effect b that it gives ``Z`` and ``v = 1 + proxy_shift**2 / 4``: 0.33.
+    ``2 * 3 / (4 + 3**2)``, which is 0.46 per unit, or 0.83 per standard deviation: nearly as much
+    as ``X1``, the strongest honest feature. With ``S`` it gives ``Z`` none. The price without ``S``
+    has a proxy discrimination of ``b² v / (1.41 + b² v)``, with the effect b that it gives ``Z``
+    and ``v = 1 + 3**2 / 4``: 0.33.
 
     Examples
     --------
@@ -87,17 +78,13 @@ def make_proxy_bias(
             f"task must be 'regression' or 'classification', got {task!r}."
             f"{near_match(task, get_args(Task))}"
         )
-    for name, number in {"direct_effect": direct_effect, "proxy_shift": proxy_shift}.items():
-        is_number = isinstance(number, numbers.Real) and not isinstance(number, bool)
-        if not is_number or not math.isfinite(number):
-            raise InvalidInputError(f"{name} must be a finite number, got {number!r}.")
     n_rows, rng = begin(n_rows, random_state)
     s = rng.random(n_rows) < 0.5
-    z = rng.normal(size=n_rows) + proxy_shift * s
+    z = rng.normal(size=n_rows) + PROXY_SHIFT * s
     x1, x2 = rng.normal(size=(2, n_rows))
     x3 = rng.random(n_rows) < 0.5
     score = (
-        direct_effect * (s - 0.5)
+        TRUE_EFFECTS["S"] * (s - 0.5)
         + TRUE_EFFECTS["X1"] * x1
         + TRUE_EFFECTS["X2"] * x2
         + TRUE_EFFECTS["X3"] * (x3 - 0.5)

@@ -503,9 +503,11 @@ def rate_columns(
     rated: dict[str, RatedColumn] = {}
     held_out: dict[str, NDArray[np.float64]] = {}
     for column in schema.columns:
-        if not isinstance(column, CategoricalColumn) or not _is_rated(column, schema):
-            continue
         name = column.name
+        if not isinstance(column, CategoricalColumn) or name in schema.sensitive:
+            continue
+        if len({*column.categories} - {None}) + column.n_pooled <= MANY_LEVELS:
+            continue
         missing: CategoricalMissing = "category" if None in column.categories else "mode"
         levels = _describe_categories(name, table.columns[name], Kind("categorical"), missing, 0)
         codes = encode(table, Schema((levels,), (), table.n_rows)).codes[:, 0]
@@ -529,11 +531,6 @@ def rate_columns(
     _check_constant(replace(schema, columns=tuple(rated.values()), sensitive=()))
     columns = tuple(rated.get(column.name, column) for column in schema.columns)
     return replace(schema, columns=columns), held_out
-
-
-def _is_rated(column: CategoricalColumn, schema: Schema) -> bool:
-    n_levels = len(column.categories) - (None in column.categories) + column.n_pooled
-    return n_levels > MANY_LEVELS and column.name not in schema.sensitive
 
 
 def _rate(

@@ -7,12 +7,11 @@ table, so that nothing has to be kept of it.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,31 +29,9 @@ from fcorr.data.tables import BLOCK
 
 Item = TypeVar("Item")
 
-_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
-_LEAST_MEMORY = 64 * 10**6
 _SAMPLE_SHARE, _PART_SHARE = 8, 32  # of the memory, that a sample and a part may take
 _BYTES_PER_CELL = 16  # of a sampled table: a float64, its mask, or a short text
 _MOST_PARTS = 512  # files that are written to at the same time
-
-
-def parse_memory(memory: str | float) -> int:
-    """Return the bytes of a size such as ``"2GB"``, ``"500MB"`` or a number of them.
-
-    Examples
-    --------
-    >>> parse_memory("1.5GB")
-    1500000000
-    """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([MGT]B)\s*", str(memory), re.IGNORECASE)
-    size = float(found[1]) * _UNITS[found[2].upper()] if found else float("nan")
-    if found is None and isinstance(memory, int | float) and not isinstance(memory, bool):
-        size = float(memory)
-    if not _LEAST_MEMORY <= size < float("inf"):
-        raise InvalidInputError(
-            f"memory must be a size of at least 64 MB, such as '500MB' or '2GB', got {memory!r}.",
-            argument="memory",
-        )
-    return int(size)
 
 
 def hash_places(places: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
@@ -126,29 +103,42 @@ class ParquetTable:
             for first_row, table in read_piece(piece, columns, BLOCK):
                 yield piece.before + first_row, table
 
-    def sample(self, share: float, seed: int, counted: NDArray[np.bool_]) -> "Sample":
-        """Draw about a share of the ``counted`` rows."""
-        limit = np.uint64(min(share, 1.0) * (2**64 - 2**11))
-        tables, rows = [], []
-        for first, table in self.blocks():
+    def numbered_blocks(
+        self, counted: NDArray[np.intp] | None, pieces: Sequence[Piece] | None = None
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], pa.Table]]:
+        """Read the rows at ``counted`` places, by default all: places, numbers among them, rows."""
+        index = None
+        if counted is not None:
+            index = np.full(self.n_rows, -1, dtype=np.int64)
+            index[counted] = np.arange(len(counted))
+        for first, table in self.blocks(pieces=pieces):
             places = np.arange(first, first + len(table))
-            is_drawn = counted[places] & ((hash_places(places, seed) < limit) | (share >= 1))
+            rows = places if index is None else index[places]
+            if index is not None:
+                table, places, rows = table.filter(rows >= 0), places[rows >= 0], rows[rows >= 0]
+            yield places, rows, table
+
+    def sample(self, share: float, seed: int, counted: NDArray[np.intp] | None = None) -> "Sample":
+        """Draw about a share of the rows at ``counted`` places; what lies between has no say."""
+        limit = np.uint64(min(share, 1.0) * (2**64 - 2**11))
+        tables, drawn = [], []
+        for _, rows, table in self.numbered_blocks(counted):
+            is_drawn = (hash_places(rows, seed) < limit) | (share >= 1)
             tables.append(table.filter(pa.array(is_drawn)))
-            rows.append(places[is_drawn])
-        return Sample(pa.concat_tables(tables).unify_dictionaries(), np.concatenate(rows))
+            drawn.append(rows[is_drawn])
+        return Sample(pa.concat_tables(tables).unify_dictionaries(), np.concatenate(drawn))
 
 
 class Sample(NamedTuple):
-    """Rows of a table, and their places in it."""
+    """Rows of a table, and their numbers among those that are counted."""
 
     table: pa.Table
-    places: NDArray[np.int64]
+    rows: NDArray[np.int64]
 
 
-def share_to_sample(table: ParquetTable, memory: int) -> float:
+def share_to_sample(n_rows: int, n_columns: int, memory: int) -> float:
     """Return the share of the rows that may be kept as they are."""
-    n_rows = memory / _SAMPLE_SHARE / (_BYTES_PER_CELL * len(table.columns))
-    return float(n_rows) / table.n_rows
+    return memory / _SAMPLE_SHARE / (_BYTES_PER_CELL * n_columns) / n_rows
 
 
 class StoredPart(NamedTuple):
@@ -183,87 +173,47 @@ class RowStore:
     ) -> None:
         self.folder, self.seed = Path(folder), seed
         self.n_codes, self.n_numbers = n_codes, n_numbers
-        size = n_rows * (8 + 4 * (n_codes + n_numbers))
+        of_row = np.int64, (np.int32, (n_codes,)), (np.float32, (n_numbers,))
+        self._row = np.dtype([*zip(StoredPart._fields, of_row, strict=True)])
+        size = n_rows * self._row.itemsize
         self.n_parts = max(1, min(_MOST_PARTS, -(-size * _PART_SHARE // memory)))
-        self._schema = pa.schema(
-            {
-                "place": pa.int64(),
-                "codes": pa.list_(pa.int32(), n_codes),
-                "numbers": pa.list_(pa.float32(), n_numbers),
-            }
-        )
 
     def write(self, blocks: Iterable[tuple[NDArray[np.int64], EncodedTable]]) -> None:
         """Write all rows, block by block with their places."""
         left = "training needs room there; TMPDIR names another folder"
         with errors_of_writing(self.folder, left), ExitStack() as stack:
-            writers = [
-                stack.enter_context(pa.ipc.new_stream(self._path(part), self._schema))
-                for part in range(self.n_parts)
-            ]
+            paths = map(self._path, range(self.n_parts))
+            files = [stack.enter_context(path.open("wb")) for path in paths]
             for places, encoded in blocks:
                 part_of = (hash_places(places, self.seed) % np.uint64(self.n_parts)).astype(int)
+                rows = np.empty(len(places), self._row)
+                rows["places"], rows["codes"] = places, encoded.codes
+                rows["numbers"] = encoded.numbers
                 order = np.argsort(part_of, kind="stable")
                 ends = np.cumsum(np.bincount(part_of, minlength=self.n_parts))
-                for writer, rows in zip(writers, np.split(order, ends[:-1]), strict=True):
-                    if len(rows):
-                        writer.write(self._to_batch(places, encoded, rows))
-
-    def _to_batch(
-        self, places: NDArray[np.int64], encoded: EncodedTable, rows: NDArray[np.intp]
-    ) -> pa.RecordBatch:
-        codes = pa.array(encoded.codes[rows].ravel())
-        numbers = pa.array(encoded.numbers[rows].ravel())
-        columns = [
-            pa.array(places[rows]),
-            _fixed_lists(codes, self.n_codes, len(rows)),
-            _fixed_lists(numbers, self.n_numbers, len(rows)),
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+                for file, part in zip(files, np.split(rows[order], ends[:-1]), strict=True):
+                    file.write(part.tobytes())
 
     def read(self, part: int) -> StoredPart:
         """Read a part."""
-        with pa.OSFile(self._path(part)) as file, pa.ipc.open_stream(file) as stream:
-            places, codes, numbers = stream.read_all().columns
-        return StoredPart(
-            places.to_numpy().copy(),  # torch takes no arrays that are read-only
-            _flatten(codes, self.n_codes, np.int32),
-            _flatten(numbers, self.n_numbers, np.float32),
-        )
+        rows = np.fromfile(self._path(part), self._row)
+        return StoredPart(*(rows[name].copy() for name in StoredPart._fields))
 
     def read_places(self, part: int) -> NDArray[np.int64]:
-        """Read no more than the places of a part's rows."""
-        options = pa.ipc.IpcReadOptions(included_fields=[0])
-        with pa.OSFile(self._path(part)) as file, pa.ipc.open_stream(file, options=options) as rows:
-            found = [batch["place"].to_numpy() for batch in rows]
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+        """Read a part, and keep no more than the places of its rows."""
+        return np.fromfile(self._path(part), self._row)["places"].copy()
 
     def parts(self, order: Iterable[int], then: Callable[[StoredPart], Item]) -> Iterator[Item]:
         """Read parts in some order and do something with each; a thread does it ahead."""
         with ThreadPoolExecutor(1) as reader:
             ahead = None
             for part in order:
-                coming = reader.submit(self._read_then, part, then)
+                coming = reader.submit(lambda place: then(self.read(place)), part)
                 if ahead is not None:
                     yield ahead.result()
                 ahead = coming
             if ahead is not None:
                 yield ahead.result()
 
-    def _read_then(self, part: int, then: Callable[[StoredPart], Item]) -> Item:
-        return then(self.read(part))
-
-    def _path(self, part: int) -> str:
-        return os.fspath(self.folder / f"part-{part:03d}.arrows")
-
-
-def _fixed_lists(values: pa.Array, size: int, n_rows: int) -> pa.Array:
-    if size:
-        return pa.FixedSizeListArray.from_arrays(values, size)
-    return pa.array([[]] * n_rows, pa.list_(values.type, 0))
-
-
-def _flatten(lists: pa.ChunkedArray, size: int, dtype: type) -> NDArray[Any]:
-    parts = [chunk.flatten().to_numpy() for chunk in lists.chunks if size]
-    flat = np.concatenate(parts) if parts else np.empty(0, dtype)
-    return flat.reshape(len(lists), size)
+    def _path(self, part: int) -> Path:
+        return self.folder / f"part-{part:03d}.rows"

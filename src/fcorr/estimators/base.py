@@ -42,7 +42,6 @@ from fcorr.data.encode import (
 )
 from fcorr.data.infer import MinCategoryRows, infer_schema, rate_columns, warn_of_copies
 from fcorr.data.schema import Kinds, NumericColumn, OrdinalColumn, Schema
-from fcorr.data.stream import parse_memory
 from fcorr.data.tables import Table, read_table
 from fcorr.estimators.invariance import (
     Invariance,
@@ -57,6 +56,7 @@ from fcorr.estimators.options import (
     Advanced,
     check_arguments,
     check_device,
+    parse_amount,
 )
 from fcorr.estimators.proxies import find_groups
 from fcorr.estimators.trainer import EvalSet, OnEpochEnd, Trainer, Watch
@@ -65,8 +65,6 @@ from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.engine import resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network, Pack
 from fcorr.nn.layers import choose_knots
-from fcorr.training.checkpoint import parse_budget
-from fcorr.training.distributed import Ranks
 from fcorr.training.loop import History, Pace
 from fcorr.training.objective import CarWeight, Loss, Objective
 from fcorr.training.pack import (
@@ -75,7 +73,7 @@ from fcorr.training.pack import (
 )
 from fcorr.training.proxies import ProxyDial, ScoreDial
 from fcorr.training.rows import Rows
-from fcorr.training.threads import Workers, locate_rows, map_rows, start_workers
+from fcorr.training.workers import Ranks, Workers, locate_rows, map_rows, start_workers
 
 Columns = str | int | Sequence[str | int] | None
 Auto = Literal["auto"]
@@ -247,10 +245,10 @@ class BaseFCorr(BaseEstimator, ABC):
             The fitted estimator.
         """
         check_arguments(self.get_params(deep=False))
-        until = None if budget is None else time.monotonic() + parse_budget(budget)
+        until = None if budget is None else time.monotonic() + parse_amount("budget", budget)
         watch = Watch(eval_set, until, checkpoint, on_epoch_end)
         with _unchanged_if_it_fails(self), use_engine(self._options["engine"]):
-            self._fit(X, y, sample_weight, parse_memory(memory), watch)
+            self._fit(X, y, sample_weight, int(parse_amount("memory", memory)), watch)
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, memory: int, watch: Watch) -> None:

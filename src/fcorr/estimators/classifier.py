@@ -16,13 +16,19 @@ from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
 from fcorr.data.infer import MinCategoryRows
 from fcorr.data.schema import Kinds
-from fcorr.estimators.balance import class_shift, softmax
 from fcorr.estimators.base import Auto, Columns, Monotone
 from fcorr.estimators.invariance import Invariance
 from fcorr.estimators.options import Advanced
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
-from fcorr.training.objective import CarWeight, Loss, binary_log_loss, log_loss
+from fcorr.training.objective import (
+    CarWeight,
+    Loss,
+    binary_log_loss,
+    class_shift,
+    log_loss,
+    softmax,
+)
 from fcorr.training.proxies import DecisionDial, ProxyDial, ProxyTarget, ScoreDial
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
@@ -57,10 +63,10 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         ``kinds`` says otherwise, and exchanged for a grid of training quantiles.
     car : float, "paper" or None, default=1e6
         Weight λ of Counterfactual Attention Regularization, which acts with ``invariance=None``.
-        Once λ is large enough to act, what a
-        flip of the sensitive column still changes falls roughly as 1/λ; in the default form a
-        large λ costs the other features nothing. ``"paper"`` sets λ by the paper's rule from the
-        first batch (:func:`fcorr.nn.car.paper_weight`); ``None`` or 0 switch it off.
+        Once λ is large enough to act, what a flip of the sensitive column still changes falls
+        roughly as 1/λ; in the default form a large λ costs the other features nothing.
+        ``"paper"`` sets λ by the paper's rule from the first batch
+        (:func:`fcorr.nn.car.paper_weight`); ``None`` or 0 switch it off.
     invariance : {"adapt", "marginal"} or None, default="adapt"
         How the model becomes exactly invariant: no flip of the sensitive columns changes a
         prediction by one bit, whatever the row, and ``predict`` does not read them: they may be
@@ -72,7 +78,7 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         ``car`` alone sets how close it comes.
     proxy : float, default=0.0
         Weight of a penalty on how far the groups of the sensitive columns differ in what the model
-            says, since other columns can stand in for these: see :mod:`fcorr.training.proxies`.
+        says, since other columns can stand in for these: see :mod:`fcorr.training.proxies`.
         Weights of 0.1 to 10 act on scores, 0.2 to 20 on decisions. Needs ``sensitive`` in
         training only. A continuous sensitive column is cut into quarters of the rows; rows without
         a value are in no group.

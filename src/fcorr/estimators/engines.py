@@ -1,4 +1,4 @@
-"""Training past one process: members of a pack as Ray tasks, one network by Ray Train, torchrun.
+"""Training on Ray: members of a pack as tasks, one network by processes of Ray Train.
 
 The members of a pack have nothing to say to each other while they are trained: each is a task, on
 whatever machine has room. A single network, and a table in files, are trained by processes that
@@ -9,8 +9,6 @@ state that was kept.
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -109,16 +107,3 @@ def _fit_as_one_of_many(config: dict[str, Any]) -> None:
     estimator.fit(*data, **options)
     if dist.get_rank() == 0:
         estimator.save(Path(options["checkpoint"]) / _MODEL)
-
-
-@contextmanager
-def join_torchrun() -> Iterator[bool]:
-    """Join the processes that torchrun has started, if it has; tell whether this is the first."""
-    if not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys() or dist.is_initialized():
-        yield True
-        return
-    dist.init_process_group("gloo")
-    try:
-        yield dist.get_rank() == 0
-    finally:
-        dist.destroy_process_group()

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypedDict
 
@@ -127,6 +128,18 @@ _BOOLEAN: _Rule = ("True or False", _is_boolean)
 _SHARE: _Rule = ("a number in [0, 1)", lambda v: _is_number(v) and 0 <= v < 1)
 _COUNT: _Rule = ("an integer of at least 1", lambda v: is_integer(v, 1))
 _MOST_VIEWS = 64
+_AMOUNTS: dict[str, tuple[dict[str, int], float, str]] = {
+    "budget": (
+        {"s": 1, "min": 60, "h": 3600},
+        math.ulp(0.0),
+        "a time such as '90s', '10min' or '2h'",
+    ),
+    "memory": (
+        {"mb": 10**6, "gb": 10**9, "tb": 10**12},
+        64e6,
+        "a size of at least 64 MB, such as '500MB' or '2GB'",
+    ),
+}
 DIRECTIONS = {"increasing": 1, "decreasing": -1}
 
 
@@ -254,6 +267,28 @@ def _check(name: str, value: Any, rule: str, holds: Callable[[Any], bool]) -> No
     is_array = hasattr(value, "shape") and value.shape != ()
     if is_array or not holds(value):
         raise InvalidInputError(f"{name} must be {rule}, got {value!r}.", argument=name)
+
+
+def parse_amount(argument: Literal["budget", "memory"], amount: str | float) -> float:
+    """Return the seconds of a budget such as ``"10min"``, or the bytes of a memory.
+
+    Examples
+    --------
+    >>> parse_amount("budget", "1.5h")
+    5400.0
+    >>> parse_amount("memory", "2GB")
+    2000000000.0
+    """
+    units, least, rule = _AMOUNTS[argument]
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", str(amount), re.IGNORECASE)
+    size = math.nan
+    if found is not None:
+        size = float(found[1]) * units.get(found[2].lower(), math.nan)
+    elif _is_number(amount):
+        size = float(amount)
+    if not least <= size < math.inf:
+        raise InvalidInputError(f"{argument} must be {rule}, got {amount!r}.", argument=argument)
+    return size
 
 
 def check_device(device: str) -> torch.device:

@@ -46,7 +46,7 @@ from fcorr.metrics.sharing import draw_orders, share_out
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network
 from fcorr.training.objective import LinkName
-from fcorr.training.threads import start_workers
+from fcorr.training.workers import start_workers
 
 UNITS = {
     "sigmoid": "log-odds",
@@ -124,7 +124,7 @@ class ReadableFCorr(BaseFCorr):
 
         Each row takes the feature's value of other rows, and what changes is measured. Where
         features depend on each other this also makes combinations that no row has. What a model
-        made of chance is taken off, as far as its bags of rows disagree: see :func:`without_bias`.
+        made of chance is taken off, as far as its bags of rows disagree (by the jackknife).
 
         Parameters
         ----------
@@ -261,7 +261,7 @@ class ReadableFCorr(BaseFCorr):
         LayerNorm of the layer divides row by row, so that a feature that seldom matters, but then
         much, would hardly count; and it takes the row's mean away and weighs the features, so that
         one without any effect would have a significance. Of a pack, what chance put into the matrix
-        is taken off by :func:`without_bias`.
+        is taken off by the jackknife over its bags.
 
         Parameters
         ----------

@@ -14,7 +14,6 @@ from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
 from fcorr.data.infer import MinCategoryRows
 from fcorr.data.schema import Kinds
-from fcorr.estimators.balance import log_shift, mean_shift
 from fcorr.estimators.base import Auto, Columns, Monotone
 from fcorr.estimators.invariance import Invariance
 from fcorr.estimators.options import Advanced
@@ -23,6 +22,8 @@ from fcorr.training.objective import (
     CarWeight,
     Loss,
     gamma_loss,
+    log_shift,
+    mean_shift,
     poisson_loss,
     squared_error,
     tweedie_loss,

@@ -17,7 +17,6 @@ from fcorr.estimators.training_table import TrainingTable
 from fcorr.nn.engine import prepare_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.checkpoint import Checkpoint, StateKeeper
-from fcorr.training.distributed import Ranks
 from fcorr.training.loop import EpochRecord, train
 from fcorr.training.pack import (
     PAPERS,
@@ -35,7 +34,7 @@ from fcorr.training.pack import (
 )
 from fcorr.training.proxies import DecisionDial, Groups
 from fcorr.training.rows import Fold, Rows, StoredRows, TrainingRows
-from fcorr.training.threads import Workers, start_workers
+from fcorr.training.workers import Ranks, Workers, start_processes, start_workers
 
 if TYPE_CHECKING:
     from fcorr.estimators.base import BaseFCorr
@@ -153,7 +152,11 @@ class Trainer:
         # Processes that train together take one member after the other, or would wait for each
         # other's gradients of different ones.
         side_by_side = self.device.type == "cpu" and Ranks.current().n == 1
-        with start_workers(2**62 if side_by_side else 0) as workers, shown as progress:
+        with (
+            start_workers(2**62 if side_by_side else 0) as workers,
+            start_processes(workers) as each,
+            shown as progress,
+        ):
             prepare_engine(progress.say)
             self._settle_dial(replace(SINGLE, **self.fixed), workers)
             candidates = Candidates(
@@ -162,7 +165,7 @@ class Trainer:
                 self._train_member,
                 self._loss_of,
                 seed=seed,
-                workers=workers,
+                each=each,
                 progress=progress,
             )
             result = train_pack(

@@ -1,7 +1,6 @@
 """What a fit learns from: a table in memory, or in Parquet files that are read piece by piece."""
 
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from fcorr._core import (
     find_counted,
     numbered_by,
     renumber_rows,
+    temporary_folder,
 )
 from fcorr.data.encode import (
     EncodedTable,
@@ -32,7 +32,7 @@ from fcorr.data.encode import (
 from fcorr.data.schema import Schema
 from fcorr.data.stream import ParquetTable, RowStore, share_to_sample
 from fcorr.data.tables import Table, read_table, resolve_columns
-from fcorr.training.distributed import Ranks
+from fcorr.training.workers import Ranks
 
 _SAMPLED, _STORED = 1, 2  # added to a seed: what is drawn by one has nothing to do with the other
 
@@ -90,16 +90,8 @@ class TrainingTable:
         """Read the rows in files block by block; each process its own row groups."""
         assert self.source is not None
         ranks = Ranks.current()
-        index = None
-        if self.places is not None:
-            index = np.full(self.source.n_rows, -1, dtype=np.int64)
-            index[self.places] = np.arange(self.n_rows)
         pieces = self.source.pieces[ranks.own :: ranks.n]
-        for first, block in self.source.blocks(pieces=pieces):
-            places = np.arange(first, first + len(block))
-            rows = places if index is None else index[places]
-            if index is not None:
-                block, places, rows = block.filter(rows >= 0), places[rows >= 0], rows[rows >= 0]
+        for places, rows, block in self.source.numbered_blocks(self.places, pieces):
             if not len(rows):
                 continue
             try:
@@ -129,7 +121,7 @@ class TrainingTable:
                     found.numbers[own] = use_ratings(part, schema, held_out).numbers
                 yield rows, found
 
-        with tempfile.TemporaryDirectory(prefix="fcorr-") as folder:
+        with temporary_folder() as folder:
             sizes = self.n_rows, len(schema.categorical), len(schema.numeric)
             store = RowStore(folder, *sizes, memory, seed + _STORED)
             with _one_warning_of_unseen(self.table.n_rows):
@@ -200,16 +192,11 @@ def _open_files(
         outcomes = read_outcomes(
             read(y), None if sample_weight is None else read(sample_weight), exposures
         )
-        share = share_to_sample(features, memory)
-        is_counted = np.ones(source.n_rows, dtype=bool)
-        if counted is not None:
-            is_counted[:] = False
-            is_counted[counted] = True
-        sample = features.sample(share, seed + _SAMPLED, is_counted)
-        drawn = sample.places if counted is None else np.searchsorted(counted, sample.places)
+        share = share_to_sample(n_rows, len(features.columns), memory)
+        sample = features.sample(share, seed + _SAMPLED, counted)
         name = None if exposure is None else str(exposure)
         table = read_table(sample.table)
-        yield TrainingTable(table, outcomes, y, sample_weight, name, features, drawn, counted)
+        yield TrainingTable(table, outcomes, y, sample_weight, name, features, sample.rows, counted)
 
 
 @contextmanager

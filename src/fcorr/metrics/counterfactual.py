@@ -9,8 +9,6 @@ a flip of the column, the paper's definition, and not causal fairness: a model t
 column has it too, and group differences that come through other columns remain.
 """
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,6 @@ import numpy as np
 from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.metrics._checks import (
     FloatArray,
-    IntArray,
     Weights,
     as_weights,
     describe_label,
@@ -62,11 +59,24 @@ def average_individual_fairness(flips: FlippedScores, *, sample_weight: Weights 
     """
     weight = weights_of(flips, sample_weight)
 
-    def distances(rows: IntArray) -> float:
-        # Of shape (C, n): the samples that are compared lie in one piece.
-        return sum_of_distances(np.ascontiguousarray(flips.scores[rows].T), weight[rows])
-
-    return sum_over_categories("average_individual_fairness", flips, distances)
+    n_categories = len(flips.categories)
+    # Sorted once, not searched once per category.
+    by_original = np.argsort(flips.original, kind="stable")
+    ends = np.searchsorted(flips.original[by_original], np.arange(1, n_categories))
+    found, left_out = [], []
+    for category, rows in zip(flips.categories, np.split(by_original, ends), strict=True):
+        if len(rows):
+            # Of shape (C, n): the samples that are compared lie in one piece.
+            scores_CN = np.ascontiguousarray(flips.scores[rows].T)
+            found.append(sum_of_distances(scores_CN, weight[rows]))
+        else:
+            left_out.append(f"{describe_label(category)} (n=0)")
+    if left_out:
+        not_estimable(
+            f"average_individual_fairness is not estimable for {len(left_out)} of {n_categories} "
+            f"original categories, which have no rows and are left out: {enumerate_some(left_out)}."
+        )
+    return sum(found) / (n_categories * (n_categories - 1))
 
 
 @leave_out_uncounted
@@ -124,40 +134,7 @@ def decisions_flipped(
     return float(np.average(flipped, weights=weight))
 
 
-# ---------------------------------------------------------------------------- sums over categories
-
-
-def sum_over_categories(
-    name: str,
-    flips: FlippedScores,
-    measure: Callable[[IntArray], float | None],
-    lacking: str = "no rows",
-    *,
-    stacklevel: int = 5,
-) -> float:
-    """``1/(C(C−1)) Σ_{s_i} measure(rows of s_i)``, the sum over the original categories.
-
-    Those without rows, or for which the measure has no answer, are left out with a warning; nan
-    when none remains.
-    """
-    # Sorted once, not searched once per category.
-    by_original = np.argsort(flips.original, kind="stable")
-    n_categories = len(flips.categories)
-    ends = np.searchsorted(flips.original[by_original], np.arange(1, n_categories))
-    found, left_out = [], []
-    for category, rows in zip(flips.categories, np.split(by_original, ends), strict=True):
-        value = measure(rows) if len(rows) else None
-        if value is None:
-            left_out.append(f"{describe_label(category)} (n={len(rows)})")
-        else:
-            found.append(value)
-    if left_out:
-        not_estimable(
-            f"{name} is not estimable for {len(left_out)} of {n_categories} original categories, "
-            f"which have {lacking} and are left out: {enumerate_some(left_out)}.",
-            stacklevel=stacklevel,
-        )
-    return sum(found) / (n_categories * (n_categories - 1)) if found else math.nan
+# ------------------------------------------------------------------------------ arguments
 
 
 def weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:

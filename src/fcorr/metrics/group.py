@@ -191,7 +191,7 @@ def _tabulate(
 def _largest_difference(table: list[GroupRates], rate: _Rate, metric: str) -> float:
     known = [value for line in table if not math.isnan(value := getattr(line, rate))]
     left_out = [line for line in table if math.isnan(getattr(line, rate))]
-    named = enumerate_some(f"{describe_label(line.group)} (n={line.n})" for line in left_out)
+    named = enumerate_some([f"{describe_label(line.group)} (n={line.n})" for line in left_out])
     condition, reason = _CONDITION[rate], ""
     if len(known) < 2:
         reason = (

@@ -35,7 +35,7 @@ def resolve_engine(engine: EngineName) -> Literal["compiled", "plain"]:
 def use_engine(engine: EngineName) -> Iterator[None]:
     """Choose the engine within a ``with`` block, in this thread only.
 
-    The threads of :class:`fcorr.training.threads.Workers` take over what their caller chose.
+    The threads of :class:`fcorr.training.workers.Workers` take over what their caller chose.
     """
     resolve_engine(engine)
     before = _chosen.get()
@@ -104,7 +104,7 @@ def run_head(norm: nn.LayerNorm, layers: Sequence[nn.Linear], h_BF: Tensor) -> T
     # Rows of weights and of scratch start where a cache line does: torch aligns its memory.
     weights = [pad(layer.weight, (0, 0, 0, -len(layer.bias) % 16)).T.flatten() for layer in layers]
     biases = [pad(layer.bias, (0, -len(layer.bias) % 16)) for layer in layers]
-    scratch = h_BF.new_empty(2, 4, max(sizes) + -max(sizes) % 16)  # for four rows at a time
+    scratch = h_BF.new_empty(2, 32, max(sizes) + -max(sizes) % 16)  # for 32 rows at a time
     out = h_BF.new_empty(len(h_BF), sizes[-1])
     norms = torch.stack([norm.weight, norm.bias]), norm.eps
     head = np.array(sizes), torch.cat(weights), torch.cat(biases)

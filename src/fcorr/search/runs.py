@@ -23,7 +23,7 @@ from fcorr._core import (
     errors_about,
     errors_of_writing,
     near_match,
-    spread,
+    open_processes,
     to_plain,
 )
 from fcorr._version import __version__
@@ -210,10 +210,10 @@ class Experiment:
 
     def carry_out(self, runs: Sequence[tuple[Point, int]], n_jobs: int) -> Iterator[Result]:
         """Fit and measure runs, one after the other or side by side, in the order they end."""
-        found = spread(lambda run: self._carry_out_run(run[0], run[1], True), runs)
-        if found is not None:  # by a backend that the caller has chosen, such as Ray's
-            yield from found
-            return
+        with open_processes() as spread:
+            if spread is not None:  # of a backend that the caller has chosen, such as Ray's
+                yield from spread(lambda run: self._carry_out_run(run[0], run[1], True), runs)
+                return
         jobs = [joblib.delayed(self._carry_out_run)(*run, n_jobs != 1) for run in runs]
         yield from joblib.Parallel(n_jobs, return_as="generator_unordered")(jobs)
 

@@ -21,7 +21,7 @@ from fcorr.audit.measure import (
     read_test_rows,
     unpack,
 )
-from fcorr.audit.tables import TextTable, show_metric, show_small
+from fcorr.audit.page import TextTable, show_metric, show_small
 from fcorr.data.encode import hash_rows
 from fcorr.estimators.model_file import Estimator
 from fcorr.estimators.options import is_integer

@@ -8,7 +8,6 @@ in training has a file with all that its next step depends on.
 import hashlib
 import json
 import os
-import re
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -17,20 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from fcorr._core import InvalidInputError, to_plain, write_atomically
+from fcorr._core import (
+    InvalidInputError,
+    compute_digest,
+    to_plain,
+    write_atomically,
+)
 from fcorr._version import __version__
 from fcorr.nn.fcorr import FCorrTransformer
-from fcorr.training.distributed import Ranks
 from fcorr.training.loop import EpochRecord, History
 from fcorr.training.pack import Recipe, Trained
+from fcorr.training.workers import Ranks
 
-_UNITS = {"s": 1, "min": 60, "h": 3600}
 _WITHIN_EPOCH, _BETWEEN_EPOCHS = 120.0, 1.0  # seconds of work that may be lost
 _Content = tuple[dict[str, Tensor], dict[str, Any]]
 
@@ -115,7 +117,8 @@ class Checkpoint:
         if Ranks.current().own:
             return
         tensors = dict(trained.model.state_dict()) | {"outputs": trained.outputs}
-        _write(self._path(recipe, seed), tensors, {"history": to_plain(asdict(trained.history))})
+        header = {"history": to_plain(asdict(trained.history))}
+        _write(self._path(recipe, seed), header, tensors)
         self.keeper(recipe, seed).path.unlink(missing_ok=True)
 
     def keeper(self, recipe: Recipe, seed: int) -> "StateKeeper":
@@ -144,11 +147,11 @@ class StateKeeper:
             return
         tensors, plain = state()  # all processes have a part in it
         if ranks.own == 0:
-            _write(self.path, tensors, plain)
+            _write(self.path, plain, tensors)
         self.written = time.monotonic()
 
 
-def _write(path: Path, tensors: Mapping[str, Tensor], header: dict[str, Any]) -> None:
+def _write(path: Path, header: dict[str, Any], tensors: Mapping[str, Tensor]) -> None:
     tensors = {name: v.detach().contiguous().cpu() for name, v in tensors.items()}
     header = {**header, "sha256": compute_digest(header, tensors)}
     write_atomically(path, save(tensors, metadata={"fcorr": json.dumps(header)}))
@@ -175,41 +178,3 @@ def _warn_of_broken(path: Path, error: Exception) -> None:
         UserWarning,
         stacklevel=3,
     )
-
-
-def compute_digest(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
-    """Compute the SHA-256 of all that a file of networks says, but for the digest itself.
-
-    It is that of the header as JSON, and of each tensor's name, type, shape and bytes in the
-    order of the names. It finds accidents, a bit that flipped or an edit by hand; whoever forges a
-    file can compute it anew.
-    """
-    content = {name: value for name, value in header.items() if name != "sha256"}
-    text = json.dumps(content, ensure_ascii=False)
-    digest = hashlib.sha256(text.encode(errors="surrogatepass"))
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"\n{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        digest.update(tensor.cpu().flatten().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
-
-
-def parse_budget(budget: str | float) -> float:
-    """Return the seconds of a time such as ``"10min"``, ``"90s"``, ``"1.5h"`` or a number of them.
-
-    Examples
-    --------
-    >>> parse_budget("1.5h")
-    5400.0
-    """
-    found = re.fullmatch(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})\s*", str(budget))
-    if found is not None:
-        seconds = float(found[1]) * _UNITS[found[2]]
-    else:
-        is_number = isinstance(budget, int | float | np.number) and not isinstance(budget, bool)
-        seconds = float(budget) if is_number else float("nan")
-    if not 0 < seconds < float("inf"):
-        raise InvalidInputError(
-            f"budget must be a time such as '90s', '10min' or '2h', got {budget!r}.",
-            argument="budget",
-        )
-    return seconds

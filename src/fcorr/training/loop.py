@@ -11,10 +11,9 @@ from torch import Tensor, nn
 
 from fcorr._core import InvalidInputError, Progress, html_table
 from fcorr.nn.layers import dropout_from
-from fcorr.training.distributed import Ranks
 from fcorr.training.objective import Objective
 from fcorr.training.rows import Rows, TrainingRows
-from fcorr.training.threads import Workers, chunk_rows
+from fcorr.training.workers import Ranks, Workers, chunk_rows
 
 if TYPE_CHECKING:
     from fcorr.training.checkpoint import StateKeeper

@@ -25,7 +25,7 @@ from fcorr._core import Progress
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.loop import History
 from fcorr.training.rows import Fold
-from fcorr.training.threads import Workers
+from fcorr.training.workers import Map
 
 _FEW_ROWS = 10_000  # up to which the first round tries every recipe on all bags, not on one
 _VERY_FEW_ROWS = 2_000  # up to which bags leave out less, and are more
@@ -180,7 +180,7 @@ class Candidates:
     """Networks of some recipes, trained on some bags when they are first asked for.
 
     ``train_one(recipe, bag, seed)`` trains a network, and ``loss(outputs, rows)`` is the loss of
-    outputs for some rows. What comes out does not depend on the number of threads.
+    outputs for some rows; ``each`` maps over threads or processes, whose number changes nothing.
     """
 
     def __init__(
@@ -191,12 +191,12 @@ class Candidates:
         loss: Callable[[Tensor, Tensor], float],
         *,
         seed: int,
-        workers: Workers,
+        each: Map,
         progress: Progress,
     ) -> None:
         self.recipes, self.bags = list(recipes), bags
         self.train_one, self.loss = train_one, loss
-        self.seed, self.workers, self.progress = seed, workers, progress
+        self.seed, self.each, self.progress = seed, each, progress
         self.trained: dict[tuple[int, int], Trained] = {}
 
     def train(self, recipes: Iterable[int], bags: Iterable[int]) -> None:
@@ -211,7 +211,7 @@ class Candidates:
             seed = (seed_ + 1_000_003 * r + 7_919 * b) % 2**62
             return train_one(recipes_[r], bags_[b], seed)
 
-        for (r, b), result in zip(pairs, self.workers.spread(one, pairs), strict=True):
+        for (r, b), result in zip(pairs, self.each(one, pairs), strict=True):
             self.trained[r, b] = result
             found = self.loss(result.outputs.double(), self.bags[b].held_out)
             self.progress.advance(f"recipe {r + 1}, bag {b + 1}: out-of-bag loss {found:.4f}")

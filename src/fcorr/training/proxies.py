@@ -3,14 +3,14 @@
 A model that does not read a sensitive column can still tell groups apart by columns that go with
 it.
 
-**Scores** (:class:`ScoreDial`). How far groups differ is measured as a share: that part of the
+**Scores** (``ScoreDial``). How far groups differ is measured as a share: that part of the
 spread of all rows that lies between groups, and not within them. The spread is the mean distance
 ``|a − b|`` of two rows drawn at random, which a batch estimates without bias, however few rows of a
 group it holds: a row is never paired with itself. The share is 0 only if all groups have the same
 distribution: the numerator is the mean energy distance of two groups, twice the integral of the
 squared difference of their distribution functions (Székely and Rizzo, 2013).
 
-**Decisions** (:class:`DecisionDial`). Of all rules that do not read the column, the one that errs
+**Decisions** (``DecisionDial``). Of all rules that do not read the column, the one that errs
 least for the share ``r_s`` of each group s that it decides positive has a threshold on a corrected
 probability: ``p(x) − t > Σ_s P(s | x) μ_s``, with multipliers ``μ_s`` such that
 ``Σ_s P(s) μ_s = 0``. A log loss in which each row has the label and the weight of its own cost,

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fcorr.data.stream import RowStore, StoredPart, hash_places
-from fcorr.training.distributed import Ranks
 from fcorr.training.proxies import Groups
+from fcorr.training.workers import Ranks
 
 
 @dataclass(frozen=True)

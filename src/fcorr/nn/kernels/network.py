@@ -14,6 +14,7 @@ from fcorr.nn.kernels.arithmetic import (
     affine,
     compiled,
     compiled_as_written,
+    compiled_in_order,
     expm1_32,
     gelu_32,
     normalize,
@@ -390,11 +391,10 @@ def draw_mask(seed, threshold, scale, out):
 # The prediction head, and predictions averaged over a portfolio, each row by itself. A matrix
 # product by BLAS adds up in an order that depends on how many rows there are and on where among
 # them a row stands, so that two equal rows of a table can differ in their last bits. Here every row
-# takes the same instructions: four rows go through the head together, the last ones filled up with
-# copies, and a sum is added up in the order of its terms, which the compiler must keep.
+# takes the same instructions, and a sum is added up in an order that the compiler must keep.
 
-_ROWS = 4  # that go through a layer together: each weight is read once for them
-_FEW_OUTPUTS = 16  # below, an output at a time; from here on, two inputs at a time
+_ROWS = 32  # that go through a layer before the next one: its weights stay in the cache
+_FEW_OUTPUTS = 16  # below, an output at a time; from here on, eight inputs at a time
 
 
 @compiled_as_written
@@ -404,16 +404,16 @@ def head_forward(h, norm, eps, sizes, weights, biases, x, y, out):
     ``norm (2, F)`` are weight and bias of the LayerNorm, ``sizes`` the widths from F to O.
     ``weights`` are those of the linear layers one after the other, flat, ``(inputs, outputs)``
     each; outputs are padded to multiples of 16 in them and in ``biases``. ``x`` and ``y`` are
-    scratch, ``(4, widest layer)``.
+    scratch, ``(32, widest layer)``.
     """
     n = h.shape[1]
     n_layers = len(sizes) - 1
     row, normed, scaled = np.empty(n), np.empty(n), np.empty(n)
     for first in range(0, len(h), _ROWS):
-        for r in range(_ROWS):
-            b = min(first + r, len(h) - 1)
+        n_rows = min(_ROWS, len(h) - first)
+        for r in range(n_rows):
             for j in range(n):
-                row[j] = h[b, j]
+                row[j] = h[first + r, j]
             normalize(row, eps, normed)
             affine(normed, norm[0], norm[1], scaled)
             for j in range(n):
@@ -427,52 +427,57 @@ def head_forward(h, norm, eps, sizes, weights, biases, x, y, out):
             weight_at += n_in * padded
             bias_at += padded
             if n_out < _FEW_OUTPUTS:
-                _few_outputs(x, weight, bias, n_out, y)
+                for r in range(n_rows):
+                    _few_outputs(x[r], weight, bias, n_out, y[r])
             else:
-                _many_outputs(x, weight, bias, y)
+                _many_outputs(x[:n_rows], weight, bias, y[:n_rows])
             if k < n_layers - 1:
-                for r in range(_ROWS):
+                for r in range(n_rows):
                     _activate(y[r], n_out, x[r])
-        for r in range(min(_ROWS, len(h) - first)):
+        for r in range(n_rows):
             for o in range(out.shape[1]):
                 out[first + r, o] = y[r, o]
 
 
 @compiled_as_written
 def _few_outputs(x, weight, bias, n_outputs, y):
+    """Compute a row's outputs, each by four sums side by side: none waits for another."""
+    n_inputs = len(weight)
     for o in range(n_outputs):
-        y0, y1, y2, y3 = bias[o], bias[o], bias[o], bias[o]
-        for k in range(len(weight)):
-            y0 += x[0, k] * weight[k, o]
-            y1 += x[1, k] * weight[k, o]
-            y2 += x[2, k] * weight[k, o]
-            y3 += x[3, k] * weight[k, o]
-        y[0, o], y[1, o], y[2, o], y[3, o] = y0, y1, y2, y3
+        a = b = c = d = np.float32(0.0)
+        for k in range(0, n_inputs - 3, 4):
+            a += x[k] * weight[k, o]
+            b += x[k + 1] * weight[k + 1, o]
+            c += x[k + 2] * weight[k + 2, o]
+            d += x[k + 3] * weight[k + 3, o]
+        for k in range(n_inputs - n_inputs % 4, n_inputs):
+            a += x[k] * weight[k, o]
+        y[o] = bias[o] + ((a + b) + (c + d))
 
 
-@compiled_as_written
+@compiled_in_order
 def _many_outputs(x, weight, bias, y):
+    """Compute the outputs of some rows, those of each side by side."""
     n_inputs, n_outputs = weight.shape
-    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
-    for o in range(n_outputs):
-        y0[o], y1[o], y2[o], y3[o] = bias[o], bias[o], bias[o], bias[o]
-    for k in range(0, n_inputs - 1, 2):
-        v, w = weight[k], weight[k + 1]
-        a0, a1, a2, a3 = x[0, k], x[1, k], x[2, k], x[3, k]
-        b0, b1, b2, b3 = x[0, k + 1], x[1, k + 1], x[2, k + 1], x[3, k + 1]
+    for r in range(len(x)):
         for o in range(n_outputs):
-            y0[o] = (y0[o] + a0 * v[o]) + b0 * w[o]
-            y1[o] = (y1[o] + a1 * v[o]) + b1 * w[o]
-            y2[o] = (y2[o] + a2 * v[o]) + b2 * w[o]
-            y3[o] = (y3[o] + a3 * v[o]) + b3 * w[o]
-    if n_inputs % 2:
-        v = weight[n_inputs - 1]
-        a0, a1, a2, a3 = x[:, n_inputs - 1]
-        for o in range(n_outputs):
-            y0[o] += a0 * v[o]
-            y1[o] += a1 * v[o]
-            y2[o] += a2 * v[o]
-            y3[o] += a3 * v[o]
+            y[r, o] = bias[o]
+    for k in range(0, n_inputs - 7, 8):
+        v0, v1, v2, v3 = weight[k], weight[k + 1], weight[k + 2], weight[k + 3]
+        v4, v5, v6, v7 = weight[k + 4], weight[k + 5], weight[k + 6], weight[k + 7]
+        for r in range(len(x)):
+            out = y[r]
+            x0, x1, x2, x3 = x[r, k], x[r, k + 1], x[r, k + 2], x[r, k + 3]
+            x4, x5, x6, x7 = x[r, k + 4], x[r, k + 5], x[r, k + 6], x[r, k + 7]
+            for o in range(n_outputs):
+                half = (((out[o] + x0 * v0[o]) + x1 * v1[o]) + x2 * v2[o]) + x3 * v3[o]
+                out[o] = (((half + x4 * v4[o]) + x5 * v5[o]) + x6 * v6[o]) + x7 * v7[o]
+    for k in range(n_inputs - n_inputs % 8, n_inputs):
+        v0 = weight[k]
+        for r in range(len(x)):
+            out, x0 = y[r], x[r, k]
+            for o in range(n_outputs):
+                out[o] += x0 * v0[o]
 
 
 @compiled_as_written

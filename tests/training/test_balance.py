@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from fcorr.estimators.balance import class_shift, log_shift, softmax
+from fcorr.training.objective import class_shift, log_shift, softmax
 from tests.tables import make_model, make_people, make_targets
 
 _rng = np.random.default_rng(0)
@@ -62,7 +62,7 @@ def test_blocks_of_rows_add_up(monkeypatch):
     logits, weight = _rng.normal(size=(300, 3)), _rng.uniform(size=300)
     share = np.array([0.7, 0.2, 0.1])
     expected = class_shift(logits, share, weight)
-    monkeypatch.setattr("fcorr.estimators.balance._BLOCK", 64)
+    monkeypatch.setattr("fcorr.training.objective._BLOCK", 64)
     np.testing.assert_allclose(class_shift(logits, share, weight), expected, rtol=1e-10)
 
 

@@ -1,22 +1,33 @@
-"""Threads that each take their own rows through a model."""
+"""Threads and processes that share the work of a fit.
 
+A thread takes its own rows through a model. Processes that train together all run the same ``fit``:
+of a table in memory each has all rows, and works on some slices of every batch; of a table in files
+each has some row groups. Gradients are added up by torch.distributed, in the same order everywhere,
+so that all processes have the same weights at any time. Whoever starts the processes, torchrun or
+Ray, is none of the loop's business.
+"""
+
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
 from threading import Lock, Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
-from fcorr._core import spread
+from fcorr._core import open_processes
 from fcorr.nn.fcorr import FCorrTransformer
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 # Sizes of work are counted in numbers of the table as FCorrTransformer reads it; what other models
 # do with a row is counted as so many numbers as it takes the memory of.
@@ -37,12 +48,6 @@ class Workers:
     def __init__(self, pool: ThreadPoolExecutor | None, n_threads: int = 1) -> None:
         self._pool = pool
         self._most_pending = 2 * n_threads
-
-    def spread(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Do the same as :meth:`map`, in the processes that the caller chose for it, if any."""
-        items = list(items)
-        found = spread(partial(_with_one_thread, function), items)
-        yield from self.map(function, items) if found is None else found
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield the results in the order of the items.
@@ -79,6 +84,19 @@ def start_workers(n_numbers: int) -> Iterator[Workers]:
     finally:
         if n_threads > 1:
             torch.set_num_threads(n_threads)
+
+
+@contextmanager
+def start_processes(workers: Workers) -> Iterator[Map]:
+    """Give a map over the processes that the caller chose for it, with one thread each.
+
+    Where none was chosen, it is that of the threads.
+    """
+    with open_processes() as spread:
+        if spread is None:
+            yield workers.map
+        else:
+            yield lambda function, items: spread(partial(_with_one_thread, function), items)
 
 
 def _with_one_thread(function: Callable[[Item], Result], item: Item) -> Result:
@@ -143,3 +161,50 @@ def chunk_rows(numbers_per_row: int) -> int:
     """Return how many rows to take at a time, a multiple of 16 unless they are fewer."""
     rows = _CHUNK_NUMBERS // numbers_per_row
     return rows // 16 * 16 or max(1, rows)
+
+
+# ------------------------------------------------------------------------------ processes
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """How many processes train together, and which of them this is."""
+
+    n: int = 1
+    own: int = 0
+
+    @classmethod
+    def current(cls) -> "Ranks":
+        """Return those of torch.distributed, or one process by itself."""
+        if dist.is_available() and dist.is_initialized():
+            return cls(dist.get_world_size(), dist.get_rank())
+        return cls()
+
+    def add_up(self, values: Tensor) -> Tensor:
+        """Return the sum over all processes, in place."""
+        if self.n > 1:
+            dist.all_reduce(values)
+        return values
+
+    def share(self, number: int) -> tuple[int, ...]:
+        """Return the numbers of all processes."""
+        numbers = torch.zeros(self.n, dtype=torch.int64)
+        numbers[self.own] = number
+        return tuple(self.add_up(numbers).tolist())
+
+    def agree(self, number: int) -> int:
+        """Return the first process's number."""
+        return self.share(number)[0]
+
+
+@contextmanager
+def join_torchrun() -> Iterator[bool]:
+    """Join the processes that torchrun has started, if it has; tell whether this is the first."""
+    if not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys() or dist.is_initialized():
+        yield True
+        return
+    dist.init_process_group("gloo")
+    try:
+        yield dist.get_rank() == 0
+    finally:
+        dist.destroy_process_group()
