@@ -156,21 +156,16 @@ def test_progress_goes_to_stderr(run, n_members, each):
     assert [r["arguments"]["n_members"] for r in records()] == [n_members] * 2
 
 
-def test_a_budget_that_nothing_keeps_to_is_told_after_the_results(sweep, files):
-    result = sweep("--no-exact", "--budget", 0, "--model", "best.fcorr", code=1)
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("error: budget must be at least ")
-    assert "the smallest change found (λ = " in line
-    assert sorted(p.name for p in Path("out").iterdir()) == sorted(WRITTEN)
-    assert files() == {"out"}
-
-
 def test_a_model_that_is_not_exact_is_written_on_request_only(sweep, files):
     given = ("--no-exact", "--model", "best.fcorr")
     (line,) = sweep(*given, code=1).stderr.splitlines()
     assert line.startswith("error: The chosen model must be exact by default, and none is: the ")
     assert "% of decisions flipped)" in line
     assert line.endswith("choose among all with --allow-inexact.")
+    (line,) = sweep(*given, "--budget", 0, code=1).stderr.splitlines()
+    assert line.startswith("error: budget must be at least ")
+    assert "the smallest change found (λ = " in line
+    assert sorted(p.name for p in Path("out").iterdir()) == sorted(WRITTEN)  # all the same
     assert files() == {"out"}
     assert "chosen: none. The chosen model must be" in sweep("--no-exact").stdout  # no error here
     assert "chosen: none." in Path("out/table.md").read_text()

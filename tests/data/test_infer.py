@@ -366,12 +366,9 @@ def test_what_is_no_copy(y, other):
 
 def test_a_copy_is_looked_for_in_all_rows():
     y = np.arange(3_000) % 2
-    for copy, n_warnings in {0: 1, 1: 0}.items():
-        X = pa.table({"a": np.where(np.arange(3_000) < 2_999, y, y ^ copy)})
-        with warnings.catch_warnings(record=True) as heard:
-            warnings.simplefilter("always")
-            warn(X, y)
-        assert len(heard) == n_warnings
+    with pytest.warns(UserWarning, match="outright"):
+        warn(pa.table({"a": y}), y)
+    warn(pa.table({"a": np.where(np.arange(3_000) < 2_999, y, 1 - y)}), y)
 
 
 # Numbers, orders, dates
