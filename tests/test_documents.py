@@ -95,15 +95,14 @@ def run_block(block, folder, *options):
     assert run.returncode == 0, run.stderr
 
 
-def test_an_exported_model_is_run_as_the_document_says(tmp_path):
-    for package in ("onnx", "onnxruntime"):
+@pytest.mark.parametrize(
+    ("document", "packages"), [("serving", ("onnx", "onnxruntime")), ("scale", ())]
+)
+def test_models_are_served_as_the_document_says(tmp_path, document, packages):
+    """By its first block: tests of scoring run those for clusters."""
+    for package in packages:
         pytest.importorskip(package, reason=f"needs {package}, as in fcorr[onnx]")
-    run_block(blocks(ROOT / "docs" / "serving.md")[0], tmp_path, "-W", "error")
-
-
-def test_parquet_is_scored_as_the_document_says(tmp_path):
-    script, *_ = blocks(ROOT / "docs" / "scale.md")  # tests of scoring run those for clusters
-    run_block(script, tmp_path, "-W", "error")
+    run_block(blocks(ROOT / "docs" / f"{document}.md")[0], tmp_path, "-W", "error")
 
 
 def test_mlflow_takes_a_model_as_the_document_says(tmp_path):

@@ -1,6 +1,7 @@
 """The stand-ins for the paper's tables: their shape, and each effect that they promise."""
 
 from hashlib import sha256
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pytest
 from scipy import stats
 
 from fcorr._core import InvalidInputError
-from paper.generators import make_bank_fraud, make_claims
+from paper.generators import make_bank_fraud, make_claims, make_indirect_bias
 from tests.data.test_generators import (
     TOLERANCE,
     check_effects,
@@ -57,6 +58,20 @@ def test_rates_that_are_none_are_refused(rate, hint):
         make_bank_fraud(5, fraud_rate=rate)
     expected = f"fraud_rate must lie strictly between 0 and 1, got {rate!r}.{hint}"
     assert str(caught.value) == expected
+
+
+def test_indirect_bias_is_the_papers_in_every_cell():
+    n_rows = 60_000
+    X, y = make_indirect_bias(n_rows, random_state=0)
+    assert X.column_names == ["X1", "X2", "X3"]
+    values = [labels(X, name) == "yes" for name in X.column_names]
+    for x1, x2, x3 in product([False, True], repeat=3):
+        cell = (values[0] == x1) & (values[1] == x2) & (values[2] == x3)
+        share = 0.25 * (0.7 if x1 == x2 else 0.3)
+        assert cell.mean() == pytest.approx(share, abs=TOLERANCE * np.sqrt(share / n_rows))
+        # Whatever X1 is: its bias is indirect.
+        rate, error = 0.8 if x2 and x3 else 0.2, np.sqrt(0.16 / cell.sum())
+        assert y[cell].mean() == pytest.approx(rate, abs=TOLERANCE * error)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"fraud_rate": 0.3}])

@@ -5,6 +5,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -30,7 +31,7 @@ from fcorr.metrics import (
     lift_table,
     lorenz_curve,
 )
-from fcorr.search.sweep import Summary
+from tests.search.test_sweep_results import summaries
 
 SVG = "{http://www.w3.org/2000/svg}"
 PAPER_VALUES = np.array([[0.66, 0.37, -0.48], [0.37, 1.3, -0.21], [-0.48, -0.21, 2.5]])
@@ -65,38 +66,19 @@ def main_effects(name="X1", title="Title"):
     return MainEffectDisplay({name: age, "job": job}, name, [name], title)
 
 
-GROUPS = ("sex", "race", "age", "job", "all")
-
-
-def summary(name, car, form, auroc, change, found=None, groups=GROUPS, **others):
-    """Put two runs together; the second one does a little better."""
-    point = {"car": car, "invariance": form, **others}
-    runs = [
-        {
-            "task": "two classes",
-            "performance": {"AUROC": auroc + 0.002 * i},
-            "flip": {"largest change": change, "AvgIF": change / 2},
-            "groups": {group: {"DPD": 0.1} for group in groups},
-            "exact": form is not None,
-            "search": found,
-        }
-        for i in (-1, 1)
-    ]
-    return Summary(name, point, tuple({"arguments": point, "measured": run} for run in runs))
-
-
-SUMMARIES = [
-    summary("λ = 0", 0.0, None, 0.75, 0.3, 0.4, dropout=0.1),
-    summary("λ = 100", 100.0, None, 0.76, 0.01, 0.02, dropout=0.1),
-    summary("paper", "paper", None, 0.74, 1e-6, 0.1, dropout=0.1),
-    summary("adapt, λ = 1", 1.0, "adapt", 0.72, 0.0, 0.0, dropout=0.1),
-    summary("adapt, λ = 2", 2.0, "adapt", 0.73, 0.0, 0.0, dropout=0.1),
-    summary("other", 0.0, None, 0.71, 0.2, 0.4, dropout=0.3),
-]
+SUMMARIES = summaries(  # whose largest change is a tenth of what a search found
+    ({"car": 0.0, "invariance": None, "dropout": 0.1}, [(0.748, 3.0), (0.752, 3.0)]),
+    ({"car": 100.0, "invariance": None, "dropout": 0.1}, [(0.758, 0.1), (0.762, 0.1)]),
+    ({"car": "paper", "invariance": None, "dropout": 0.1}, [(0.738, 1e-5), (0.742, 1e-5)]),
+    ({"car": 1.0, "invariance": "adapt", "dropout": 0.1}, [(0.718, 0.0), (0.722, 0.0)]),
+    ({"car": 2.0, "invariance": "adapt", "dropout": 0.1}, [(0.728, 0.0), (0.732, 0.0)]),
+    ({"car": 0.0, "invariance": None, "dropout": 0.3}, [(0.708, 2.0), (0.712, 2.0)]),
+)
+CHOSEN = SUMMARIES[1].name
 
 
 def frontier(name="λ", title="Title"):
-    return FrontierDisplay([summary(name, 0.0, None, 0.75, 0.3)], name, title)
+    return FrontierDisplay([replace(SUMMARIES[0], name=name)], name, title)
 
 
 def lift(name="m", title="Title", n_bins=2):
@@ -248,7 +230,7 @@ GROUP = ActualExpected("g", 10, 5.0, 1.0, 1.0, 1.0, 0.9, 1.1)
             "A display needs finite numbers, got nan for 'b' × 'a'. Leave out the features that",
         ),
         (
-            FrontierDisplay([summary("λ", 0.0, None, math.nan, 0.3)]),
+            FrontierDisplay(summaries(({"car": 0.0, "invariance": None}, [(None, 0.3)]))),
             "one to 1000 points with a known performance, got 0. Use other rows.",
         ),
         (
@@ -404,7 +386,7 @@ def nothing():
     raise InvalidInputError("budget must be at least 0.01")
 
 
-@pytest.mark.parametrize("choose", [nothing, lambda: SimpleNamespace(name="λ = 100")])
+@pytest.mark.parametrize("choose", [nothing, lambda: SimpleNamespace(name=CHOSEN)])
 def test_the_chosen_point_of_a_sweep_is_marked(choose):
     sweep = SimpleNamespace(summaries=SUMMARIES, choose=choose)
     display = FrontierDisplay.from_sweep(sweep)
@@ -426,7 +408,7 @@ def test_logarithmic_axes_go_on_to_zero():
 def test_the_front_joins_the_points_that_no_other_beats(monkeypatch, lower_is_better):
     if lower_is_better:
         monkeypatch.setattr("fcorr.audit.measure.LOWER_IS_BETTER", {"AUROC"})
-    ax = FrontierDisplay(SUMMARIES, chosen="λ = 100").plot().ax_
+    ax = FrontierDisplay(SUMMARIES, chosen=CHOSEN).plot().ax_
     drawn = lines(ax)
     alone = [[0.3, 0.75], [0.01, 0.76], [1e-6, 0.74], [0.2, 0.71]]
     assert drawn["CAR alone"].get_xydata() == pytest.approx(np.array(alone))
@@ -435,12 +417,13 @@ def test_the_front_joins_the_points_that_no_other_beats(monkeypatch, lower_is_be
     front = drawn["no other point is better in both"].get_ydata()
     assert front == pytest.approx([0.72, 0.71] if lower_is_better else [0.73, 0.74, 0.76])
     weights = {text.get_text(): text.get_fontweight() for text in ax.texts}
-    assert weights.pop("λ = 100") == "bold"
+    assert weights.pop(CHOSEN) == "bold"
     assert set(weights.values()) == {"normal"}
 
 
 def test_names_do_not_cover_each_other():
-    crowd = [summary(f"model {i}", 1.0, None, 0.7 + i * 1e-3, 0.1) for i in range(40)]
+    points = (({"car": i, "invariance": None}, [(0.7 + i * 1e-3, 1.0)]) for i in range(40))
+    crowd = [replace(each, name=f"model {i}") for i, each in enumerate(summaries(*points))]
     ax = FrontierDisplay([*crowd, SUMMARIES[0]], chosen="model 20").plot().ax_
     boxes = {text.get_text(): text.get_window_extent() for text in ax.texts}
     assert 3 <= len(boxes) < 41

@@ -7,6 +7,7 @@ import torch
 
 from fcorr.nn import FCorrTransformer
 from fcorr.nn.fcorr import Pack
+from tests.nn.networks import draw_rows
 
 
 def make_model(cards=(3, 2, 4), n_numeric=3, *, seed=0, **options):
@@ -41,15 +42,12 @@ def make_pack(cards=(3, 2, 4), n_numeric=3, **options):
     return Pack([first, second]).eval()
 
 
-def random_inputs(model, n_rows, seed=0):
+def random_inputs(model, n_rows):
     """Rows of any categories and numbers, some missing where the model takes that."""
-    generator = torch.Generator().manual_seed(seed)
-    codes = [torch.randint(0, c, (n_rows,), generator=generator) for c in model.cat_cardinalities]
-    n_numeric = model.n_features - len(codes)
-    x_num = 6 * torch.rand(n_rows, n_numeric, generator=generator) - 3
-    if missing_of(model.members[0]) is not None:
-        x_num[torch.rand(x_num.shape, generator=generator) < 0.1] = torch.nan
-    return torch.stack(codes, 1), x_num
+    n_numeric = model.n_features - len(model.cat_cardinalities)
+    missing = 0.0 if missing_of(model.members[0]) is None else 0.1
+    codes, numbers = draw_rows(model.cat_cardinalities, n_numeric, n_rows, missing=missing)
+    return codes, 1.5 * numbers
 
 
 def values_of(model, numbers=9):

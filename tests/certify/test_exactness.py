@@ -58,15 +58,6 @@ def test_flips_of_collapsed_features_change_no_bit(lab, each_engine, make, optio
         assert not torch.equal(model(codes, x_num), before)  # of what is not collapsed
 
 
-def test_a_pack_is_exact_only_if_every_member_is(lab):
-    pack = lab.make_pack()
-    pack.members[0].collapse(0)
-    assert is_exact(pack.members[0], [0])
-    assert not is_exact(pack, [0])
-    pack.members[1].collapse(0)
-    assert is_exact(pack, [0])
-
-
 PLACES = [  # a feature's parameter, and the number in it that is exchanged
     *(("make_pack", *place, (0, -1)) for place in (("table", 0), ("steps", 3), ("missing", 3))),
     ("make_model", "categorical.cat_linear.weight", 0, 1),

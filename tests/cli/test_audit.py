@@ -123,9 +123,13 @@ def test_bad_usage(run, functions, arguments, message):
     assert message in result.stderr
 
 
-def test_a_model_that_does_not_fit_the_data(run, functions):
+def test_models_that_fail(run, functions):
     result = run("audit", "functions:broken", *ASKED, code=1)
     assert "The model must score X as it is, got KeyError" in result.stderr
+    # A header whose length looks like a pickle
+    Path("model.fcorr").write_bytes(b"\x80\x04" + bytes(6) + b"{")
+    result = run("audit", "model.fcorr", *ASKED, code=1)
+    assert "is not a whole model file" in result.stderr
 
 
 def test_an_onnx_file_of_one_input(run, columns):
@@ -163,9 +167,3 @@ def test_an_onnx_file_of_one_input(run, columns):
     on = 1 / (1 + np.exp(-(0.05 * age + 0.4 - 2)))
     off = 1 / (1 + np.exp(-(0.05 * age - 2)))
     assert flips["change"]["max"] == pytest.approx(np.abs(on - off).max(), abs=1e-6)
-
-
-def test_a_header_whose_length_looks_like_a_pickle(run, functions):
-    Path("model.fcorr").write_bytes(b"\x80\x04" + bytes(6) + b"{")
-    result = run("audit", "model.fcorr", *ASKED, code=1)
-    assert "is not a whole model file" in result.stderr

@@ -354,19 +354,6 @@ def test_dialects_that_do_not_fit(train, european, arguments, code, message):
     assert message in " ".join(result.stderr.split())
 
 
-@pytest.mark.filterwarnings("default::UserWarning")
-def test_ambiguous_dates_are_warned_of(train, european):
-    text = Path("plain.csv").read_text().splitlines()
-    rows = [f"{line.split(',')[0]},0{i % 9 + 1}/02/2024,{i % 2}" for i, line in enumerate(text[1:])]
-    Path("dates.csv").write_text("\n".join(["key,day,y", *rows]))
-    result = train(data="dates.csv", target="y")
-    assert "warning: Column 'day' is read as text: '01/02/2024' may be day/month" in result.stderr
-    assert "or pass --dates dmy or --dates mdy." in result.stderr
-    assert fcorr.load("model.fcorr").schema_["day"].kind == "categorical"
-    train("--dates", "dmy", data="dates.csv", target="y")
-    assert fcorr.load("model.fcorr").schema_["day"].kind == "datetime"
-
-
 def test_errors_of_standard_input_name_it(run, files):
     options = ("--target", "y", "-o", "model.fcorr")
     result = run("train", "-", *options, stdin="a,y\n1,2\n3\n", code=1)

@@ -46,8 +46,5 @@ def test_public_names_are_there():
     for name in fcorr.__all__:
         assert getattr(fcorr, name) is not None
     assert set(fcorr.__all__) <= set(dir(fcorr))
-
-
-def test_unknown_name():
     with pytest.raises(AttributeError, match="module 'fcorr' has no attribute 'nothing'"):
         _ = fcorr.nothing

@@ -66,20 +66,24 @@ def test_round_trip(tmp_path, name):
             '\ufeffi,f,t,s\n1,1.5,true,"a,b"\n2,2,false,"c\nd"\n',
             {"i": [1, 2], "f": [1.5, 2.0], "t": [True, False], "s": ["a,b", "c\nd"]},
         ),
+        ("delimiter at the end.csv", "a;b;\n1;2;\n", {"a": [1], "b": [2]}),
+        ("and a field.csv", "a;b;\n1;2;3\n", {"a": [1], "b": [2], "": [3]}),
+        (
+            "only begins like dates or numbers.csv",
+            "a;b;c\n31/12/2024;1,5;31/12/24\nnever;low;31/12/24\n",
+            {"a": ["31/12/2024", "never"], "b": ["1,5", "low"], "c": ["31/12/24"] * 2},
+        ),
     ],
 )
 def test_csv(write, name, content, expected):
     assert read_file(write(name, content)).to_pydict() == expected
 
 
-def test_text_that_looks_like_numbers(write):
+def test_text_that_looks_like_numbers_and_keys_that_are_copied_as_they_are(write):
     path = write("t.csv", "zip,n\n01234,1\n,2\n")
     assert read_file(path)["zip"].to_pylist() == [1234, None]
     table = read_file(path, text=["zip", "not there"])
     assert table.to_pydict() == {"zip": ["01234", None], "n": [1, 2]}
-
-
-def test_keys_are_copied_as_they_are(write):
     table = read_verbatim(write("t.parquet", PARQUET), ["b", "a"])
     assert table.column_names == ["b", "a"]
     assert table["a"].type == pa.int64()
@@ -126,6 +130,7 @@ def test_line_breaks_within_quotes_wherever_they_fall(write):
             "a,b\n1,2\n",
             r"'.*t\.txt' must end in \.csv, \.tsv or \.parquet.*Rename or convert",
         ),
+        (os.fsdecode(b"caf\xe9.csv"), "a,b\n1,2\n", r"caf\\udce9.csv' cannot be read as CSV"),
         ("t.csv", b"a;b\n1;2\n3\n", "must have 2 fields in every line.*got 1 in line 3"),
         ("t.csv", b"a;b\n1;x\n2,5;caf\xe9\n", "in line 3, column 'b' .'café', if it is Latin-1"),
     ],
@@ -133,12 +138,6 @@ def test_line_breaks_within_quotes_wherever_they_fall(write):
 def test_broken_files(write, name, content, message):
     with pytest.raises(InvalidInputError, match=message):
         read_file(write(name, content))
-
-
-def test_a_name_that_is_not_utf_8_is_named(write):
-    path = write(os.fsdecode(b"caf\xe9.csv"), "a,b\n1,2\n")
-    with pytest.raises(InvalidInputError, match=r"caf\\udce9.csv' cannot be read as CSV"):
-        read_file(path)
 
 
 @pytest.mark.parametrize("name", ["t.txt", "t.json.gz", "t"])
@@ -311,15 +310,6 @@ def test_the_order_of_dates_can_be_given(write, order, month):
     assert (table["a"][0].as_py().month, told) == (month, "")
 
 
-def test_what_only_begins_like_dates_or_numbers_is_text(write):
-    path = write("t.csv", "a;b;c\n31/12/2024;1,5;31/12/24\nnever;low;31/12/24\n")
-    assert read_file(path).to_pydict() == {
-        "a": ["31/12/2024", "never"],
-        "b": ["1,5", "low"],
-        "c": ["31/12/24", "31/12/24"],
-    }
-
-
 @pytest.mark.parametrize(
     ("dialect", "message"),
     [
@@ -334,11 +324,6 @@ def test_what_only_begins_like_dates_or_numbers_is_text(write):
 def test_dialects_that_do_not_fit(write, dialect, message):
     with pytest.raises(InvalidInputError, match=message):
         read_file(write("t.csv", "a;b\n1;2\n"), dialect=dialect)
-
-
-def test_lines_may_end_in_a_delimiter(write):
-    assert read_file(write("t.csv", "a;b;\n1;2;\n")).to_pydict() == {"a": [1], "b": [2]}
-    assert read_file(write("t.csv", "a;b;\n1;2;3\n")).column_names == ["a", "b", ""]
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv"])

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial, update_wrapper
-from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -113,23 +112,6 @@ def test_refused(make, arguments, message):
     with pytest.raises(InvalidInputError) as caught:
         make(**{"n_rows": 5, **arguments})
     assert str(caught.value) == message
-
-
-# ------------------------------------------------------------------------- make_indirect_bias
-
-
-def test_indirect_bias_is_the_papers_in_every_cell():
-    n_rows = 60_000
-    X, y = make_indirect_bias(n_rows, random_state=0)
-    assert X.column_names == ["X1", "X2", "X3"]
-    values = [labels(X, name) == "yes" for name in X.column_names]
-    for x1, x2, x3 in product([False, True], repeat=3):
-        cell = (values[0] == x1) & (values[1] == x2) & (values[2] == x3)
-        share = 0.25 * (0.7 if x1 == x2 else 0.3)
-        assert cell.mean() == pytest.approx(share, abs=TOLERANCE * np.sqrt(share / n_rows))
-        # Whatever X1 is: its bias is indirect.
-        rate, error = 0.8 if x2 and x3 else 0.2, np.sqrt(0.16 / cell.sum())
-        assert y[cell].mean() == pytest.approx(rate, abs=TOLERANCE * error)
 
 
 # ---------------------------------------------------------------------------- make_proxy_bias

@@ -199,12 +199,3 @@ BAD_TARGETS = [
 def test_bad_targets(message, y, options):
     with pytest.raises(InvalidInputError, match=message):
         fit(X, y, **options)
-
-
-def test_no_exposure_is_0_also_not_in_the_eval_set():
-    unseen = X.assign(years=with_value(YEARS, 0))
-    for rows, eval_set in ((unseen, None), (X, (unseen, CLAIMS))):
-        model = FCorrRegressor(**QUICK, objective="poisson", exposure="years")
-        with pytest.raises(InvalidInputError, match=r"positive in every row, got 0\.0 in row 3"):
-            model.fit(rows, CLAIMS, eval_set=eval_set)
-        assert not hasattr(model, "schema_")

@@ -52,6 +52,8 @@ def test_by_default_few_rows_have_up_to_16_members():
     model = fit(n_members="auto", head="auto", epochs=1, advanced={"n_views": 2, "n_knots": 4})
     assert len(model.model_.members) in (8, 16)
     assert {recipe["epochs"] for recipe in model.recipes_} == {1}
+    papers = fit(n_members="auto", advanced={"main_effects": False})
+    assert len(papers.model_.members) == 1
 
 
 def test_one_member_is_a_single_network_on_all_rows(tmp_path):
@@ -63,10 +65,6 @@ def test_one_member_is_a_single_network_on_all_rows(tmp_path):
     for each, name in ((model, "model"), (again, "again")):
         each.save(tmp_path / name)
     assert (tmp_path / "model").read_bytes() == (tmp_path / "again").read_bytes()
-
-
-def test_the_papers_network_has_no_pack():
-    assert len(fit(n_members="auto", advanced={"main_effects": False}).model_.members) == 1
 
 
 @pytest.mark.parametrize(

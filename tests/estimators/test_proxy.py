@@ -37,7 +37,6 @@ SEX = X["sex"].to_numpy()
     ("target", "measure"),
     [
         ("score", lambda model: gap(model.predict_proba(X)[:, 1], SEX)),
-        ("decision", lambda model: gap(model.predict(X), SEX)),
         ("odds", lambda model: gap(model.predict(X)[Y == 1], SEX[Y == 1])),
     ],
 )

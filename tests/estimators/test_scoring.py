@@ -120,14 +120,10 @@ def test_a_scorer_is_sent_as_a_model_file(case):
     for batch in (table, *table.to_batches()):
         assert sent(batch).to_pydict() == expected(path, table)
     assert pickle.loads(content).model is sent.model  # loaded once
-
-
-def test_a_batch_without_rows_has_the_columns(case):
-    path, table = case
     scorer = Scorer(path, keep=["job.title"])
-    scored = scorer(table.slice(0, 0))
-    assert scored.num_rows == 0
-    assert scored.schema == scorer(table).schema == scorer.output_schema(table.schema)
+    empty = scorer(table.slice(0, 0))  # which has the columns
+    assert empty.num_rows == 0
+    assert empty.schema == scorer(table).schema == scorer.output_schema(table.schema)
 
 
 def test_columns_that_are_read(models):
@@ -178,16 +174,13 @@ def test_parquet_is_scored_in_batches(case, source, tmp_path, monkeypatch, n_thr
             found = pa_parquet.read_table(output)
             assert found.to_pydict() == expected(path, table)
             assert found.schema == Scorer(path).output_schema(table.schema)
+            assert pa_parquet.read_metadata(output).num_row_groups == 1
+        score_parquet(path, data, output, keep=["job.title"])
+        assert pa_parquet.read_table(output)["job.title"].to_pylist() == (
+            table["job.title"].to_pylist()
+        )
     finally:
         torch.set_num_threads(1)
-
-
-def test_row_groups_of_the_output_are_long(models, source, tmp_path):
-    path, table = models["exact"]
-    score_parquet(path, source(table), tmp_path / "out.parquet", keep=["job.title"])
-    assert pa_parquet.read_metadata(tmp_path / "out.parquet").num_row_groups == 1
-    found = pa_parquet.read_table(tmp_path / "out.parquet")
-    assert found["job.title"].to_pylist() == table["job.title"].to_pylist()
 
 
 def test_warnings_count_the_rows_of_all_batches(models, source, tmp_path):

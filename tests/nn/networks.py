@@ -19,7 +19,17 @@ def perturb(module, scale=0.3, seed=9):
 
 
 def draw_codes(cardinalities, n_rows, generator):
-    return torch.stack([torch.randint(c, (n_rows,), generator=generator) for c in cardinalities], 1)
+    codes = [torch.randint(c, (n_rows, 1), generator=generator) for c in cardinalities]
+    return torch.cat([torch.empty(n_rows, 0, dtype=torch.long), *codes], dim=1)
+
+
+def draw_rows(cardinalities, n_numeric, n_rows, *, missing=0.0, seed=0):
+    """Draw any categories and normal numbers, of which a share may be missing."""
+    generator = seeded(seed)
+    codes = draw_codes(cardinalities, n_rows, generator)
+    numbers = torch.randn(n_rows, n_numeric, generator=generator)
+    numbers[torch.rand(numbers.shape, generator=generator) < missing] = torch.nan
+    return codes, numbers
 
 
 def assert_all_close(found, exact, atol):

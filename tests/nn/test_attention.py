@@ -148,17 +148,13 @@ def test_attention_equals_a_loop_over_the_formula(n_features):
             expected[b, i] = sum(w * z[b, j] for j, w in enumerate(weights)) / sum(weights)
     for h in (attend(z), by_partition(z)[0]):
         torch.testing.assert_close(h, expected)
+    torch.testing.assert_close(attention_weights(30 * z).sum(2), torch.ones_like(z))
 
 
 def test_gradients():
     z = torch.randn(3, 5, dtype=torch.float64, generator=seeded(), requires_grad=True)
     assert gradcheck(attend, z)
     assert gradcheck(by_partition, z)
-
-
-def test_weights_sum_to_one():
-    z = torch.randn(50, 6, dtype=torch.float64, generator=seeded())
-    torch.testing.assert_close(attention_weights(30 * z).sum(2), torch.ones_like(z))
 
 
 def test_plain_torch_holds_few_matrices_at_a_time(monkeypatch):

@@ -8,7 +8,7 @@ import torch
 from fcorr.nn import FCorrTransformer, car_sensitive
 from fcorr.nn.car import exchange_features, paper_weight
 from paper.augmentation import augmented_forward, exchange_combinations
-from tests.nn.networks import draw_codes, perturb, seeded
+from tests.nn.networks import draw_rows, perturb, seeded
 
 CARDINALITIES = [3, 2, 4]
 N_NUMERIC = 3
@@ -25,9 +25,8 @@ def make_model(**options):
 
 
 def make_rows(n_rows=9):
-    generator = seeded(3)
-    codes = draw_codes(CARDINALITIES, n_rows, generator)
-    return codes, torch.randn(n_rows, N_NUMERIC, dtype=torch.float64, generator=generator)
+    codes, numbers = draw_rows(CARDINALITIES, N_NUMERIC, n_rows, seed=3)
+    return codes, numbers.double()
 
 
 def let_categories_embed_alike(model, sigma):
@@ -137,9 +136,7 @@ def test_default_form_leaves_every_other_parameters_gradient_untouched():
 
 def wide_model(n_numeric, dtype=torch.float64):
     model = perturb(FCorrTransformer([3, 2], n_numeric, (4,), generator=seeded()), seed=4)
-    generator = seeded(5)
-    codes = draw_codes((3, 2), 20, generator)
-    numbers = torch.randn(20, n_numeric, generator=generator)
+    codes, numbers = draw_rows((3, 2), n_numeric, 20, seed=5)
     return model.to(dtype), codes, numbers.to(dtype)
 
 
@@ -219,40 +216,6 @@ def test_small_gaps_keep_their_digits(gap, each_engine):
     # The embeddings themselves are rounded to about 1e-7.
     for value, expected in zip(single, exact, strict=True):
         torch.testing.assert_close(value, expected, rtol=1e-5 + 3e-7 / gap, atol=0)
-
-
-@pytest.mark.parametrize("options", [{}, {"n_layers": 3}, {"residual": True}])
-def test_augmented_forward_has_the_models_parameters_and_without_extras_its_outputs(options):
-    model, (codes, numbers) = make_model(**options), make_rows()
-    before = {name: p.shape for name, p in model.named_parameters()}
-    e = model.embed(codes, numbers)
-    outputs, losses = augmented_forward(model, e, exchanges_of(model, [0, 1]))
-    assert (outputs.shape, losses.shape) == ((9, 1), (9,))
-    assert {name: p.shape for name, p in model.named_parameters()} == before
-    torch.testing.assert_close(augmented_forward(model, e, [])[0], model(codes, numbers))
-
-
-@pytest.mark.parametrize("options", [{}, {"n_layers": 3}, {"residual": True}])
-def test_extras_behave_like_copies_of_the_sensitive_feature(options):
-    """A model whose features are repeated by hand gives what the augmentation gives.
-
-    With the sensitive category the only one there is, an extra entry equals the original one at
-    every layer, so attention over p + 1 entries has two equal keys.
-    """
-    model, (codes, numbers) = make_model(**options), make_rows()
-    sigma = 1
-    let_categories_embed_alike(model, sigma)
-    outputs, _ = augmented_forward(model, model.embed(codes, numbers), exchanges_of(model, [sigma]))
-
-    e = model.embed(codes, numbers)
-    h = e[:, 0]
-    for layer in model.layers:
-        z = layer.attention_norm(h)
-        keys = torch.cat([z, z[:, [sigma, sigma]]], dim=1)
-        a = torch.softmax(z.unsqueeze(2) * keys.unsqueeze(1) / math.sqrt(6), dim=2)
-        a = (a @ keys.unsqueeze(2)).squeeze(2) + (h if layer.residual else 0)
-        h = a + layer.transform(layer.stack_norm(a))
-    torch.testing.assert_close(outputs, model.decode(h.unsqueeze(1), e))
 
 
 @pytest.mark.parametrize(

@@ -32,29 +32,6 @@ def test_a_new_layer_hands_on_what_hundreds_of_features_say():
     assert (before * after).mean() > 0.95  # their correlation over the features of a row
 
 
-@pytest.mark.parametrize("residual", [False, True])
-def test_encoder_layer_by_hand(residual):
-    layer = FCorrEncoderLayer(4, n_elementwise=2, residual=residual, generator=seeded()).double()
-    with torch.no_grad():
-        for norm in (layer.attention_norm, layer.stack_norm):
-            norm.weight.uniform_(0.5, 2, generator=seeded(1))
-            norm.bias.uniform_(-1, 1, generator=seeded(2))
-    h = torch.randn(5, 4, dtype=torch.float64, generator=seeded(3))
-
-    def norm(x, layer_norm):
-        centred = x - x.mean(1, keepdim=True)
-        deviation = (centred.square().mean(1, keepdim=True) + layer_norm.eps).sqrt()
-        return centred / deviation * layer_norm.weight + layer_norm.bias
-
-    z = norm(h, layer.attention_norm)
-    a = torch.softmax(z.unsqueeze(2) * z.unsqueeze(1) / 2, dim=2) @ z.unsqueeze(2)
-    a = a.squeeze(2) + (h if residual else 0)
-    x = norm(a, layer.stack_norm)
-    x = layer.stack[0].weight * x + layer.stack[0].bias
-    x = layer.stack[1].weight * torch.nn.functional.gelu(x) + layer.stack[1].bias
-    torch.testing.assert_close(layer(h), a + x)
-
-
 def test_every_parameter_takes_part():
     model = FCorrTransformer([3, 2], 2, (4, 4), n_layers=2, generator=seeded())
     codes = torch.tensor([[0, 1], [2, 0], [1, 1], [1, 0]])

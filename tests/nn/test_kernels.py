@@ -25,26 +25,20 @@ from fcorr.nn.engine import (
 )
 from fcorr.nn.fcorr import FCorrEncoderLayer
 from fcorr.nn.kernels import arithmetic
-from tests.nn.networks import compare_layers, compare_models, draw_codes, perturb, seeded
+from tests.nn.networks import compare_layers, compare_models, draw_rows, perturb, seeded
 
 # ------------------------------------------------------------------------------- arithmetic
 
 
-def test_exponential():
+def test_arithmetic():
     x = np.linspace(-699, 699, 5_001)
     values = np.array([arithmetic.exp(v) for v in x])
     np.testing.assert_allclose(values, np.exp(x), rtol=1e-11)
     assert math.isnan(arithmetic.exp(math.nan))
-
-
-def test_exponential_less_one_keeps_its_digits():
-    tiny = 10.0 ** np.linspace(-30, 0, 500)
+    tiny = 10.0 ** np.linspace(-30, 0, 500)  # where exp(x) - 1 keeps its digits
     x = np.concatenate([-tiny, tiny, np.linspace(-80, 80, 2_001)]).astype(np.float32)
     values = np.array([arithmetic.expm1_32(v) for v in x], dtype=np.float64)
     np.testing.assert_allclose(values, np.expm1(x.astype(np.float64)), rtol=3e-7, atol=0)
-
-
-def test_gelu_and_its_slope():
     x = np.linspace(-40, 40, 8_001)
     values = np.array([arithmetic.gelu(v) for v in x])
     np.testing.assert_allclose(values, x * ndtr(x), rtol=0, atol=1e-10)
@@ -118,15 +112,6 @@ def make_model(**options):
     return perturb(model, 0.1)
 
 
-def make_rows(n_rows=64, *, missing=False):
-    generator = seeded(4)
-    codes = draw_codes((3, 2), n_rows, generator)
-    numbers = torch.randn(n_rows, 24, generator=generator)
-    if missing:
-        numbers[torch.rand(numbers.shape, generator=generator) < 0.1] = torch.nan
-    return codes, numbers
-
-
 @pytest.mark.parametrize(
     "options",
     [{}, {"n_layers": 3}, {"residual": True}, {"learn_missing": True}],
@@ -134,12 +119,12 @@ def make_rows(n_rows=64, *, missing=False):
 )
 def test_whole_model(options):
     """The compiled model, its gradients included, is the plain one."""
-    rows = make_rows(missing="learn_missing" in options)
+    rows = draw_rows((3, 2), 24, 64, missing=0.1 if "learn_missing" in options else 0.0)
     compare_models(lambda: make_model(**options), *rows)
 
 
 def test_codes_and_positions_out_of_range_are_refused():
-    (codes, numbers), model = make_rows(), make_model()
+    (codes, numbers), model = draw_rows((3, 2), 24, 64), make_model()
     for wrong in (-1, 3):
         refused = codes.clone()
         refused[5, 0] = wrong
@@ -162,11 +147,8 @@ def test_what_runs_compiled():
         with use_engine("compiled"):
             assert runs_compiled(single)
         assert not runs_compiled(single)
-
-
-def test_which_engine_runs():
-    assert [resolve_engine(e) for e in ("auto", "compiled")] == ["compiled"] * 2
-    assert resolve_engine("plain") == "plain"
+    engines = {"auto": "compiled", "compiled": "compiled", "plain": "plain"}
+    assert {name: resolve_engine(name) for name in engines} == engines
     with pytest.raises(ValueError, match="engine must be 'auto', 'compiled' or 'plain', got 'gpu'"):
         resolve_engine("gpu")
 

@@ -113,6 +113,8 @@ def test_spline_equals_numpys_interpolation(spline):
         expected = np.interp(x[:, i].numpy(), knots.numpy(), values)
         torch.testing.assert_close(spline(x)[:, i].detach(), torch.from_numpy(expected))
         start += len(knots)
+    assert sum(p.numel() for p in spline.parameters()) == start == 7  # one for each, no padding
+    assert SplineEmbedding([])(torch.zeros(4, 0)).shape == (4, 0)
 
 
 def test_spline_gradients(spline):
@@ -121,11 +123,6 @@ def test_spline_gradients(spline):
     assert gradcheck(
         lambda steps: torch.func.functional_call(spline, {"steps": steps}, (x,)), steps
     )
-
-
-def test_spline_has_one_parameter_per_knot_and_no_padding(spline):
-    assert sum(p.numel() for p in spline.parameters()) == 7
-    assert SplineEmbedding([])(torch.zeros(4, 0)).shape == (4, 0)
 
 
 # Knots

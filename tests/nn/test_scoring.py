@@ -11,7 +11,7 @@ from fcorr.nn.engine import run_head, use_engine
 from fcorr.nn.fcorr import Pack
 from fcorr.nn.kernels import views
 from fcorr.nn.layers import FeedForward
-from tests.nn.networks import perturb, seeded
+from tests.nn.networks import draw_rows, perturb, seeded
 
 SIZES = [1, 2, 3, 7, 10, 15, 16, 17, 31, 64, 100, 128, 255, 300]
 
@@ -30,13 +30,9 @@ def make_network(n_features, head, seed=0, **options):
     return perturb(model, seed=seed + 1).eval()
 
 
-def make_rows(model, n_rows, seed=0):
-    generator, n_categorical = seeded(seed), len(model.cat_cardinalities)
-    n_numeric = model.n_features - n_categorical
-    codes = torch.randint(0, 3, (n_rows, n_categorical), generator=generator)
-    numbers = torch.randn(n_rows, n_numeric, generator=generator)
-    numbers[torch.rand(numbers.shape, generator=generator) < 0.1] = torch.nan
-    return codes, numbers
+def make_rows(model, n_rows):
+    n_numeric = model.n_features - len(model.cat_cardinalities)
+    return draw_rows(model.cat_cardinalities, n_numeric, n_rows, missing=0.1)
 
 
 @pytest.mark.parametrize("hidden", [(), (1,), (15,), (16,), (17, 5), (300, 33, 128)])

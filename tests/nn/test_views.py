@@ -17,7 +17,7 @@ from tests.nn.networks import (
     assert_all_close,
     compare_layers,
     compare_models,
-    draw_codes,
+    draw_rows,
     perturb,
     seeded,
 )
@@ -88,10 +88,7 @@ def test_terms_are_enough_up_to_the_limit():
     assert (largest_exponents(layer, h) > 0.99 * limit).all()
     assert (largest_exponents(layer, h) < limit).all()
     compare_layers(layer, h)
-
-
-def test_equal_entries_have_no_spread():
-    """All keys are 0 about their mean, and the largest of them is no number to divide by."""
+    # Of equal entries all keys are 0 about their mean, and the largest is nothing to divide by.
     layer = FCorrEncoderLayer(5, n_elementwise=1, views=True, generator=seeded())
     compare_layers(layer, torch.full((3, 5), 0.7))
 
@@ -109,12 +106,9 @@ def make_embedding(n_views=3, **options):
 
 
 def make_rows(n_rows=50, *, missing=True, seed=1):
-    generator = seeded(seed)
-    codes = draw_codes(CARDINALITIES, n_rows, generator)
-    numbers = 1.5 * torch.randn(n_rows, len(KNOTS), generator=generator)
-    if missing:
-        numbers[torch.rand(numbers.shape, generator=generator) < 0.2] = torch.nan
-    return codes, numbers
+    missing = 0.2 if missing else 0.0
+    codes, numbers = draw_rows(CARDINALITIES, len(KNOTS), n_rows, missing=missing, seed=seed)
+    return codes, 1.5 * numbers
 
 
 def run(embedding, codes, numbers):
@@ -227,7 +221,10 @@ def test_output_by_hand(options):
             scores = z.unsqueeze(2) * z.unsqueeze(1) / math.sqrt(6)
             a = (torch.softmax(scores, 2) @ z.unsqueeze(2)).squeeze(2)
             a = a + h if layer.residual else a
-            h = a + layer.transform(norm(a, layer.stack_norm))
+            h = norm(a, layer.stack_norm)
+            for i, linear in enumerate(layer.stack):
+                h = (gelu(h) if i else h) * linear.weight + linear.bias
+            h = a + h
         encoded.append(h)
     hidden = gelu(model.head.hidden[0](norm(torch.cat(encoded, 1), model.head_norm)))
     outputs = hidden @ model.head.output.weight.T + model.head.output.bias

@@ -194,8 +194,8 @@ def swept(people):
         fcorr.FCorrClassifier(n_members=1, **MODEL),
         *people[0],
         grid=[
-            {"car": [0, 1e2], "invariance": [None], "dropout": [0.1, 0.2]},
-            {"invariance": ["marginal"], "dropout": [0.1]},
+            {"car": [0, 1e2], "invariance": [None], "dropout": [0.1]},
+            {"invariance": ["marginal"], "dropout": [0.2]},
         ],
         eval_set=people[1],
         seeds=2,
@@ -206,29 +206,24 @@ def swept(people):
 
 def test_the_table_has_a_line_for_each_point(swept):
     header, rows = swept.table()
-    assert [row[0] for row in rows] == [
-        "λ = 0, dropout = 0.1",
-        "λ = 0, dropout = 0.2",
-        "λ = 100, dropout = 0.1",
-        "λ = 100, dropout = 0.2",
-        "marginal, dropout = 0.1",
-    ]
+    names = ["λ = 0, dropout = 0.1", "λ = 100, dropout = 0.1", "marginal, dropout = 0.2"]
+    assert [row[0] for row in rows] == names
     auroc = [r["measured"]["performance"]["AUROC"] for r in swept.records[:2]]
     cell = rows[0][header.index("AUROC")]
     assert cell == f"{np.mean(auroc):.3f} ± {np.std(auroc):.3f}"
     found = [r["measured"]["search"] for r in swept.records[:2]]
     assert rows[0][header.index("found by search")] == f"{max(found):.2g}"
-    assert rows[4][header.index("found by search")] == "0"
+    assert rows[2][header.index("found by search")] == "0"
     assert {"DPD, sex", "DPD, race", "DPD, sex × race"} <= set(header)
     assert str(swept).splitlines()[0].split() == " ".join(header).split()
-    assert swept._repr_html_().count("<tr>") == 6
+    assert swept._repr_html_().count("<tr>") == 4
 
 
 def test_the_best_estimator_is_the_chosen_one(swept, people):
-    assert swept.choose().name == "marginal, dropout = 0.1"  # by the sweep's own budget
+    assert swept.choose().name == "marginal, dropout = 0.2"  # by the sweep's own budget
     best = max(swept.summaries, key=lambda summary: summary.mean("AUROC"))
     assert swept.choose(math.inf).name == best.name
-    X, chosen = people[1][0], {**MODEL, "invariance": "marginal", "dropout": 0.1}
+    X, chosen = people[1][0], {**MODEL, "invariance": "marginal", "dropout": 0.2}
     model = fcorr.FCorrClassifier(n_members=1, **chosen)
     model.set_params(random_state=0).fit(*people[0])
     found = swept.best_estimator()

@@ -36,9 +36,6 @@ def test_the_share_between_groups_by_every_pair_of_rows():
     groups[::7] = UNKNOWN
     found = share_between(values, weight, groups, SIZES)
     torch.testing.assert_close(found, by_pairs(values, weight, groups), rtol=1e-12, atol=0)
-
-
-def test_its_gradient():
     values, weight, groups = make_rows(20)
     assert torch.autograd.gradcheck(
         lambda x: share_between(x, weight, groups, SIZES), values.requires_grad_()
@@ -67,12 +64,9 @@ def test_what_no_two_groups_have_rows_for_is_nothing(groups):
     found.backward()
     assert float(found.detach()) == 0
     assert (values.grad == 0).all()
-
-
-def test_values_that_hardly_differ_have_no_gradient_yet():
-    values = torch.full((6,), 0.3, requires_grad=True)
-    groups = torch.tensor([0, 0, 0, 1, 1, 1])
-    share_between(values, torch.ones(6), groups, torch.ones(2)).backward()
+    values = torch.full((6,), 0.3, requires_grad=True)  # nor have values that do not differ
+    codes = torch.tensor([0, 0, 0, 1, 1, 1])
+    share_between(values, torch.ones(6), codes, torch.ones(2)).backward()
     assert (values.grad == 0).all()
 
 

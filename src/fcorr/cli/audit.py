@@ -71,13 +71,13 @@ def audit(
 
     Tells what flips of the sensitive columns change, how groups fare, and what that rests on.
     """
-    outputs = {"--output": output, "--json": json, "--card": card}
     as_json = json == shared.STDOUT
+    given = {"--output": output, "--json": None if as_json else json, "--card": card}
+    outputs = {option: path for option, path in given.items() if path is not None}
     for option, path in outputs.items():
-        if path is not None and not (as_json and path is json):
-            others = [each for name, each in outputs.items() if name != option]
-            sources = [data, Path(model), Path(incumbent or model)]
-            shared.check_output(path, *sources, thresholds, *others, option=option)
+        others = [each for name, each in outputs.items() if name != option]
+        sources = [data, Path(model), Path(incumbent or model)]
+        shared.check_output(path, *sources, thresholds, *others, option=option)
     models = [_open(each) for each in (model, incumbent) if each is not None]
     schemas = [each.schema_ for each in models if hasattr(each, "schema_")]
     sessions = [each for each in models if hasattr(each, "get_inputs")]  # of onnxruntime
@@ -126,15 +126,14 @@ def audit(
             shared.echo(line)
         if incumbent is not None:
             _print_comparison(found)
-    writers: tuple[Callable[[Path], object], ...] = (
-        functools.partial(found.to_html, include_model=include_model),
-        found.to_json,
-        found.to_model_card,
-    )
-    for path, write in zip(outputs.values(), writers, strict=True):
-        if path is not None and not (as_json and path is json):
-            write(path)
-            shared.echo(f"wrote {path}", err=as_json)
+    writers: dict[str, Callable[[Path], object]] = {
+        "--output": functools.partial(found.to_html, include_model=include_model),
+        "--json": found.to_json,
+        "--card": found.to_model_card,
+    }
+    for option, path in outputs.items():
+        writers[option](path)
+        shared.echo(f"wrote {path}", err=as_json)
     if found.crossed:
         shared.echo(f"{len(found.crossed)} threshold(s) crossed", err=True)
         raise typer.Exit(shared.CHECK_FAILED)

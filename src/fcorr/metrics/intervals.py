@@ -9,7 +9,7 @@ import numbers
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,15 +129,31 @@ def bootstrap_interval(
     if "sensitive_features" in named:
         groups = encode_groups(named["sensitive_features"]).codes
 
+    def resample(rows: NDArray[np.int64]) -> tuple[float, bool, ValueError | None, set[Any]]:
+        """Compute the metric on drawn rows, perhaps in another process; tell what it warned of."""
+        drawn = [take_rows(array, rows) for array in arrays]
+        drawn_named = {key: take_rows(column, rows) for key, column in named.items()}
+        value, refusal = math.nan, None
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                value = _as_number(metric(*drawn, **{**options, **drawn_named}))
+            except ValueError as error:
+                refusal = error
+        left_out = [w for w in caught if issubclass(w.category, NotEstimableWarning)]
+        stand_in = [w for w in caught if _marks_stand_in(w)]
+        others = {(str(w.message), w.category) for w in caught if w not in left_out + stand_in}
+        # A group that was not drawn is missed here: no metric can warn of that.
+        lost = (np.bincount(groups[rows], minlength=groups.max() + 1) == 0).any()
+        return math.nan if stand_in else value, bool(left_out) or bool(lost), refusal, others
+
     rng = np.random.default_rng(draw_seed(random_state))
-    resample = _Resample(metric, arrays, named, options, groups)
     draws = (rng.integers(0, n_rows, size=n_rows) for _ in range(n_resamples))
     with open_processes() as spread:
         results = list(map(resample, draws)) if spread is None else spread(resample, draws)
-    values = [result.value for result in results]
-    are_partial = [result.is_partial for result in results]
-    refusals = [result.refusal for result in results if result.refusal is not None]
-    others = {warning for result in results for warning in result.warnings}
+    values, are_partial, errors, warned = zip(*results, strict=True)
+    refusals = [error for error in errors if error is not None]
+    others = set().union(*warned)
 
     for text, category in others:
         warnings.warn(text, category, stacklevel=3)
@@ -150,42 +166,6 @@ def bootstrap_interval(
         low, high = np.quantile(np.array(values)[is_known], [tail, 1 - tail]).tolist()
     n_not_estimable, n_partial = int((~is_known).sum()), int((is_known & are_partial).sum())
     return Interval(estimate, low, high, confidence, n_resamples, n_not_estimable, n_partial)
-
-
-class _Result(NamedTuple):
-    value: float
-    is_partial: bool
-    refusal: ValueError | None
-    warnings: set[tuple[str, type[Warning]]]
-
-
-@dataclass(frozen=True)
-class _Resample:
-    """Compute a metric on rows drawn from its columns; also in another process."""
-
-    metric: Callable[..., Any]
-    arrays: tuple[Any, ...]
-    named: dict[str, Any]
-    options: dict[str, Any]
-    groups: NDArray[np.intp]
-
-    def __call__(self, rows: NDArray[np.int64]) -> _Result:
-        drawn = [take_rows(array, rows) for array in self.arrays]
-        drawn_named = {key: take_rows(column, rows) for key, column in self.named.items()}
-        value, refusal = math.nan, None
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                value = _as_number(self.metric(*drawn, **{**self.options, **drawn_named}))
-            except ValueError as error:
-                refusal = error
-        left_out = [w for w in caught if issubclass(w.category, NotEstimableWarning)]
-        stand_in = [w for w in caught if _marks_stand_in(w)]
-        others = {(str(w.message), w.category) for w in caught if w not in left_out + stand_in}
-        # A group that was not drawn is missed here: no metric can warn of that.
-        lost = (np.bincount(self.groups[rows], minlength=self.groups.max() + 1) == 0).any()
-        is_partial = bool(left_out) or bool(lost)
-        return _Result(math.nan if stand_in else value, is_partial, refusal, others)
 
 
 def _as_number(value: Any) -> float:
