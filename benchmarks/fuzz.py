@@ -203,7 +203,7 @@ class Readers:
         self.csv, self.parquet = csv.getvalue(), parquet.getvalue()
         self.schema = json.dumps(self.models[0].schema_.to_dict())
         self.journal = self._make_journal()
-        self.checkpoint = Checkpoint(folder / f"members-{os.getpid()}", "arguments")
+        self.checkpoint = Checkpoint(folder / f"members-{os.getpid()}", {})
         network = self.models[0].model_.members[0]
         self.member = Trained(network, self.models[0].history_, torch.zeros(3, 1))
         self.checkpoint.keep(SINGLE, 0, self.member)
@@ -321,7 +321,7 @@ class Readers:
         return "read"
 
     def read_member(self, rng: random.Random, path: Path) -> str:
-        member = Checkpoint(self.folder / f"members-{os.getpid()}", "arguments")
+        member = Checkpoint(self.folder / f"members-{os.getpid()}", {})
         member._path(SINGLE, 0).write_bytes(change_bytes(self.kept, rng))
         found = member.recall(SINGLE, 0, lambda: copy.deepcopy(self.models[0].model_.members[0]))
         if found is None:

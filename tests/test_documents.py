@@ -16,6 +16,14 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/guides/*.md")])
 
 
+def test_tests_that_promises_are_held_by_are_there():
+    named = set(
+        re.findall(r"`(tests(?:/\w+)*(?:\.py)?)`", (ROOT / "docs/reliability.md").read_text())
+    )
+    assert len(named) > 10
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
 def load_benchmark(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)

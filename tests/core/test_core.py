@@ -354,12 +354,15 @@ LINES = "compiling\nfit 1/2  loss 1\nfit 2/2  \\u001b[2J\n"
 
 @pytest.mark.parametrize(("n_steps", "told"), [(2, LINES), (0, "")])
 @pytest.mark.parametrize("shown", [False, True])
-def test_progress_in_lines_where_there_is_no_terminal(capsys, n_steps, told, shown):
+def test_progress_in_lines_where_there_is_no_terminal(capsys, caplog, n_steps, told, shown):
     with show_progress("fits", n_steps, shown=shown, unit="fit") as progress:
         progress.say("compiling")
         progress.advance("loss 1")
         progress.advance("\x1b[2J")
     assert capsys.readouterr() == ("", told if shown else "")
+    # Why nothing seems to happen is told somewhere, whoever set up no log.
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warned == ([] if shown and n_steps else ["fits: compiling"])
 
 
 def test_a_bar_on_a_terminal(monkeypatch):

@@ -128,7 +128,7 @@ def test_line_breaks_within_quotes_wherever_they_fall(write):
         (
             "t.txt",
             "a,b\n1,2\n",
-            r"'.*t\.txt' must end in \.csv, \.tsv or \.parquet.*Rename or convert",
+            r"'.*t\.txt' must end in \.csv, \.tsv or \.parquet.*Save it as one",
         ),
         (os.fsdecode(b"caf\xe9.csv"), "a,b\n1,2\n", r"caf\\udce9.csv' cannot be read as CSV"),
         ("t.csv", b"a;b\n1;2\n3\n", "must have 2 fields in every line.*got 1 in line 3"),

@@ -4,8 +4,10 @@ import copy
 import inspect
 import os
 import re
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -123,13 +125,23 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was(monkeypatch, tmp_path, fitt
     ("cls", "y", "message"),
     [
         (FCorrClassifier, np.ones(200), r"at least two classes, got only one.*Check the"),
-        (FCorrClassifier, Y[FCorrRegressor], "Unknown label type: continuous"),
+        (FCorrClassifier, Y[FCorrRegressor], r"must hold classes\. Use FCorrRegressor.*continuous"),
         (FCorrRegressor, X.job, r"y \('job'\) must hold numbers, .*use FCorrClassifier"),
     ],
 )
 def test_targets(cls, y, message):
     with pytest.raises(ValueError, match=message):
         cls(**SMALL).fit(X, y)
+
+
+def test_rows_of_y_in_another_order():
+    y = pd.Series(Y[FCorrRegressor], X.index)
+    with pytest.warns(UserWarning, match=r"same index labels in another order.*y\.loc\[X\.index\]"):
+        FCorrRegressor(**SMALL).fit(X, y[::-1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FCorrRegressor(**SMALL).fit(X, y)
+        FCorrRegressor(**SMALL).fit(X, y.set_axis(range(1_000, 1_200)))
 
 
 @both

@@ -126,6 +126,20 @@ def test_a_process_that_dies_is_started_again(files, tmp_path):
     assert model.get_params() == FCorrClassifier(**ONE).get_params()
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+def test_an_array_after_names_then_files_by_a_relative_path(files, tmp_path, monkeypatch):
+    model = FCorrClassifier(**ONE | {"sensitive": None, "epochs": 1})
+    numbers = X.select_dtypes("number").to_numpy()
+    fit_on_ray(model.fit(X, Y), numbers, Y, workers=1, checkpoint=tmp_path)
+    assert not hasattr(model, "feature_names_in_")
+    expected = model.predict_proba(numbers)
+    monkeypatch.chdir(files.parent)
+    with pytest.raises(InvalidInputError, match="checkpoint must be the folder of the same fit"):
+        fit_on_ray(model, files.name, "y", workers=1, checkpoint=tmp_path)
+    assert np.array_equal(model.predict_proba(numbers), expected)
+
+
 @pytest.mark.parametrize("workers", [0, -1, 1.5, True])
 def test_workers_that_are_none(workers):
     with pytest.raises(InvalidInputError, match="workers must be an integer of at least 1"):

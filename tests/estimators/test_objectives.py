@@ -9,7 +9,7 @@ import pytest
 from fcorr import FCorrRegressor, load
 from fcorr._core import InvalidInputError
 from fcorr.metrics import mean_tweedie_deviance
-from tests.tables import QUICK
+from tests.tables import QUICK, make_model, make_people, make_targets
 
 _rng = np.random.default_rng(0)
 N = 2_000
@@ -199,3 +199,12 @@ BAD_TARGETS = [
 def test_bad_targets(message, y, options):
     with pytest.raises(InvalidInputError, match=message):
         fit(X, y, **options)
+
+
+def test_what_is_missing_is_named_and_nothing_else():
+    people = make_people()
+    model = make_model("poisson", sensitive="sex", exposure="years")
+    model.fit(people, make_targets(people)["poisson"])
+    with pytest.raises(InvalidInputError, match=r"'years' \(exposure\) is missing") as caught:
+        model.predict(people.drop(columns="years"))
+    assert "'sex'" not in str(caught.value)

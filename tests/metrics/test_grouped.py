@@ -113,7 +113,7 @@ def test_what_few_rows_say_is_shown_but_not_compared():
     assert none["AUROC"] == {"estimate": None, "why": "one class only"}
     expected = {
         "estimate": None,
-        "why": "fewer than two groups of 30 rows have a true positive rate",
+        "why": "fewer than two groups of 30 rows have it (no positives in others)",
     }
     assert table["differences"]["true positive rate difference"] == expected
     assert table["differences"]["adverse impact ratio"]["estimate"] > 0.9

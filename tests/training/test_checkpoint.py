@@ -72,6 +72,13 @@ def test_another_fit_is_refused_with_the_difference(tmp_path, options, rows, dif
         FCorrClassifier(**OPTIONS | options).fit(rows, Y, checkpoint=tmp_path)
 
 
+def test_a_table_in_files_is_another_fit(tmp_path):
+    FCorrClassifier(**OPTIONS).fit(X, Y, checkpoint=tmp_path)
+    X.assign(y=Y).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(InvalidInputError, match=r"got one of a fit with files None, now \[\('rows"):
+        FCorrClassifier(**OPTIONS).fit(tmp_path, "y", checkpoint=tmp_path)
+
+
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "fit.json").write_text("[1]")
     with pytest.raises(InvalidInputError, match=r"fit.json' must say which fit the folder keeps"):

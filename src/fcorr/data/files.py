@@ -207,7 +207,7 @@ def file_ending(path: Path) -> str:
     if not _is(path, ENDINGS):
         raise InvalidInputError(
             f"{os.fspath(path)!r} must end in .csv, .tsv or .parquet, which tells how to read or "
-            "write it. Rename or convert the file."
+            "write it. Save it as one of these."
         )
     return ".parquet" if _is(path, _PARQUET) else ".tsv" if _is(path, _TSV) else ".csv"
 

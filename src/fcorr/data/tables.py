@@ -83,7 +83,8 @@ def read_table(X: Any, *, unread: Collection[str] = ()) -> Table:
         raise TypeError("X must be dense, got a sparse matrix. Call X.toarray() first.")
     if isinstance(X, str | bytes):
         raise InvalidInputError(
-            f"X must be a table, got the text {X!r}. Read the file first, or use `fcorr train`."
+            f"X must be a table, got the text {X!r}. Read the file first, or use the command line: "
+            "`fcorr --help`."
         )
     table = _from_frame(X, unread) if _is_frame(X) else _from_array(X)
     shape = (table.n_rows, len(table.columns))

@@ -629,7 +629,10 @@ class BaseFCorr(BaseEstimator, ABC):
         if name is None:
             return np.ones(table.n_rows)
         if name not in table.columns:
-            raise find_differences(self.schema_, table).to_error()
+            differences = find_differences(
+                self.schema_, table, read_sensitive=not getattr(self, "exact_", False)
+            )
+            raise differences.to_error()
         return read_exposure(table, name)
 
     # Predict

@@ -39,10 +39,11 @@ _NOBODY = float(np.nextafter(1, 2))  # above any probability
 class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     """FCorrTransformer with CAR for two or more classes.
 
-    Every feature is embedded as one number, and one attention matrix lets features depend on each
-    other. Counterfactual Attention Regularization drives the change of a prediction under a flip
-    of the sensitive column towards 0, and ``invariance`` makes it exactly 0. That is invariance to
-    a flip of the column, no more: other columns can still act as proxies for it.
+    Every feature is embedded as a few numbers, of which one is its main effect, and attention lets
+    features depend on each other. ``invariance`` makes the change of a prediction under a flip of
+    the sensitive column exactly 0; the paper's Counterfactual Attention Regularization drives it
+    towards 0. That is invariance to a flip of the column, no more: other columns can still act as
+    proxies for it.
 
     Parameters
     ----------
@@ -92,8 +93,8 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     n_members : int or "auto", default="auto"
         Most networks in the pack whose mean is predicted; 1 for a single network. They differ in
         how they are regularised, each is trained on its own bag of rows, and the rows that it left
-        out stop it and decide whether it stays: see :mod:`fcorr.training.pack`. ``"auto"`` is 8,
-        and 16 for up to 2,000 rows.
+        out stop it and decide whether it stays: see :mod:`fcorr.training.pack`. More are trained
+        than kept, since several settings are tried. ``"auto"`` is 8, and 16 for up to 2,000 rows.
     head : tuple of int or "auto", default="auto"
         Sizes of the hidden layers of the prediction head. Here and below ``"auto"`` leaves it to
         the members, which differ; a value holds for all.
@@ -264,7 +265,12 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         return np.column_stack([1 - positive, positive])
 
     def _learn_target(self, outcomes: Outcomes) -> None:
-        check_classification_targets(outcomes.y)
+        try:
+            check_classification_targets(outcomes.y)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"{outcomes.label} must hold classes. Use FCorrRegressor for numbers. ({error})"
+            ) from error
         classes, _ = outcomes.classes
         if len(classes) < 2:
             raise InvalidInputError(

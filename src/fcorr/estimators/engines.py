@@ -7,6 +7,7 @@ the files. Ray starts them, and starts them again where one dies: they then go o
 state that was kept.
 """
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -16,14 +17,14 @@ import joblib
 import torch
 import torch.distributed as dist
 
-from fcorr._core import InvalidInputError, connect_ray, require
+from fcorr._core import InvalidInputError, connect_ray, require, write_atomically
 from fcorr.data.stream import ParquetTable
 from fcorr.estimators.base import BaseFCorr
 
 Fitted = TypeVar("Fitted", bound=BaseFCorr)
 
 _MOST_FAILURES = 3  # after which Ray gives up
-_MODEL = "model.safetensors"
+_MODEL, _REFUSED = "model.safetensors", "refused.json"
 
 
 def fit_on_ray(
@@ -72,13 +73,18 @@ def fit_on_ray(
 
 
 def _fit_together(
-    estimator: Fitted, data: tuple[Any, Any, Any], workers: int, options: dict[str, Any]
+    estimator: Fitted, data: tuple[Any, ...], workers: int, options: dict[str, Any]
 ) -> Fitted:
     """Let processes of Ray Train fit one estimator together, and take over what they fitted."""
     train = require("ray.train", extra="ray", purpose="engine='ray'")
     by_torch = require("ray.train.torch", extra="ray", purpose="engine='ray'")
     from fcorr.estimators.model_file import load
 
+    X, *outcomes = data
+    if isinstance(X, str | os.PathLike):
+        X = ParquetTable(X)
+    if isinstance(X, ParquetTable):  # processes of Ray's work in a folder of their own
+        data = ParquetTable(X.path.resolve(), X.columns), *outcomes
     with tempfile.TemporaryDirectory(prefix="fcorr-ray-") as own:
         # Ray keeps its files where all machines see them, which is where ours are.
         storage = Path(options.get("checkpoint") or own).resolve()
@@ -94,9 +100,16 @@ def _fit_together(
             ),
             torch_config=by_torch.TorchConfig(backend="gloo"),
         )
+        refused = storage / _REFUSED
+        refused.unlink(missing_ok=True)
         trainer.fit()
+        if refused.exists():
+            text, argument = json.loads(refused.read_text())
+            refused.unlink()
+            raise InvalidInputError(text, argument=argument)
         fitted = load(storage / _MODEL)
     parameters = estimator.get_params(deep=False)
+    estimator.__dict__.pop("feature_names_in_", None)  # of an earlier fit
     estimator.__dict__.update(vars(fitted) | parameters)
     return estimator
 
@@ -104,6 +117,13 @@ def _fit_together(
 def _fit_as_one_of_many(config: dict[str, Any]) -> None:
     estimator, data, options = config["estimator"], config["data"], config["options"]
     torch.set_num_threads(1)
-    estimator.fit(*data, **options)
+    refused = Path(options["checkpoint"]) / _REFUSED
+    if refused.exists():  # what Ray starts again would be refused again
+        return
+    try:
+        estimator.fit(*data, **options)
+    except InvalidInputError as error:
+        write_atomically(refused, json.dumps([str(error), error.argument]).encode())
+        raise  # or the others would wait for this one
     if dist.get_rank() == 0:
         estimator.save(Path(options["checkpoint"]) / _MODEL)

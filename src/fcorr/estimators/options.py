@@ -266,7 +266,9 @@ def complete_advanced(advanced: Advanced | None) -> Advanced:
 def _check(name: str, value: Any, rule: str, holds: Callable[[Any], bool]) -> None:
     is_array = hasattr(value, "shape") and value.shape != ()
     if is_array or not holds(value):
-        raise InvalidInputError(f"{name} must be {rule}, got {value!r}.", argument=name)
+        options = re.findall(r"'(\w+)'", rule) if isinstance(value, str) else []
+        near = near_match(value, options) if options else ""
+        raise InvalidInputError(f"{name} must be {rule}, got {value!r}.{near}", argument=name)
 
 
 def parse_amount(argument: Literal["budget", "memory"], amount: str | float) -> float:

@@ -197,7 +197,8 @@ class Importance:
         Share of what the model tells rows apart by that is the feature's own main effect, and that
         goes with it, alone and together with others: half of how much worse predictions are, by the
         model's own, if the feature's value is that of another row. For numbers these are shares of
-        their variance, the total is Sobol's; for classes and rates it is measured as their loss is.
+        their variance, the total is Sobol's; for classes and rates it is measured as their loss is,
+        and can be above 1 where predictions are nearly certain.
         It estimates what permutation importance finds, and needs no y.
     lower, upper : ndarray
         The total ± 2 standard errors, not below 0; see :class:`MainEffect`.

@@ -146,6 +146,7 @@ def open_training_table(
         yield from _open_files(X, y, sample_weight, exposure, memory, seed)
         return
     target, weight = column_name(y), column_name(sample_weight)
+    _warn_of_other_order(X, y)
     with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
         table = read_table(X)
         name, exposures = None, np.ones(table.n_rows)
@@ -197,6 +198,20 @@ def _open_files(
         name = None if exposure is None else str(exposure)
         table = read_table(sample.table)
         yield TrainingTable(table, outcomes, y, sample_weight, name, features, sample.rows, counted)
+
+
+def _warn_of_other_order(X: Any, y: Any) -> None:
+    """Warn where labels of pandas say that rows of y are in another order than those of X."""
+    ours, theirs = (getattr(each, "index", None) for each in (X, y))
+    if not hasattr(ours, "equals") or not hasattr(theirs, "equals") or ours.equals(theirs):
+        return
+    if len(ours) == len(theirs) and ours.is_unique and ours.isin(theirs).all():
+        warnings.warn(
+            "X and y have the same index labels in another order, and rows are taken by position. "
+            "If they belong together by label, pass y.loc[X.index].",
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 @contextmanager

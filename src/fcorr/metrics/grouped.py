@@ -236,7 +236,9 @@ def tabulate_groups(
     for name, (figure, compare) in _COMPARED.items():
         if figure in found:
             known = is_large & ~np.isnan(found[figure])
-            why = f"fewer than two groups of {MIN_ROWS} rows have a {figure}"
+            why = f"fewer than two groups of {MIN_ROWS} rows"
+            if is_large.sum() > 1:
+                why += f" have it ({_LACKING.get(figure, 'no rows')} in others)"
             differences[name] = cell(math.nan, why=why)
             if known.sum() > 1:
                 numbers = interval(compare(draws[figure][:, known]), confidence)

@@ -17,8 +17,6 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-from fcorr._core import Progress
-
 EngineName = Literal["auto", "compiled", "plain"]
 
 _chosen: ContextVar[EngineName] = ContextVar("engine", default="auto")
@@ -55,14 +53,14 @@ def runs_compiled(x: Tensor) -> bool:
 def prepare_engine(on_wait: Callable[[str], None]) -> None:
     """Have the kernels of a usual fit compiled beside it, if they are yet to be.
 
-    ``on_wait`` is told so; where it tells nobody, the log is.
+    ``on_wait`` is told so.
     """
     if _chosen.get() != "plain":
         from fcorr.nn.kernels import arithmetic
 
         folder = arithmetic.cache_folder()
         if folder is None or not any(folder.glob("views.views_backward-*")):
-            arithmetic.announce(None if on_wait is Progress.say else on_wait)
+            arithmetic.announce(on_wait)
             Thread(target=compile_kernels).start()
 
 

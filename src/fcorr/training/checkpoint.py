@@ -73,12 +73,12 @@ class Checkpoint:
         path = self.folder / "fit.json"
         try:
             known = json.loads(path.read_text())
-            others = {name: known[name] for name in fit if known[name] != fit[name]}
+            others = {name: known.get(name) for name in fit if known.get(name) != fit[name]}
         except FileNotFoundError:
             if Ranks.current().own == 0:
                 write_atomically(path, json.dumps(fit, indent=1).encode())
             return
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, AttributeError) as error:
             raise InvalidInputError(
                 f"{str(path)!r} must say which fit the folder keeps, and cannot be read ({error}). "
                 "Use another folder, or remove this one.",
