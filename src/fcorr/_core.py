@@ -16,6 +16,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -452,6 +453,42 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+class Tabled(ABC):
+    """What shows itself as tables: as text where it is printed, as markup in a notebook."""
+
+    @abstractmethod
+    def _tables(self) -> Iterable[tuple[str, Sequence[object], Iterable[Sequence[object]], str]]:
+        """Give caption, header, rows and note of each table."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(text_table(*table) for table in self._tables())
+
+    def _repr_html_(self) -> str:
+        return "".join(html_table(*table) for table in self._tables())
+
+
+def text_table(
+    caption: str, header: Sequence[object], rows: Iterable[Sequence[object]], note: str = ""
+) -> str:
+    """Write a table for a terminal, numbers to the right.
+
+    Examples
+    --------
+    >>> print(text_table("Ages", ("name", "age"), [("Ann", "7"), ("Bartholomew", "35")]))
+    Ages
+    name         age
+    Ann            7
+    Bartholomew   35
+    """
+    lines = [[show_text(cell) for cell in line] for line in (header, *rows)]
+    first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
+    shown = [
+        "  ".join([name.ljust(first), *map(str.rjust, cells, others)]).rstrip()
+        for name, *cells in lines
+    ]
+    return "\n".join(filter(None, [show_text(caption), *shown, show_text(note)]))
 
 
 def html_table(

@@ -2,12 +2,12 @@
 
 import datetime
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
-from fcorr._core import InvalidInputError, html_table, near_match
+from fcorr._core import InvalidInputError, Tabled, near_match
 from fcorr.data.tables import DATE_PARTS, Category
 
 if TYPE_CHECKING:
@@ -354,7 +354,7 @@ def _are_counts(*values: object) -> bool:
 
 
 @dataclass(frozen=True)
-class Schema:
+class Schema(Tabled):
     """What a training table looked like. :func:`infer_schema` makes one.
 
     Attributes
@@ -463,8 +463,8 @@ class Schema:
 
         return find_differences(self, X, read_sensitive=read_sensitive)
 
-    def _repr_html_(self) -> str:
-        """Show a row for each column: its role, its kind, and what training learnt of it."""
+    def _tables(self) -> Iterator[Any]:
+        """Give a row for each column: its role, its kind, and what training learnt of it."""
         rows: list[tuple[str, str, str, str]] = []
         for column in self.columns:
             role = "sensitive" if column.name in self.sensitive else "feature"
@@ -473,7 +473,7 @@ class Schema:
         roles = {"target": self.target, "weight": self.weight, "exposure": self.exposure}
         rows += [(name, role, "", "") for role, name in roles.items() if name is not None]
         caption = f"Schema of a training table of {self.n_rows:,} rows"
-        return html_table(caption, ("column", "role", "kind", "in training"), rows)
+        yield caption, ("column", "role", "kind", "in training"), rows, ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain data, ready for JSON."""

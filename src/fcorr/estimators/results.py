@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError, html_table, near_match, require
+from fcorr._core import InvalidInputError, Tabled, near_match, require
 from fcorr.data.schema import ColumnKind
 
 Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureMatrix:
+class FeatureMatrix(Tabled):
     """A matrix with one row and one column per feature.
 
     ``matrix["age", "income"]`` is one entry; ``numpy.asarray(matrix)`` the plain array.
@@ -51,12 +51,12 @@ class FeatureMatrix:
         pandas = require("pandas", extra="pandas", purpose="FeatureMatrix.to_pandas")
         return pandas.DataFrame(self.values, index=self.names, columns=self.names)
 
-    def _repr_html_(self) -> str:
+    def _tables(self) -> Iterator[Any]:
         rows = [
             (name, *(f"{value:.3g}" for value in values))
             for name, values in zip(self.names, self.values, strict=True)
         ]
-        return html_table("Between features", ("", *self.names), rows)
+        yield "Between features", ("", *self.names), rows, ""
 
     def _position(self, name: str) -> int:
         return _find(name, self.names, "The matrix")
@@ -69,7 +69,7 @@ def _find(name: str, names: Sequence[str], what: str) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class MainEffect:
+class MainEffect(Tabled):
     """What one feature adds to the output by itself, value by value.
 
     With several classes ``effect``, ``lower``, ``upper`` have a column for each.
@@ -116,6 +116,17 @@ class MainEffect:
         known = {name: list(column) for name, column in columns.items() if column is not None}
         return {"value": list(self.values), **known}
 
+    def _tables(self) -> Iterator[Any]:
+        columns = self.table()
+        rows = [
+            (
+                "missing" if value is None else value if isinstance(value, str) else f"{value:.4g}",
+                *("/".join(f"{each:.4g}" for each in np.atleast_1d(number)) for number in numbers),
+            )
+            for value, *numbers in zip(*columns.values(), strict=True)
+        ]
+        yield self.name, [*columns], rows, ""
+
     def of_class(self, k: int) -> "MainEffect":
         """Return the effect on one of several classes."""
         effect, lower, upper = (each[:, k] for each in (self.effect, self.lower, self.upper))
@@ -123,7 +134,7 @@ class MainEffect:
 
 
 @dataclass(frozen=True, eq=False)
-class MainEffects(Mapping[str, MainEffect]):
+class MainEffects(Tabled, Mapping[str, MainEffect]):
     """The main effects of a model by feature: ``effects["age"].effect``.
 
     Attributes
@@ -157,7 +168,7 @@ class MainEffects(Mapping[str, MainEffect]):
         """Return one pandas DataFrame with a row for each value of each feature, and class."""
         pandas = require("pandas", extra="pandas", purpose="MainEffects.to_pandas")
         parts = []
-        for _, label, effect in self._tables():
+        for _, label, effect in self._by_class():
             part = pandas.DataFrame(effect.table())
             part["value"] = part["value"].astype(object)
             part.insert(0, "feature", effect.name)
@@ -166,27 +177,21 @@ class MainEffects(Mapping[str, MainEffect]):
             parts.append(part)
         return pandas.concat(parts, ignore_index=True)
 
-    def _tables(self) -> Iterator[tuple[str, Any, MainEffect]]:
+    def _by_class(self) -> Iterator[tuple[str, Any, MainEffect]]:
         for effect in self.effects.values():
             for k, label in enumerate(self.classes or (None,)):
                 whole = self.classes is None
                 caption = effect.name if whole else f"{effect.name}, class {label}"
                 yield caption, label, effect if whole else effect.of_class(k)
 
-    def _repr_html_(self) -> str:
-        tables = []
-        for caption, _, effect in self._tables():
-            columns = effect.table()
-            rows = [
-                ("missing" if value is None else value, *(f"{number:.4g}" for number in numbers))
-                for value, *numbers in zip(*columns.values(), strict=True)
-            ]
-            tables.append(html_table(f"{caption} ({self.unit})", [*columns], rows))
-        return "".join(tables)
+    def _tables(self) -> Iterator[Any]:
+        for caption, _, effect in self._by_class():
+            for _, *table in effect._tables():
+                yield f"{caption} ({self.unit})", *table
 
 
 @dataclass(frozen=True, eq=False)
-class Importance:
+class Importance(Tabled):
     """How much each feature matters, the largest total first.
 
     Attributes
@@ -229,7 +234,7 @@ class Importance:
     def _columns(self) -> dict[str, Vector]:
         return {n: getattr(self, n) for n in ("main", "total", "lower", "upper")}
 
-    def _repr_html_(self) -> str:
+    def _tables(self) -> Iterator[Any]:
         columns = self._columns()
         rows = [
             (name, *(f"{number:.3g}" for number in numbers))
@@ -237,11 +242,11 @@ class Importance:
         ]
         note = f"Rank correlation of total with significance: {self.agreement:.2f}."
         caption = f"Importance on {self.n_rows:,} rows"
-        return html_table(caption, ("feature", *columns), rows, note)
+        yield caption, ("feature", *columns), rows, note
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Tabled):
     """What each feature adds to the output of each row; all adds up to the output.
 
     ``output = intercept + Σ main + Σ correction``. With several classes arrays have one more axis,
@@ -311,13 +316,12 @@ class Explanation:
         frame = pandas.DataFrame({n: getattr(self, n).ravel() for n in parts}, index=index)
         return (frame if self.classes else frame.droplevel("class")).reset_index()
 
-    def _repr_html_(self) -> str:
-        shown = min(len(self), 5)
-        tables = []
-        for i in range(shown):
-            for label in self.classes or (None,):
-                rows = [(name, f"{value:+.4g}") for name, value in self.row(i, label)]
-                title = f"Row {i}" if label is None else f"Row {i}, class {label}"
-                tables.append(html_table(f"{title} ({self.unit})", ("feature", "adds"), rows))
-        more = f"<p>and {len(self) - shown:,} more rows</p>" if len(self) > shown else ""
-        return "".join(tables) + more
+    def _tables(self) -> Iterator[Any]:
+        labels = self.classes or (None,)
+        shown = [(i, label) for i in range(min(len(self), 5)) for label in labels]
+        for i, label in shown:
+            rows = [(name, f"{value:+.4g}") for name, value in self.row(i, label)]
+            title = f"Row {i}" if label is None else f"Row {i}, class {label}"
+            is_last = len(self) > 5 and (i, label) == shown[-1]
+            more = f"and {len(self) - 5:,} more rows" if is_last else ""
+            yield f"{title} ({self.unit})", ("feature", "adds"), rows, more

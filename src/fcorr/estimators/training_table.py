@@ -202,7 +202,8 @@ def _open_files(
 
 def _warn_of_other_order(X: Any, y: Any) -> None:
     """Warn where labels of pandas say that rows of y are in another order than those of X."""
-    ours, theirs = (getattr(each, "index", None) for each in (X, y))
+    ours: Any = getattr(X, "index", None)
+    theirs: Any = getattr(y, "index", None)
     if not hasattr(ours, "equals") or not hasattr(theirs, "equals") or ours.equals(theirs):
         return
     if len(ours) == len(theirs) and ours.is_unique and ours.isin(theirs).all():

@@ -7,7 +7,7 @@ one. Leaving its rows out would hide them, and people whose value is unknown are
 import functools
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import asdict
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -15,7 +15,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, NotEstimableWarning, counted_rows
+from fcorr._core import InvalidInputError, NotEstimableWarning, Tabled, counted_rows
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -275,10 +275,19 @@ def describe_label(label: Any) -> str:
     return "missing" if label is None else str(label)
 
 
-class ResultTable:
+class ResultTable(Tabled):
     """A table of results, whose rows are dataclasses: ``pandas.DataFrame(table.rows)``."""
 
     rows: tuple[Any, ...]
+
+    def _tables(self) -> Iterator[Any]:
+        found = [asdict(row) for row in self.rows]
+        rows = [
+            [f"{x:.4g}" if isinstance(x, float) else "" if x is None else x for x in row.values()]
+            for row in found
+        ]
+        notes = " ".join(getattr(self, "notes", ()))
+        yield type(self).__name__, [*(found[0] if found else ["no rows"])], rows, notes
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as plain data, ready for JSON but for nan."""

@@ -1,7 +1,7 @@
 """The training loop: AdamW, and a learning rate that rises once and falls to nothing."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from fcorr._core import InvalidInputError, Progress, html_table
+from fcorr._core import InvalidInputError, Progress, Tabled
 from fcorr.nn.layers import dropout_from
 from fcorr.training.objective import Objective
 from fcorr.training.rows import Rows, TrainingRows
@@ -66,7 +66,7 @@ class EpochRecord:
 
 
 @dataclass
-class History:
+class History(Tabled):
     """The course of a training run; ``engine`` is the one that ran, "compiled" or "plain".
 
     ``car_weight`` is λ, ``car_ratio`` the ratio of the first losses that the paper's rule makes it
@@ -79,7 +79,7 @@ class History:
     best_epoch: int | None = None
     epochs: list[EpochRecord] = field(default_factory=list)
 
-    def _repr_html_(self) -> str:
+    def _tables(self) -> Iterator[Any]:
         def cell(value: float | None, style: str) -> str:
             return "" if value is None else format(value, style)
 
@@ -90,7 +90,7 @@ class History:
         weight = "" if self.car_weight is None else f"λ = {self.car_weight:g}. "
         best = "" if self.best_epoch is None else f"Weights of epoch {self.best_epoch}."
         header = ("epoch", "loss", "CAR", "validation loss")
-        return html_table("Training", header, rows, note=weight + best)
+        yield "Training", header, rows, weight + best
 
 
 def train(
