@@ -627,7 +627,7 @@ def test_print(classifier, counts, table):
     assert caption == "job"
     assert header.split() == [*effect.table()]
     assert [line.split()[0] for line in lines] == list(effect.values)
-    assert str(classifier.main_effects()).startswith("job (log-odds)\nvalue ")
+    assert str(classifier.main_effects()).startswith("sex (log-odds)\nvalue ")
     assert str(classifier.importance(table[0])).splitlines()[1].split()[:2] == ["feature", "main"]
     assert str(classifier.explain(table[0][:7], n_samples=4)).endswith("and 2 more rows")
 

@@ -120,7 +120,7 @@ class MainEffect(Tabled):
         columns = self.table()
         rows = [
             (
-                "missing" if value is None else value if isinstance(value, str) else f"{value:.4g}",
+                "missing" if value is None else value if isinstance(value, str) else f"{value:.6g}",
                 *("/".join(f"{each:.4g}" for each in np.atleast_1d(number)) for number in numbers),
             )
             for value, *numbers in zip(*columns.values(), strict=True)
