@@ -75,6 +75,15 @@ class Recipe:
     additive: bool = False
     min_rows: int = 0
 
+    @property
+    def turn(self) -> tuple[bool, int]:
+        """When it is its turn, the least first.
+
+        The longest trainings come first, so that in the end none is left over for one of several
+        workers; before them those that need no compiled kernels, which may be yet to come.
+        """
+        return not self.additive, -self.epochs * self.n_views * sum(self.head)
+
 
 SINGLE = Recipe()
 """Of a network on its own."""
@@ -202,6 +211,7 @@ class Candidates:
     def train(self, recipes: Iterable[int], bags: Iterable[int]) -> None:
         """Train what of it is not trained yet."""
         pairs = [pair for pair in product(recipes, bags) if pair not in self.trained]
+        pairs.sort(key=lambda pair: self.recipes[pair[0]].turn)
 
         # A function of what it needs and no more, which may have to travel to another process.
         train_one, recipes_, bags_, seed_ = self.train_one, self.recipes, self.bags, self.seed
