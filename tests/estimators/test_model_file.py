@@ -545,3 +545,12 @@ def test_edits_are_refused_or_make_a_model(write, content):
         outcomes["loaded"] += 1
     assert outcomes["refused"] > 100
     assert outcomes["loaded"] > 30
+
+
+def test_outputs_that_overflow_are_refused(tmp_path):
+    people = make_people()
+    model = make_model("mse").fit(people, make_targets(people)["mse"])
+    with torch.no_grad():
+        model.model_.head.output.weight.fill_(3e38)
+    with pytest.raises(InvalidInputError, match=r"must be finite.*train it again"):
+        model.predict(people)

@@ -646,7 +646,13 @@ class BaseFCorr(BaseEstimator, ABC):
         function: Callable[..., Tensor] = self._score
         if self.portfolio_ is not None:
             function = partial(self.portfolio_.outputs, self.model_, self._link().name)
-        return torch.cat([*self._map(encoded, function)]).double().numpy()
+        outputs = torch.cat([*self._map(encoded, function)]).double().numpy()
+        if not np.isfinite(outputs).all():  # `load` tries some rows; others can overflow
+            raise InvalidInputError(
+                "Outputs of the model must be finite, got others: its weights are out of all "
+                "proportion. The file was edited, or training went astray; train it again."
+            )
+        return outputs
 
     def _output_files(self, data: TrainingTable) -> NDArray[np.float64]:
         """Compute the outputs of a training table in files, as predictions are computed."""
