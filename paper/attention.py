@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fcorr.nn import attention
 from fcorr.nn.engine import runs_compiled
-from fcorr.nn.kernels.attention import attention_gradient, center, make_work, partition
+from paper.series import attention_gradient, center, compiled, make_work, partition
 
 
 def attend_with_partition(z_BF: Tensor, root: float) -> tuple[Tensor, Tensor]:
@@ -60,8 +59,7 @@ def _run(z_BF: Tensor, root: float, *others: Tensor) -> None:
     attend_rows(z_BF.numpy(), root, *(x.contiguous().numpy() for x in others))
 
 
-# Compiled as the library's kernels are, but not kept: their folder knows their own sources alone.
-@njit(fastmath={"reassoc", "contract", "arcp", "nsz"}, error_model="numpy", nogil=True)
+@compiled
 def attend_rows(
     z_BF: Any,
     root: float,

@@ -7,8 +7,9 @@ import pytest
 from paper.experiments import list_runs
 from paper.models import load_split, papers_threshold
 from tests.audit.conftest import classifier, people, policies, regressor
+from tests.conftest import each_engine
 
-__all__ = ["classifier", "people", "policies", "regressor"]
+__all__ = ["classifier", "each_engine", "people", "policies", "regressor"]
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
-"""Attention of both engines against the float64 softmax; a search for violations of the bound."""
+"""Attention: torch's against a loop; the layer's series against the float64 softmax, to a bound."""
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import example, given, settings
@@ -11,127 +10,10 @@ from torch.autograd import gradcheck
 from torch.nn.functional import layer_norm
 
 from fcorr.nn import attention
-from fcorr.nn.attention import attend, attention_weights
-from fcorr.nn.engine import use_engine
-from fcorr.nn.kernels import attention as kernels
-from paper.attention import CompiledAttention, attend_with_partition
+from fcorr.nn.attention import attend, attend_with_partition, attention_weights
+from fcorr.nn.engine import CompiledEncoderLayer
+from fcorr.nn.kernels.encoder import SERIES
 from tests.nn.networks import assert_all_close, seeded
-
-CASES = [
-    *(("plain", n_features) for n_features in (1, 2, 3, 17, 31, 200)),
-    *(("compiled", n_features) for n_features in (1, 2, 3, 17, 31, 581)),
-]
-
-
-def normal(n, p, generator):
-    return torch.randn(n, p, generator=generator)
-
-
-def sparse_binary(n, p, generator):
-    noise = 1e-3 * torch.randn(n, p, generator=generator)
-    return (torch.rand(n, p, generator=generator) < 0.03).float() + noise
-
-
-def heavy_tailed(n, p, generator):
-    return torch.tan(math.pi * 0.49 * (2 * torch.rand(n, p, generator=generator) - 1))
-
-
-def one_outlier(n, p, generator):
-    x = torch.randn(n, p, generator=generator)
-    x[:, 0] = 1e4
-    return x
-
-
-def constant(n, p, generator):
-    return torch.full((n, p), 0.7)
-
-
-def make_rows(shape, n_features, *, affine=False):
-    generator = seeded(n_features)
-    n_rows = 64 if n_features < 100 else 8
-    z = layer_norm(shape(n_rows, n_features, generator), (n_features,))
-    if affine:  # a trained LayerNorm has weights and biases
-        z = z * (0.5 + 1.5 * torch.rand(n_features, generator=generator))
-        z = z + 0.5 * torch.randn(n_features, generator=generator)
-    return z
-
-
-def reference(z, root=None):
-    """Output and log N by the matrix, a bounded number of them at a time."""
-    parts = []
-    for c in z.split(max(1, 2**22 // z.shape[1] ** 2)):
-        y = c - c.mean(1, keepdim=True)
-        scores = c.unsqueeze(2) * y.unsqueeze(1) / (root or math.sqrt(z.shape[1]))
-        h = (torch.softmax(scores, 2) @ c.unsqueeze(2)).squeeze(2)
-        parts.append(torch.stack([h, scores.logsumexp(2)]))
-    return torch.cat(parts, dim=1)
-
-
-def by_partition(z, root=None):
-    return attend_with_partition(z, root or math.sqrt(z.shape[1]))
-
-
-def value_and_gradient(function, z, weight):
-    z = z.clone().requires_grad_()
-    h = function(z)
-    (gradient,) = torch.autograd.grad((weight * h).sum(), z)
-    return h.detach(), gradient
-
-
-# Both engines
-
-
-@pytest.mark.parametrize("affine", [False, True], ids=["bare", "affine"])
-@pytest.mark.parametrize(("engine", "n_features"), CASES)
-@pytest.mark.parametrize(
-    "shape", [normal, sparse_binary, heavy_tailed, one_outlier, constant], ids=lambda f: f.__name__
-)
-def test_attention_is_within_its_bound(shape, engine, n_features, affine):
-    z = make_rows(shape, n_features, affine=affine)
-    weight = torch.randn(z.shape, generator=seeded(1))
-    exact = value_and_gradient(lambda z: reference(z)[0], z.double(), weight.double())
-    precisions = [(torch.float32, 5e-6, 2e-5)]
-    if engine == "plain":  # the kernels serve single precision alone
-        precisions.append((torch.float64, 1e-11, 1e-10))
-    for dtype, atol, gradient_atol in precisions:
-        with use_engine(engine):
-            h, gradient = value_and_gradient(
-                lambda z: by_partition(z)[0], z.to(dtype), weight.to(dtype)
-            )
-        # The kernels compute in double precision; plain torch's rounding grows with the numbers.
-        rounding = 1.0 if engine == "compiled" else max(1.0, z.abs().max().item())
-        torch.testing.assert_close(h.double(), exact[0], rtol=0, atol=atol * rounding)
-        # Gradients grow with the weights on h and with the range of z.
-        assert_all_close([gradient], exact[1:], atol=gradient_atol)
-
-
-@pytest.mark.parametrize("n_features", [3, 31, 200])
-@pytest.mark.parametrize("shape", [normal, one_outlier], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("root", [None, 3.0])
-def test_partition(shape, n_features, root, each_engine):
-    """Output and log N, and the gradient of both together, against the matrix in float64."""
-    z = make_rows(shape, n_features, affine=True)[:8]
-    weights = torch.randn(2, *z.shape, generator=seeded(2))
-    exact = value_and_gradient(lambda z: reference(z, root), z.double(), weights.double())
-    for dtype, rtol in ((torch.float32, 3e-6), (torch.float64, 1e-10)):
-        found = value_and_gradient(
-            lambda z: torch.stack(by_partition(z, root)), z.to(dtype), weights.to(dtype)
-        )
-        for value, expected, factor in zip(found, exact, (1, 10), strict=True):
-            atol = factor * rtol * expected.abs().max().item()
-            torch.testing.assert_close(value.double(), expected, rtol=0, atol=atol)
-
-
-def test_overflowing_scores_and_missing_numbers(each_engine):
-    z = 1e4 * torch.randn(4, 30, generator=seeded())
-    largest = torch.where(z > 0, z.amax(1, keepdim=True), z.amin(1, keepdim=True))
-    z[3, 3] = torch.nan
-    h, log_n = by_partition(z)
-    assert log_n[:3].isfinite().all()
-    # All weight is on the key farthest along the query.
-    torch.testing.assert_close(h[:3], largest[:3])
-    assert h[3].isnan().all()
-
 
 # Plain torch
 
@@ -146,28 +28,27 @@ def test_attention_equals_a_loop_over_the_formula(n_features):
                 math.exp(z[b, i] * z[b, j] / math.sqrt(n_features)) for j in range(n_features)
             ]
             expected[b, i] = sum(w * z[b, j] for j, w in enumerate(weights)) / sum(weights)
-    for h in (attend(z), by_partition(z)[0]):
+    for h in (attend(z), attend_with_partition(z, math.sqrt(n_features))[0]):
         torch.testing.assert_close(h, expected)
     torch.testing.assert_close(attention_weights(30 * z).sum(2), torch.ones_like(z))
 
 
-def test_gradients():
+def test_gradients_of_plain_torch():
     z = torch.randn(3, 5, dtype=torch.float64, generator=seeded(), requires_grad=True)
     assert gradcheck(attend, z)
-    assert gradcheck(by_partition, z)
+    assert gradcheck(lambda z: attend_with_partition(z, 2.0), z)
 
 
 def test_plain_torch_holds_few_matrices_at_a_time(monkeypatch):
     """Chunks keep the rows' order, and none of their matrices is kept for the gradient."""
-    z = make_rows(one_outlier, 581).requires_grad_()
+    z = layer_norm(one_outlier(8, 581), (581,)).requires_grad_()
     kept = []
-    with use_engine("plain"):
-        whole = by_partition(z)
-        monkeypatch.setattr(attention, "_CHUNK_NUMBERS", 3 * 581**2)
-        with torch.autograd.graph.saved_tensors_hooks(
-            lambda t: kept.append(t.numel()) or t, lambda t: t
-        ):
-            chunked = by_partition(z)
+    whole = attend_with_partition(z, math.sqrt(581))
+    monkeypatch.setattr(attention, "_CHUNK_NUMBERS", 3 * 581**2)
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: kept.append(t.numel()) or t, lambda t: t
+    ):
+        chunked = attend_with_partition(z, math.sqrt(581))
     torch.testing.assert_close(chunked, whole)
     assert sum(kept) <= 10 * z.numel()  # their p × p matrices have 581 times as many entries
 
@@ -175,84 +56,110 @@ def test_plain_torch_holds_few_matrices_at_a_time(monkeypatch):
 # The kernels' series
 
 
-def series(z, n_terms):
-    """Attention output of one row by the kernels' moments, in double precision."""
-    root, n = math.sqrt(len(z)), n_terms
-    y = z - z.mean()
-    power, moment = np.empty_like(z), np.empty(n + 4)
-    kernels.moments(np.exp(z.mean() * y / root), y, n + 2, power, moment)
-    factors = np.array([1 / math.factorial(k) for k in range(n)])
-    N, P = np.empty_like(z), np.empty_like(z)
-    kernels.polynomial(moment[:n] * factors, n, y / root, N)
-    kernels.polynomial(moment[1 : n + 1] * factors, n, y / root, P)
-    return z.mean() + P / N
+def by_kernels(x, weight, bias):
+    """Attention of ``z = LayerNorm(x)``, by a layer that does nothing after it."""
+    zeros = torch.zeros_like(weight)
+    return CompiledEncoderLayer.apply(x, (), 1e-12, False, weight, bias, zeros, zeros)[0]
 
 
-def bound(z, n_terms):
-    """Return the module's bound on the truncation: 2 m δ/(1 − δ), or none where δ is too large."""
-    m, root = np.abs(z - z.mean()).max(), math.sqrt(len(z))
-    log_delta = n_terms * math.log(max(m * m / root, 1e-300)) - math.lgamma(n_terms + 1)
-    delta = (1 + math.exp(abs(z.mean()) * m / root)) * math.exp(min(log_delta, 300.0))
-    return 2 * m * delta / (1 - delta) if delta < 1 else math.inf
+def by_matrix(x, weight, bias):
+    z = layer_norm(x, (x.shape[1],), weight, bias, eps=1e-12)
+    # A bounded number of matrices at a time.
+    return torch.cat([(attention_weights(c) @ c.unsqueeze(2)).squeeze(2) for c in z.split(8)])
 
 
-def adversarial_rows():
+def value_and_gradients(function, *inputs):
+    inputs = [x.clone().requires_grad_() for x in inputs]
+    h = function(*inputs)
+    direction = torch.randn(h.shape, generator=seeded(1)).to(h.dtype)
+    return h.detach(), *torch.autograd.grad((direction * h).sum(), inputs)
+
+
+def normal(n, p):
+    return torch.randn(n, p, generator=seeded(p))
+
+
+def sparse_binary(n, p):
+    return (torch.rand(n, p, generator=seeded(p)) < 0.03).float() + 1e-3 * normal(n, p)
+
+
+def heavy_tailed(n, p):
+    return torch.tan(math.pi * 0.49 * (2 * torch.rand(n, p, generator=seeded(p)) - 1))
+
+
+def one_outlier(n, p):
+    x = normal(n, p)
+    x[:, 0] = 1e4
+    return x
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 2.5])
+@pytest.mark.parametrize("n_features", [3, 17, 31, 200, 581])
+@pytest.mark.parametrize(
+    "shape", [normal, sparse_binary, heavy_tailed, one_outlier], ids=lambda f: f.__name__
+)
+def test_attention_and_its_gradients(shape, n_features, scale):
+    """From the views of a model at its start to exponents that no series serves."""
+    x = shape(200 if n_features < 100 else 12, n_features)
+    weight = scale * (0.5 + torch.rand(n_features, generator=seeded(2)))
+    bias = 0.3 * scale * torch.randn(n_features, generator=seeded(3))
+    found = value_and_gradients(by_kernels, x, weight, bias)
+    exact = value_and_gradients(by_matrix, *(each.double() for each in (x, weight, bias)))
+    z = layer_norm(x, (n_features,), weight, bias)
+    assert_all_close(found[:1], exact[:1], atol=2e-6 * max(1.0, z.abs().max().item()))
+    # Gradients pass through LayerNorm and the softmax, whose roundings grow with the exponents.
+    assert_all_close(found[1:], exact[1:], atol=2e-5 * max(1.0, scale) ** 2)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.integers(2, 200),
+    st.lists(st.tuples(st.floats(-6, 6), st.integers(1, 60)), min_size=2, max_size=5),
+    st.floats(-2, 2),
+)
+@example(17, [(0.0, 1), (-6.0, 1)], -1.0)  # a mean far from 0
+def test_no_row_violates_the_bound(n_features, groups, shift):
     """Rows of a few distinct values, which can put much weight far from the mean."""
-    return st.tuples(
-        st.integers(17, 200),
-        st.lists(st.tuples(st.floats(-6, 6), st.integers(1, 60)), min_size=1, max_size=5),
-        st.floats(-2, 2),
-    )
-
-
-@settings(max_examples=300, deadline=None, derandomize=True)
-@given(adversarial_rows())
-@example((17, [(0.0, 1), (-6.0, 1)], -1.0))  # a mean far from 0: rounding, not the series
-def test_no_row_violates_the_bound(row):
-    n_features, groups, shift = row
     values = torch.cat([torch.full((count,), value) for value, count in groups])
-    z = values.repeat(math.ceil(n_features / len(values)))[:n_features].unsqueeze(0) + shift
-    exact = reference(z.double())[0]
-    # Torch's softmax rounds in single precision, a few digits at each of up to hundreds of terms.
-    for engine, rtol in {"plain": 2e-6, "compiled": 0}.items():
-        with use_engine(engine):
-            h = by_partition(z)[0]
-        torch.testing.assert_close(h.double(), exact, rtol=rtol, atol=5e-6)
-    row, exact = z[0].double().numpy(), exact[0].numpy()
-    m, root = np.abs(row - row.mean()).max(), math.sqrt(n_features)
-    for n_terms in (4, 8, 16, 40):
-        if (m + abs(row.mean())) * m / root <= 5:  # beyond, features are set apart
-            error = np.abs(series(row, n_terms) - exact).max()
-            assert error <= 1.01 * bound(row, n_terms) + 1e-10
+    z = values.repeat(math.ceil(n_features / len(values)))[:n_features].unsqueeze(0)
+    spread = float(z.double().std(correction=0))
+    if spread < 1e-3:  # LayerNorm would make much of rounding
+        return
+    # By these weights LayerNorm gives back the row itself, shifted.
+    weight, bias = torch.full_like(z[0], spread), torch.full_like(z[0], float(z.mean()) + shift)
+    exact = by_matrix(*(each.double() for each in (z, weight, bias)))
+    h = by_kernels(z, weight, bias)
+    torch.testing.assert_close(h.double(), exact, rtol=0, atol=5e-6)
 
 
-@pytest.mark.parametrize("n_features", [17, 581, 100_000])
-@pytest.mark.parametrize("mean", [0.0, 0.1, 1.0, 10.0, 1e3])
-def test_terms_keep_the_bound(n_features, mean):
-    """A row that set_apart lets pass has (m + |z̄|) m/√p ≤ 5: whatever it holds, 40 terms do."""
-    root = math.sqrt(n_features)
-    largest = (math.sqrt(mean**2 + 4 * 5.0 * root) - mean) / 2
-    for m in (largest, largest / 2, largest / 10):
-        n = kernels.terms_needed(m, mean, root)
-        error = 2 * m * (1 + math.exp(mean * m / root)) * (m * m / root) ** n / math.factorial(n)
-        assert error <= 5e-7
-        assert n % 4 == 0
-        assert n <= kernels.MAX_TERMS
+def test_series_are_long_enough():
+    """Twice X^K/K! bounds the share that a series of K terms leaves out, up to the next one."""
+    for _, n_terms, largest in SERIES[:-1]:
+        assert n_terms % 8 == 0
+        assert 2 * largest**n_terms / math.factorial(n_terms) < 1e-7
+    limits = [largest for _, _, largest in SERIES]
+    assert limits == sorted(limits)
+    assert limits[-1] == math.inf
 
 
-def test_few_features_are_set_apart():
-    """As many as Chebyshev's inequality allows for unit variance, and they are the outliers."""
-    y = torch.randn(581, dtype=torch.float64, generator=seeded()).numpy()
-    y[[5, 100]] = [20.0, -15.0]
-    outlier = np.zeros(581, dtype=np.int64)
-    n_apart, largest = kernels.set_apart(y, 0.0, math.sqrt(581), outlier)
-    assert outlier[:n_apart].tolist() == [5, 100]
-    assert largest == np.abs(np.delete(y, [5, 100])).max()
-    assert n_apart <= math.sqrt(581) / 5
+@pytest.mark.parametrize(("precision", "n_terms", "largest"), SERIES[:-1])
+def test_each_series_up_to_its_limit(precision, n_terms, largest):
+    """Two features with the largest exponent that the number of terms is for, and just above."""
+    for share in (0.999, 1.001):
+        weight = torch.full((2,), (share * largest * 2**0.5) ** 0.5)
+        x, bias = torch.tensor([[1.0, -1.0], [-50.0, 50.0]]), torch.zeros(2)
+        exact = by_matrix(*(each.double() for each in (x, weight, bias)))
+        found = by_kernels(x, weight, bias)
+        torch.testing.assert_close(found.double(), exact, rtol=2e-6, atol=2e-6)
 
 
-@pytest.mark.parametrize("n_features", [5, 20])
-def test_gradient_of_the_kernels(n_features):
-    z = torch.randn(3, n_features, dtype=torch.float64, generator=seeded())
-    z[1, 2] = 12.0  # set apart among 20
-    gradcheck(lambda z: CompiledAttention.apply(z, 3.0), z.requires_grad_(), eps=1e-4, atol=1e-5)
+def test_exponents_that_overflow_and_missing_numbers():
+    x = torch.randn(4, 30, generator=seeded())
+    weight, bias = torch.full((30,), 1e4), torch.zeros(30)
+    z = layer_norm(x, (30,), weight, eps=1e-12)
+    farthest = torch.where(z > 0, z.amax(1, keepdim=True), z.amin(1, keepdim=True))
+    x[3, 3] = torch.nan
+    h = by_kernels(x, weight, bias)
+    # All weight is on the key farthest along the query.
+    torch.testing.assert_close(h[:3], farthest[:3])
+    assert h[3].isnan().all()

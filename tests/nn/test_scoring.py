@@ -9,7 +9,7 @@ import torch
 from fcorr.nn import FCorrTransformer
 from fcorr.nn.engine import run_head, use_engine
 from fcorr.nn.fcorr import Pack
-from fcorr.nn.kernels import views
+from fcorr.nn.kernels.encoder import SERIES
 from fcorr.nn.layers import FeedForward
 from tests.nn.networks import draw_rows, perturb, seeded
 
@@ -105,17 +105,16 @@ def test_a_rows_bits_are_its_own(n_features, width, kind):
     check_that_rows_are_by_themselves(make_network(n_features, (width,) * depth, **KINDS[kind]))
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 5, 64, 127, 128, 129, 130])
-@pytest.mark.parametrize("n_views", [1, 2, 8])
-def test_a_rows_bits_are_its_own_on_both_sides_of_the_switch(n_features, n_views):
-    """Up to 128 features the views of several rows share a block of 64 lanes."""
-    model = make_network(n_features, (9,), n_views=n_views, n_layers=2)
-    assert model.first_layer.side_by_side == (n_features <= 128)
-    check_that_rows_are_by_themselves(model, 131)
+@pytest.mark.parametrize("n_features", [1, 2, 5, 64, 130])
+@pytest.mark.parametrize("n_views", [1, 8])
+def test_a_rows_bits_are_its_own_among_views(n_features, n_views):
+    """The views of several rows share a block of lanes."""
+    check_that_rows_are_by_themselves(make_network(n_features, (9,), n_views=n_views, n_layers=2))
 
 
-def test_a_rows_bits_are_its_own_beside_rows_that_take_the_other_way():
-    model = make_network(40, (9,), n_views=3)
+@pytest.mark.parametrize("series", SERIES[:-1])
+def test_a_rows_bits_are_its_own_beside_rows_that_take_another_series(series):
+    model, limit = make_network(40, (9,), n_views=3), series[2]
     norm = model.first_layer.attention_norm
 
     def largest_exponents():
@@ -123,10 +122,10 @@ def test_a_rows_bits_are_its_own_beside_rows_that_take_the_other_way():
         return (z - z.mean(2, keepdim=True)).abs().amax(2) * z.abs().amax(2) / 40**0.5
 
     with torch.no_grad():
-        grow = (views.LARGEST / largest_exponents().median()).sqrt()
+        grow = (limit / largest_exponents().median()).sqrt()
         for parameter in norm.parameters():
             parameter.mul_(grow)
-        above = largest_exponents() > views.LARGEST
+        above = largest_exponents() > limit
     assert 0.2 < above.float().mean() < 0.8
     check_that_rows_are_by_themselves(model)
 

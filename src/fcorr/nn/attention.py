@@ -1,7 +1,7 @@
 """Attention between features that are one number each: no projections, one head.
 
 There are two ways to compute it: the compiled kernels, in linear time by a power series
-(:mod:`fcorr.nn.kernels.attention` derives it and its error bound), and torch's softmax.
+(:mod:`fcorr.nn.kernels.encoder` derives it and its error bound), and torch's softmax.
 """
 
 import math

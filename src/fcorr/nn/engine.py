@@ -5,6 +5,7 @@ give the same results but for rounding. The kernels compute attention in linear 
 step takes them half of plain torch's time or less.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -59,7 +60,7 @@ def prepare_engine(on_wait: Callable[[str], None]) -> None:
         from fcorr.nn.kernels import arithmetic
 
         folder = arithmetic.cache_folder()
-        if folder is None or not any(folder.glob("views.views_backward-*")):
+        if folder is None or not any(folder.glob("encoder.encoder_backward-*")):
             arithmetic.announce(on_wait)
             Thread(target=compile_kernels).start()
 
@@ -85,10 +86,10 @@ def compile_kernels() -> None:
 
 def run_kernel(kernel: str, *arguments: Any) -> Any:
     """Run a kernel on the arrays of tensors; those it writes to must be contiguous."""
-    from fcorr.nn.kernels import network, views  # not before: numba takes long to import
+    from fcorr.nn.kernels import encoder, network  # not before: numba takes long to import
 
     arrays = (x.contiguous().numpy() if isinstance(x, Tensor) else x for x in arguments)
-    return getattr(views if kernel.startswith("views_") else network, kernel)(*arrays)
+    return getattr(encoder if kernel.startswith("encoder_") else network, kernel)(*arrays)
 
 
 def run_head(norm: nn.LayerNorm, layers: Sequence[nn.Linear], h_BF: Tensor) -> Tensor:
@@ -110,48 +111,43 @@ def run_head(norm: nn.LayerNorm, layers: Sequence[nn.Linear], h_BF: Tensor) -> T
     return out
 
 
-def _encode(h_BF: Tensor, own: Sequence[int], *options: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Take rows through an encoder layer, one by one in double precision."""
-    n_rows, n_features = h_BF.shape
-    columns_BSF = h_BF.new_empty(n_rows, len(own), n_features)
-    outputs = torch.empty_like(h_BF), columns_BSF, h_BF.new_empty(n_rows, len(own))
-    run_kernel("encoder_forward", h_BF, *options, np.asarray(own, dtype=np.int64), *outputs)
-    return outputs
+def _run_layer(kernel: str, h_BF: Tensor, *arguments: Any) -> None:
+    """Run a kernel of the encoder layer, with a series that is long enough for each row."""
+    from fcorr.nn.kernels.encoder import LANES, SERIES
+
+    reach, served = np.zeros(len(h_BF)), -math.inf
+    for precision, n_terms, largest in SERIES:
+        # The first finds out how far each row reaches; then each takes those that are its own.
+        rows = np.flatnonzero((reach > served) & (reach <= largest))
+        if len(rows):
+            sums = np.empty((n_terms + 4, LANES), precision)
+            run_kernel(kernel, h_BF, rows, reach, sums, largest, *arguments)
+        served = largest
 
 
 class CompiledEncoderLayer(torch.autograd.Function):
     """A whole encoder layer, see :class:`fcorr.nn.fcorr.FCorrEncoderLayer`.
 
     Returns the output, the attention paid to the features ``own``, and the attention's output at
-    them; only the first has a gradient. Where ``own`` is None it returns the output alone, of many
-    views of few features, side by side in single precision. ``parameters`` are weight and bias of
-    the two LayerNorms and of each layer of the stack.
+    them; only the first has a gradient. ``parameters`` are weight and bias of the two LayerNorms
+    and of each layer of the stack.
 
     **Shape**: ``(B, F)`` → ``(B, F)``, ``(B, S, F)``, ``(B, S)``.
     """
 
     @staticmethod
     def forward(
-        ctx: Any,
-        h_BF: Tensor,
-        own: Sequence[int] | None,
-        eps: float,
-        residual: bool,
-        *parameters: Tensor,
+        ctx: Any, h_BF: Tensor, own: Sequence[int], eps: float, residual: bool, *parameters: Tensor
     ) -> tuple[Tensor, ...]:
         """Run the layer."""
         h_BF, norms = h_BF.contiguous(), torch.stack(list(parameters[:4]))
         stack = torch.stack(list(parameters[4:])) if len(parameters) > 4 else norms[:0]
         ctx.save_for_backward(h_BF, norms, stack)
         ctx.options = eps, residual
-        ctx.kernel = "views_backward" if own is None else "encoder_backward"
-        options, out_BF = (norms, stack, eps, residual), torch.empty_like(h_BF)
-        if own is None:
-            left_out = run_kernel("views_forward", h_BF, *options, out_BF)
-            if len(left_out):
-                out_BF[left_out] = _encode(h_BF[left_out], (), *options)[0]
-            return (out_BF,)
-        outputs = _encode(h_BF, own, *options)
+        columns_BSF = h_BF.new_empty(len(h_BF), len(own), h_BF.shape[1])
+        outputs = torch.empty_like(h_BF), columns_BSF, columns_BSF.new_empty(columns_BSF.shape[:2])
+        features = np.asarray(own, dtype=np.int64)
+        _run_layer("encoder_forward", h_BF, norms, stack, *ctx.options, features, *outputs)
         ctx.mark_non_differentiable(*outputs[1:])
         ctx.set_materialize_grads(False)
         return outputs
@@ -165,15 +161,9 @@ class CompiledEncoderLayer(torch.autograd.Function):
             grad_BF = torch.zeros_like(h_BF)
         dh_BF = torch.empty_like(h_BF)
         # Added up over all rows, so in double precision.
-        dnorms, dstack = np.empty(norms.shape), np.empty(stack.shape)
-        options = norms, stack, *ctx.options
-        left_out = run_kernel(ctx.kernel, h_BF, *options, grad_BF, dh_BF, dnorms, dstack)
-        if left_out is not None and len(left_out):
-            dh, of_norms, of_stack = dh_BF[left_out], np.empty_like(dnorms), np.empty_like(dstack)
-            rows, grads = h_BF[left_out], grad_BF[left_out]
-            run_kernel("encoder_backward", rows, *options, grads, dh, of_norms, of_stack)
-            dh_BF[left_out] = dh
-            dnorms, dstack = dnorms + of_norms, dstack + of_stack
+        dnorms, dstack = np.zeros(norms.shape), np.zeros(stack.shape)
+        gradients = grad_BF, dh_BF, dnorms, dstack
+        _run_layer("encoder_backward", h_BF, norms, stack, *ctx.options, *gradients)
         by_parameter = torch.from_numpy(np.concatenate([dnorms, dstack])).to(h_BF.dtype)
         return dh_BF, None, None, None, *by_parameter.unbind()
 

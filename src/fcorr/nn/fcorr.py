@@ -23,7 +23,6 @@ from fcorr.nn.layers import (
 
 NumericEmbeddingName = Literal["spline", "paper"]
 
-_FEW_FEATURES = 128  # up to which views are computed side by side
 _MOST_NUMBERS = 2**20  # embedded at once for main effects
 
 
@@ -45,9 +44,6 @@ class FCorrEncoderLayer(nn.Module):
         Number of features, p, and of layers in the stack, with GELU between them.
     residual : bool, default=False
         Add the layer's input to the attention's output.
-    views : bool, default=False
-        Whether rows are views, many and all in single precision. The kernels then take them side
-        by side, up to so many features that they stay in the processor's nearest cache.
     generator : torch.Generator, optional
         Source of the initial weights.
     """
@@ -58,12 +54,10 @@ class FCorrEncoderLayer(nn.Module):
         *,
         n_elementwise: int,
         residual: bool = False,
-        views: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.residual = residual
-        self.side_by_side = views and n_features <= _FEW_FEATURES
         self.attention_norm = nn.LayerNorm(n_features)
         self.stack_norm = nn.LayerNorm(n_features)
         self.stack = nn.ModuleList(
@@ -84,19 +78,19 @@ class FCorrEncoderLayer(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         """Let the features attend to each other, then transform each by itself."""
         if runs_compiled(h):
-            return self.run_kernels(h, None if self.side_by_side else ())[0]
+            return self.run_kernels(h, ())[0]
         z = self.attention_norm(h)
         attended = attend(z.flatten(0, -2)).view(h.shape)
         if self.residual:
             attended = h + attended
         return attended + self.transform(self.stack_norm(attended))
 
-    def run_kernels(self, h: Tensor, features: Sequence[int] | None) -> list[Tensor]:
+    def run_kernels(self, h: Tensor, features: Sequence[int]) -> list[Tensor]:
         """Run the layer by the kernels, and keep some features' columns of its attention.
 
         Returns the output, the attention that every feature pays to each of the S features,
         ``(*, S, n_features)``, and the attention's output at each, ``(*, S)``; the last two without
-        gradient. With None in place of features, views go side by side, and the output is all.
+        gradient.
         """
         modules = (self.attention_norm, self.stack_norm, *self.stack)
         parameters = [p for module in modules for p in (module.weight, module.bias)]
@@ -230,7 +224,6 @@ class FCorrTransformer(nn.Module):
                 n_features,
                 n_elementwise=len(head),
                 residual=residual,
-                views=n_views is not None,
                 generator=generator,
             )
             for _ in range(n_layers)

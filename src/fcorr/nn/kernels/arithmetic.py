@@ -1,4 +1,4 @@
-"""What kernels are made of: how they are compiled, exponentials in lanes, a row's layers."""
+"""What kernels are made of: how they are compiled, exponentials in lanes."""
 
 import hashlib
 import logging
@@ -194,8 +194,6 @@ compiled = _compiler("reassoc", "contract", "arcp", "nsz")
 compiled_in_order = _compiler("contract")
 # For sums whose order must be the same for every row: the arithmetic is IEEE's, step by step.
 compiled_as_written = _compiler()
-# For functions that are never asked about NaN: a largest number is found in lanes then.
-compiled_without_nan = _compiler("nnan", "reassoc", "nsz")
 
 
 # The C library's exponential and error function are called for one number at a time, which would
@@ -264,41 +262,14 @@ def _tail_polynomial(degree: int) -> list[float]:
     return interpolant.convert(kind=np.polynomial.Polynomial).coef.tolist()
 
 
-_TAIL = tuple(_tail_polynomial(14))  # good to 1e-9
 _TAIL_32 = tuple(np.float32(c) for c in _tail_polynomial(10))  # good to 3e-8
 _SQRT_HALF = math.sqrt(0.5)
 _NORMAL = 1 / math.sqrt(2 * math.pi)
 
 
-@compiled
-def gelu(x: float) -> float:
-    """``x Φ(x)``, Φ the distribution function of the standard normal."""
-    return x * _normal(x)[0]
-
-
-@compiled
-def gelu_slope(x: float) -> float:
-    """Compute the derivative of :func:`gelu`, ``Φ(x) + x φ(x)``."""
-    below, density = _normal(x)
-    return below + x * density
-
-
-@compiled
-def _normal(x: float) -> tuple[float, float]:
-    """Return Φ(x) and φ(x) of the standard normal; both need one exponential."""
-    u = abs(x) * _SQRT_HALF
-    bell = exp(-u * u)
-    t = 1 / (1 + 0.5 * u)
-    tail = _TAIL[14]
-    for n in range(13, -1, -1):
-        tail = tail * t + _TAIL[n]
-    tail *= 0.5 * bell  # Φ(−|x|)
-    return (tail if x < 0 else 1 - tail), bell * _NORMAL
-
-
 @compiled_in_order
 def gelu_32(x: np.float32) -> np.float32:
-    """:func:`gelu` in single precision, to 4e-7."""
+    """``x Φ(x)``, Φ the distribution function of the standard normal, to 4e-7."""
     bell = exp_32(np.float32(-0.5) * x * x)
     tail = _tail_32(x) * bell
     return x * (tail if x < 0 else np.float32(1.0) - tail)
@@ -306,7 +277,7 @@ def gelu_32(x: np.float32) -> np.float32:
 
 @compiled_in_order
 def gelu_slope_32(x: np.float32) -> np.float32:
-    """:func:`gelu_slope` in single precision."""
+    """Compute its derivative, ``Φ(x) + x φ(x)``."""
     bell = exp_32(np.float32(-0.5) * x * x)
     tail = _tail_32(x) * bell
     return (tail if x < 0 else np.float32(1.0) - tail) + x * (np.float32(_NORMAL) * bell)
@@ -320,76 +291,3 @@ def _tail_32(x: np.float32) -> np.float32:
     for n in range(9, -1, -1):
         tail = tail * t + _TAIL_32[n]
     return tail * np.float32(0.5)
-
-
-# ------------------------------------------------------------------------------ layers of a row
-
-
-@compiled
-def normalize(x: Floats, eps: float, out: Floats) -> float:
-    """Subtract the mean and divide by the deviation; return one over the deviation."""
-    n = len(x)
-    total = 0.0
-    for j in range(n):
-        total += x[j]
-    mean = total / n
-    squares = 0.0
-    for j in range(n):
-        squares += (x[j] - mean) * (x[j] - mean)
-    scale = 1 / math.sqrt(squares / n + eps)
-    for j in range(n):
-        out[j] = (x[j] - mean) * scale
-    return scale
-
-
-@compiled
-def normalize_gradient(scale: float, normed: Floats, weight: Floats, g: Floats, dx: Floats) -> None:
-    """Add the gradient by x of ``Σ g · (normed · weight)`` to ``dx``."""
-    n = len(g)
-    total, product = 0.0, 0.0
-    for j in range(n):
-        gw = g[j] * weight[j]
-        total += gw
-        product += gw * normed[j]
-    total /= n
-    product /= n
-    for j in range(n):
-        dx[j] += scale * (g[j] * weight[j] - total - normed[j] * product)
-
-
-@compiled
-def affine(x: Floats, weight: Floats, bias: Floats, out: Floats) -> None:
-    """Compute ``weight · x + bias``."""
-    for j in range(len(x)):
-        out[j] = x[j] * weight[j] + bias[j]
-
-
-@compiled
-def activate(x: Floats, activated: bool, out: Floats) -> None:
-    """Apply GELU where a layer has one before it, else copy."""
-    if activated:
-        for j in range(len(x)):
-            out[j] = gelu(x[j])
-    else:
-        for j in range(len(x)):
-            out[j] = x[j]
-
-
-@compiled
-def add_affine_gradient(g: Floats, x: Floats, dweight: Floats, dbias: Floats) -> None:
-    """Add a row's gradient by weight and bias."""
-    for j in range(len(g)):
-        dweight[j] += g[j] * x[j]
-    for j in range(len(g)):
-        dbias[j] += g[j]
-
-
-@compiled
-def stack_gradient(g: Floats, weight: Floats, x: Floats, activated: bool) -> None:
-    """Turn the gradient by a layer's output into that by its input."""
-    if activated:
-        for j in range(len(g)):
-            g[j] *= weight[j] * gelu_slope(x[j])
-    else:
-        for j in range(len(g)):
-            g[j] *= weight[j]

@@ -1,4 +1,4 @@
-"""The network, row by row: embedding, encoder layer, CAR's columns, dropout, head.
+"""The network but for its encoder layer, row by row: embedding, CAR's columns, dropout, head.
 
 What torch calls: arrays in and out, with a kernel for the gradient where there is one. Rows are
 copied in loops: assigning to a slice checks for overlaps first, and takes longer.
@@ -9,24 +9,12 @@ import math
 import numpy as np
 
 from fcorr.nn.kernels.arithmetic import (
-    activate,
-    add_affine_gradient,
-    affine,
+    Floats,
     compiled,
     compiled_as_written,
     compiled_in_order,
     expm1_32,
     gelu_32,
-    normalize,
-    normalize_gradient,
-    stack_gradient,
-)
-from fcorr.nn.kernels.attention import (
-    attention_column,
-    attention_gradient,
-    center,
-    make_work,
-    partition,
 )
 
 # ---------------------------------------------------------------------------------- embedding
@@ -96,19 +84,13 @@ def embed_backward(codes, offsets, positions, starts, grad, dvalues):
                 dvalues[after, v] += g * share
 
 
-@compiled
+@compiled_in_order
 def embed_numbers(x, first, second, out):
     """Embed numbers ``x (B, M)`` by the paper's two layers, weight and bias ``(2, M)`` each."""
-    n = x.shape[1]
-    row, inner, active = np.empty(n), np.empty(n), np.empty(n)
     for b in range(len(x)):
-        for j in range(n):
-            row[j] = x[b, j]
-        affine(row, first[0], first[1], inner)
-        activate(inner, True, active)
-        affine(active, second[0], second[1], row)
-        for j in range(n):
-            out[b, j] = row[j]
+        for j in range(x.shape[1]):
+            active = gelu_32(x[b, j] * first[0, j] + first[1, j])
+            out[b, j] = active * second[0, j] + second[1, j]
 
 
 _BLOCK = 256  # rows that are searched for at a time, side by side
@@ -153,107 +135,34 @@ def _search(value, knots, low, position):
         position[i] = low[i] + (np.float32(0.0) if share < 0 else share)
 
 
-# ------------------------------------------------------------------------------ encoder layer
-# ``z = LN(h); a = attention(z); a + Stack(LN(a))``, row by row. Each row stays in the processor's
-# nearest cache from its input to its output, and nothing but the input is kept for the gradient:
-# it takes the same way once more.
-
-
-@compiled
-def encoder_forward(h, norms, stack, eps, residual, own, out, columns, attended):
-    """Compute the layer's output ``out (B, F)`` from its input ``h (B, F)``.
-
-    ``norms (4, F)`` are weight and bias of the first and of the second LayerNorm, and
-    ``stack (2 L, F)`` those of each element-wise linear layer. ``residual`` adds the input to the
-    attention's output. Of the features ``own (S,)``, ``columns (B, S, F)`` is the attention that
-    every feature pays to them, and ``attended (B, S)`` the attention's output at them.
-    """
-    n = h.shape[1]
-    root = math.sqrt(n)
-    x, normed, z, y = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    N, P, shift = np.empty(n), np.empty(n), np.empty(n)
-    u, v = np.empty(n), np.empty(n)
-    work = make_work(n)
-    outlier = np.empty(n, dtype=np.int64)
-    n_stack = len(stack) // 2
-    for b in range(len(h)):
-        for j in range(n):
-            x[j] = h[b, j]
-        normalize(x, eps, normed)
-        affine(normed, norms[0], norms[1], z)
-        z_mean = center(z, y)
-        partition(z, y, z_mean, root, False, outlier, work, N, P, u, shift)
-        for k in range(len(own)):
-            attention_column(z, y[own[k]] / root, N, shift, columns[b, k])
-            attended[b, k] = z_mean + P[own[k]] / N[own[k]]
-        for j in range(n):
-            x[j] = (x[j] if residual else 0.0) + (z_mean + P[j] / N[j])
-        normalize(x, eps, normed)
-        affine(normed, norms[2], norms[3], u)
-        for k in range(n_stack):
-            # Never in place: where two arrays may be one, the compiler does not vectorise.
-            activate(u, k > 0, v)
-            affine(v, stack[2 * k], stack[2 * k + 1], u)
-        for j in range(n):
-            out[b, j] = x[j] + u[j]
-
-
-@compiled
-def encoder_backward(h, norms, stack, eps, residual, grad, dh, dnorms, dstack):
-    """Compute the gradient by the input, ``dh``, and by the parameters, ``dnorms`` and ``dstack``.
-
-    ``grad`` is the gradient by the output; shapes as in :func:`encoder_forward`.
-    """
-    n = h.shape[1]
-    root = math.sqrt(n)
-    x, normed, z, y = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    N, P, Q, shift = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    normed_2, g, da, dz, dx = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    work = make_work(n)
-    outlier = np.empty(n, dtype=np.int64)
-    no_log = np.empty(0)
-    n_stack = len(stack) // 2
-    inputs = np.empty((n_stack + 1, n))  # of each layer of the stack, before the GELU
-    active = np.empty((n_stack + 1, n))  # and after it; the first layer has none
-    dnorms[:] = 0.0
-    dstack[:] = 0.0
-    for b in range(len(h)):
-        for j in range(n):
-            x[j] = h[b, j]
-        scale = normalize(x, eps, normed)
-        affine(normed, norms[0], norms[1], z)
-        z_mean = center(z, y)
-        n_apart, n_terms = partition(z, y, z_mean, root, True, outlier, work, N, P, Q, shift)
-        for j in range(n):
-            x[j] = (x[j] if residual else 0.0) + (z_mean + P[j] / N[j])
-        scale_2 = normalize(x, eps, normed_2)
-        affine(normed_2, norms[2], norms[3], inputs[0])
-        for j in range(n):
-            da[j] = grad[b, j]
-            g[j] = grad[b, j]
-        for k in range(n_stack):
-            activate(inputs[k], k > 0, active[k])
-            affine(active[k], stack[2 * k], stack[2 * k + 1], inputs[k + 1])
-        for k in range(n_stack - 1, -1, -1):
-            add_affine_gradient(g, active[k], dstack[2 * k], dstack[2 * k + 1])
-            stack_gradient(g, stack[2 * k], inputs[k], k > 0)
-        add_affine_gradient(g, normed_2, dnorms[2], dnorms[3])
-        normalize_gradient(scale_2, normed_2, norms[2], g, da)
-        attention_gradient(
-            z, y, root, n_apart, n_terms, outlier, work, N, P, Q, shift, da, no_log, dz
-        )
-        add_affine_gradient(dz, normed, dnorms[0], dnorms[1])
-        for j in range(n):
-            dx[j] = da[j] if residual else 0.0
-        normalize_gradient(scale, normed, norms[0], dz, dx)
-        for j in range(n):
-            dh[b, j] = dx[j]
-
-
 # ------------------------------------------------------------------------------ CAR's columns
 # CAR from columns of the attention matrix alone, see :func:`fcorr.nn.car.car_sensitive`. The
 # difference of two entries of the matrix is ``a_own · (e^{t δ} − 1)`` with δ the difference of the
 # two embeddings: it keeps its digits when the embeddings have all but met, where CAR leads them.
+
+
+@compiled
+def normalize(x: Floats, eps: float, out: Floats) -> float:
+    """Subtract the mean and divide by the deviation; return one over the deviation."""
+    n = len(x)
+    total = 0.0
+    for j in range(n):
+        total += x[j]
+    mean = total / n
+    squares = 0.0
+    for j in range(n):
+        squares += (x[j] - mean) * (x[j] - mean)
+    scale = 1 / math.sqrt(squares / n + eps)
+    for j in range(n):
+        out[j] = (x[j] - mean) * scale
+    return scale
+
+
+@compiled
+def affine(x: Floats, weight: Floats, bias: Floats, out: Floats) -> None:
+    """Compute ``weight · x + bias``."""
+    for j in range(len(x)):
+        out[j] = x[j] * weight[j] + bias[j]
 
 
 @compiled

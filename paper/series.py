@@ -1,6 +1,7 @@
-r"""Attention between one-dimensional features in linear time, by a power series.
+r"""Attention between one-dimensional features in linear time, by a power series, row by row.
 
-NOTE[DIFF]: the paper computes the p × p matrix; this gives the same output within a stated bound.
+What the paper's form of CAR is computed with: attention over other keys than the model's own, with
+what each softmax divides by. The library's own series is in :mod:`fcorr.nn.kernels.encoder`.
 
 With one number per feature the attention output is one smooth function per row, evaluated at the
 p features. Write z̄ for the row's mean, y = z − z̄ and s = y/√p. The softmax does not change when all
@@ -41,9 +42,15 @@ y_j² in them. μ = P/N is the attention output less z̄, and Q/N − μ² its s
 import math
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from fcorr.nn.kernels.arithmetic import Floats, compiled, compiled_without_nan, exp
+from fcorr.nn.kernels.arithmetic import Floats, exp
+
+# Compiled as the library's kernels are, but not kept: their folder knows their own sources alone.
+compiled = njit(fastmath={"reassoc", "contract", "arcp", "nsz"}, error_model="numpy", nogil=True)
+# For functions that are never asked about NaN: a largest number is found in lanes then.
+compiled_without_nan = njit(fastmath={"nnan", "reassoc", "nsz"}, error_model="numpy", nogil=True)
 
 MAX_TERMS = 40
 _FEW_FEATURES = 16  # up to here p² exponentials cost less than a series
