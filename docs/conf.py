@@ -45,6 +45,7 @@ html_theme_options = {
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_block", "deflist"]
+copybutton_selector = ":not(.highlight-text) > .highlight > pre"  # not on what code prints
 copybutton_prompt_text = "$ "  # commands are copied, what they print is not
 copybutton_line_continuation_character = "\\"
 copybutton_here_doc_delimiter = "END"
@@ -99,6 +100,7 @@ def add_imports(app, what, name, obj, options, lines):
     names = [node for node in nodes if isinstance(node, ast.Name)]
     known = {node.id for node in names if isinstance(node.ctx, ast.Store)} | set(dir(builtins))
     known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    known |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
     known |= {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
     home = name
     while home not in sys.modules:

@@ -143,7 +143,7 @@ def sweep(
         for point in points
         if experiment.key(point, seed) not in records
     ]
-    sizes = {clone(estimator).set_params(**point)._n_members() for point, _ in runs}
+    sizes = {clone(estimator).set_params(**point)._n_members() for point in points}
     size = "a single network" if sizes == {1} else "a pack of networks"
     warned: set[str] = set()
     with show_progress("sweep", len(runs), shown=progress) as steps:
