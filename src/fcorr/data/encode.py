@@ -127,9 +127,9 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
     return EncodedTable(codes, numbers)
 
 
-# What to warn of: rows, rows of unseen categories, columns without any value. By column and category;
-# in each part the three most frequent of a column have a name, and all others share the empty one.
-_Unseen = Counter[tuple[str, str]]
+# What to warn of: rows, rows of unseen categories, columns without any value. In each part the three
+# most frequent categories of a column are counted by themselves, all others together, as ``...``.
+_Unseen = Counter[tuple[str, Any]]
 _Found = tuple[int, _Unseen, set[str]]
 _parts: ContextVar[list[_Found] | None] = ContextVar("parts", default=None)
 
@@ -180,9 +180,10 @@ def _warn_of(parts: Sequence[_Found], schema: Schema) -> None:
 
 def _count_unseen(unseen: _Unseen, name: str) -> str:
     rows = Counter({value: n for (column, value), n in unseen.items() if column == name})
-    values = sorted(filter(None, rows), key=lambda value: (-rows[value], value))
-    shown = ", ".join(values[:3]) + ", …" * (len(rows) > 3)
-    return f"{rows.total()} row(s) of {name!r} ({shown})"
+    shown = {v: "missing" if v is None else reprlib.repr(v) for v in rows if v is not ...}
+    values = sorted(shown, key=lambda value: (-rows[value], shown[value]))[:3]
+    named = ", ".join(shown[value] for value in values) + ", …" * (len(rows) > 3)
+    return f"{rows.total()} row(s) of {name!r} ({named})"
 
 
 def _encode_blocks(
@@ -193,13 +194,11 @@ def _encode_blocks(
         distinct, places = _match_categories(values, column)
         feature_of, is_unseen = encode_places(places, column)
         if is_unseen.any():
-            counts = np.where(is_unseen, distinct.count(), 0)
-            for place in np.argsort(-counts, kind="stable")[:3]:
-                known = distinct.dictionary[place : place + 1].to_pylist()
-                shown = reprlib.repr(known[0]) if known else "missing"
-                unseen[column.name, shown] += int(counts[place])
-                counts[place] = 0
-            unseen[column.name, ""] += int(counts.sum())
+            counts = (distinct.count() * is_unseen).tolist()
+            rows = Counter(dict(zip([*distinct.values, None], counts, strict=True)))
+            named = dict(rows.most_common(3))
+            unseen.update({(column.name, value): n for value, n in named.items()})
+            unseen[column.name, ...] = rows.total() - sum(named.values())
         for first, positions in distinct.positions():
             yield first, [feature_of[positions]]
         return
@@ -359,15 +358,12 @@ def find_differences(schema: Schema, X: Any, *, read_sensitive: bool = True) -> 
     strangers = [name for name in table.names if name not in (*schema.names, schema.exposure)]
     found: list[Difference] = []
     for name in (*schema.names, *([schema.exposure] if schema.exposure else [])):
-        if name in unread:
-            continue
-        if name not in table.columns:
-            found.append(_missing_column(name, schema, table, strangers))
-            continue
         try:
-            if name == schema.exposure:
+            if name not in table.columns and name not in unread:
+                found.append(_missing_column(name, schema, table, strangers))
+            elif name == schema.exposure:
                 read_exposure(table, name)
-            else:
+            elif name not in unread:
                 found += _compare_column(schema[name], table.columns[name])
         except ColumnError as error:
             found.append(Difference(name, "other values", error.problem, remedy=error.remedy))
