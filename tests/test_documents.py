@@ -93,15 +93,11 @@ NUMBER = r"[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-−+]?\d+)?"
 
 def is_printed(shown, printed):
     """Whether a line is there: words and layout, numbers more or less; … stands for anything."""
-    words, *rest = re.split(f"({NUMBER})", " ".join(shown.split()))
-    numbers, words = (
-        rest[::2],
-        [re.escape(text).replace("…", ".*") for text in (words, *rest[1::2])],
-    )
-    lines = (
-        re.fullmatch(f"({NUMBER})".join(words), " ".join(x.split())) for x in printed.splitlines()
-    )
-    return any(line and all(map(are_near, numbers, line.groups())) for line in lines)
+    parts = re.split(f"({NUMBER})", " ".join(shown.split()))
+    words = [re.escape(part).replace("…", ".*") for part in parts[::2]]
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    found = filter(None, (re.fullmatch(f"({NUMBER})".join(words), line) for line in lines))
+    return any(all(map(are_near, parts[1::2], line.groups())) for line in found)
 
 
 def are_near(*numbers):

@@ -127,8 +127,8 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
     return EncodedTable(codes, numbers)
 
 
-# What to warn of: rows, rows of unseen categories, columns without any value. In each part the three
-# most frequent categories of a column are counted by themselves, all others together, as ``...``.
+# What to warn of: rows, rows of unseen categories, columns without any value. In each part the
+# three most frequent categories of a column are counted each, all others together, as ``...``.
 _Unseen = Counter[tuple[str, Any]]
 _Found = tuple[int, _Unseen, set[str]]
 _parts: ContextVar[list[_Found] | None] = ContextVar("parts", default=None)
