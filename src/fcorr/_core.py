@@ -579,7 +579,8 @@ def show_progress(
     def tell(text: str, step: int) -> None:
         nonlocal n_done
         n_done, text = n_done + step, show_text(text)
-        _logger.info("%s: %s", title, text)
+        # Why nothing seems to happen is told in any case: a log that nobody set up shows warnings.
+        _logger.log(logging.INFO if shown or step else logging.WARNING, "%s: %s", title, text)
         if bar is not None:
             bar.update(task, advance=step, description=text)
         elif shown:
