@@ -173,7 +173,6 @@ def _warn_of(parts: Sequence[_Found], schema: Schema) -> None:
         warnings.warn(
             f"Columns must have values as in training, got none at all in {enumerate_some(rare)} "
             f"({n_rows} row(s)): each is taken as missing. Check where the table comes from.",
-            UserWarning,
             stacklevel=3,
         )
 
