@@ -1,7 +1,11 @@
 """How Sphinx makes the site: `make docs`."""
 
+import ast
+import builtins
+import doctest
 import re
 import sys
+from inspect import ismodule
 from pathlib import Path
 
 from sphinx_gallery.scrapers import figure_rst
@@ -41,6 +45,7 @@ html_theme_options = {
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["attrs_block", "deflist"]
+copybutton_selector = ":not(.highlight-text) > .highlight > pre"  # not on what code prints
 copybutton_prompt_text = "$ "  # commands are copied, what they print is not
 copybutton_line_continuation_character = "\\"
 copybutton_here_doc_delimiter = "END"
@@ -88,6 +93,36 @@ def lead_to_pages(app, name, source):
     source[0] = text.replace("[records of the runs](reproduction/results)", "records of the runs")
 
 
+def add_imports(app, what, name, obj, options, lines):
+    """Begin an example with the imports that a reader has to type; doctest has the module's."""
+    examples = doctest.DocTestParser().get_examples("\n".join(lines))
+    nodes = [*ast.walk(ast.parse("".join(example.source for example in examples)))]
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    known = {node.id for node in names if isinstance(node.ctx, ast.Store)} | set(dir(builtins))
+    known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    known |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    known |= {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
+    home = name
+    while home not in sys.modules:
+        home = home.rpartition(".")[0]
+    packages, own = [], []
+    for used in sorted({node.id for node in names} - known):
+        found = getattr(sys.modules[obj.__module__], used)
+        if ismodule(found):
+            alias = "" if found.__name__ == used else f" as {used}"
+            packages.append(f">>> import {found.__name__}{alias}")
+        else:
+            assert getattr(sys.modules[home], used) is found
+            own.append(used)
+    if own:
+        packages.append(f">>> from {home} import {', '.join(own)}")
+    if packages:
+        first = next(i for i, line in enumerate(lines) if line.lstrip().startswith(">>> "))
+        indent = lines[first].partition(">>>")[0]
+        lines[first:first] = [indent + line for line in packages]
+
+
 def setup(app):
     """Take part in the build."""
     app.connect("source-read", lead_to_pages)
+    app.connect("autodoc-process-docstring", add_imports, priority=100)

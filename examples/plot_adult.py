@@ -3,6 +3,9 @@
 
 Race is the sensitive column; the published table is needed.
 
+In a clone: ``python -m examples.plot_adult``, with Adult in the folder that ``FCORR_DATA`` names,
+or after ``python -c "from paper.datasets import fetch_adult; fetch_adult()"``, which downloads it.
+
 Default arguments but for the invariance: none, and exact in two ways. The flip metrics say what
 changes when only the column `race` does; the gaps between groups say how the groups fare as they
 are, and a flip-invariant model can keep them: other columns carry traces of race.

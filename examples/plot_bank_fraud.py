@@ -3,6 +3,8 @@
 
 An alarm for 5 % of the honest ones, and age.
 
+In a clone: ``python -m examples.plot_bank_fraud``. No data is needed.
+
 The table is generated, with the columns of the Bank Account Fraud data. Three models: exactly
 invariant to the customer's age, with age at work, and with the column left out.
 """

@@ -3,6 +3,10 @@
 
 beMTPL97, with sex as the sensitive column; the published table is needed.
 
+In a clone: ``python -m examples.plot_motor_frequency``, with beMTPL97 in the folder that
+``FCORR_DATA`` names, or after ``python -c "from paper.datasets import fetch_bemtpl97;
+fetch_bemtpl97()"``, which downloads it.
+
 Poisson deviance, Gini and lift beside LightGBM's, each with and without the policy-holder's sex.
 """
 

@@ -3,6 +3,8 @@
 
 Claim counts of a generated motor portfolio. Men drive more powerful cars and have more claims; the
 model is exactly invariant to sex. What it says of each column by itself is read as relativities.
+
+In a clone: ``python -m examples.plot_tariff``. No data is needed.
 """
 
 import numpy as np

@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import math
 import os
 import re
 import subprocess
@@ -62,7 +63,9 @@ def test_code_runs(tmp_path, name):
             pytest.skip("FCORR_DATA does not name a folder with freMTPL2, which the page downloads")
         script = FROM_DISK.format(path=str(path)) + script
     shaps_own = ["-W", "ignore::PendingDeprecationWarning"] if "import shap" in script else []
-    run_block(script, tmp_path, "-W", "error", *shaps_own)
+    printed = run_block(script, tmp_path, "-W", "error", *shaps_own)
+    for block in blocks(ROOT / name, "text"):  # parts of what the code prints
+        assert not [line for line in block.splitlines() if not is_printed(line, printed)]
     if name in GUIDES:  # their commands take the files that their code wrote
         for block in blocks(ROOT / name, "console"):
             run_commands(block, tmp_path)
@@ -82,7 +85,33 @@ def run_commands(block, folder):
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    assert set(shown) <= set(run.stdout.splitlines())
+    assert not [line for line in shown if not is_printed(line, run.stdout)]
+
+
+NUMBER = r"[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-−+]?\d+)?"
+
+
+def is_printed(shown, printed):
+    """Whether a line is there: words and layout, numbers more or less; … stands for anything."""
+    parts = re.split(f"({NUMBER})", " ".join(shown.split()))
+    words = [re.escape(part).replace("…", ".*") for part in parts[::2]]
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    found = filter(None, (re.fullmatch(f"({NUMBER})".join(words), line) for line in lines))
+    return any(all(map(are_near, parts[1::2], line.groups())) for line in found)
+
+
+def are_near(*numbers):
+    a, b = (float(text.replace("−", "-").replace(",", "")) for text in numbers)
+    return math.isclose(a, b, rel_tol=0.2, abs_tol=0.05)
+
+
+def test_outputs_that_a_page_shows_are_compared():
+    printed = "AUROC   0.66, largest change 2.1e-05\nwomen − men −0.002, 1,500 rows"
+    assert is_printed("AUROC 0.70, largest change 0", printed)
+    assert is_printed("women − men +0.01, 1,400 …", printed)
+    assert is_printed("…", printed)
+    for line in ("AUROC 0.90, largest …", "AUROC 0.66", "largest", "women − men 0, 2,500 rows"):
+        assert not is_printed(line, printed), line
 
 
 def run_block(block, folder, *options):
@@ -93,6 +122,7 @@ def run_block(block, folder, *options):
     env = os.environ | {"PYTHONPATH": path}
     run = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
+    return run.stdout
 
 
 @pytest.mark.parametrize(

@@ -54,19 +54,11 @@ __all__ = [
 ]
 
 _HOME = {
-    "AuditResult": "fcorr.audit.report",
-    "FCorrClassifier": "fcorr.estimators",
-    "FCorrRegressor": "fcorr.estimators",
-    "InvalidInputError": "fcorr._core",
-    "ModelFileError": "fcorr._core",
-    "NotEstimableWarning": "fcorr._core",
-    "QuantileRepair": "fcorr.estimators",
-    "Scorer": "fcorr.estimators",
-    "UnseenCategoryWarning": "fcorr._core",
-    "audit_model": "fcorr.audit.report",
-    "load": "fcorr.estimators",
-    "score_parquet": "fcorr.estimators",
-    "score_spark": "fcorr.estimators",
+    **dict.fromkeys(["AuditResult", "audit_model"], "fcorr.audit.report"),
+    **dict.fromkeys(["FCorrClassifier", "FCorrRegressor", "QuantileRepair"], "fcorr.estimators"),
+    **dict.fromkeys(["Scorer", "load", "score_parquet", "score_spark"], "fcorr.estimators"),
+    **dict.fromkeys(["InvalidInputError", "ModelFileError"], "fcorr._core"),
+    **dict.fromkeys(["NotEstimableWarning", "UnseenCategoryWarning"], "fcorr._core"),
     "sweep": "fcorr.search.sweep",
 }
 

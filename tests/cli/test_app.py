@@ -260,6 +260,9 @@ def test_output_that_nobody_can_read_is_an_error(folder, train):
         failed = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert failed.returncode == 1
     assert failed.stderr == "error: 'standard output': No space left on device\n"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as cut:
+        cut.stdout.close()  # as head does once it has its lines, which is no error
+        assert cut.stderr.read() == b""
 
 
 def test_debug_shows_the_traceback_which_cannot_steer_the_terminal_either(folder):

@@ -280,7 +280,7 @@ def test_unseen_categories_are_rated_as_the_mean_and_missing_ones_as_the_most_fr
     found = lookup(rated, "level 007", "new", "level 001", "")  # without a warning
     raw = np.array([column.ratings[7], 0, column.ratings[1], 0])
     np.testing.assert_allclose(found, (raw - number.mean) / number.scale, rtol=1e-5)
-    text = r"seen in training: 1 row\(s\) of 'c'\. Each is taken for the most frequent training"
+    text = r"1 row\(s\) of 'c' \(missing\)\. Each is taken for the most frequent training"
     with pytest.warns(UnseenCategoryWarning, match=text):
         found = lookup(rated, None, "level 007")
     assert column.counts[column.mode] == max(column.counts)

@@ -347,7 +347,7 @@ def test_predict(fitted, cls, change, message):
 def test_columns_in_another_order_and_unseen_categories(fitted, cls):
     shuffled = X.assign(extra="ignored")[["income", "extra", "age", "sex", "job"]]
     np.testing.assert_array_equal(predictions(fitted[cls], shuffled), predictions(fitted[cls], X))
-    with pytest.warns(UnseenCategoryWarning, match=r"training: 200 row\(s\) of 'job'\. Each is"):
+    with pytest.warns(UnseenCategoryWarning, match=r"200 row\(s\) of 'job' \('astronaut'\)\. Each"):
         unseen = predictions(fitted[cls], X.assign(job="astronaut"))
     most_frequent = X.assign(job=X.job.mode()[0])
     np.testing.assert_array_equal(unseen, predictions(fitted[cls], most_frequent))

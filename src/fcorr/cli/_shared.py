@@ -524,6 +524,9 @@ def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Argumen
                 return command(*args, **kwargs)
             except KeyboardInterrupt:
                 fail("interrupted; files are written whole or not at all")
+            except BrokenPipeError:  # whoever reads, such as head, has had enough
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                sys.exit(1)
             except Exception as error:
                 # Usage errors and exits are typer's own way to leave.
                 if _debug or type(error).__module__.split(".")[0] in ("typer", "click"):

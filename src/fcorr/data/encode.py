@@ -6,6 +6,7 @@ between a table and the training table, in the words that errors use.
 
 import datetime
 import hashlib
+import reprlib
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -103,7 +104,7 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
     codes = np.empty((table.n_rows, len(schema.categorical)), dtype=np.int32)
     numbers = np.empty((table.n_rows, len(schema.numeric)), dtype=np.float32)
     views = dict(zip(schema.feature_names, [*codes.T, *numbers.T], strict=True))
-    unseen: Counter[str] = Counter()
+    unseen: _Unseen = Counter()
     try:
         for column in schema.sensitive_first:
             filled = [views[feature.name] for feature in column.features]
@@ -126,8 +127,10 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
     return EncodedTable(codes, numbers)
 
 
-# What to warn of: rows, rows of unseen categories by column, columns without any value.
-_Found = tuple[int, Counter[str], set[str]]
+# What to warn of: rows, rows of unseen categories, columns without any value. In each part the
+# three most frequent categories of a column are counted each, all others together, as ``...``.
+_Unseen = Counter[tuple[str, Any]]
+_Found = tuple[int, _Unseen, set[str]]
 _parts: ContextVar[list[_Found] | None] = ContextVar("parts", default=None)
 
 
@@ -150,11 +153,12 @@ def parts_of_one_table(schema: Schema) -> Iterator[None]:
 
 def _warn_of(parts: Sequence[_Found], schema: Schema) -> None:
     sizes, unseen_of, empty_of = zip(*parts, strict=True)
-    n_rows, unseen = sum(sizes), sum(unseen_of, Counter[str]())
-    ordinal = [name for name in unseen if isinstance(schema[name], OrdinalColumn)]
-    coded = [name for name in unseen if name not in ordinal]
+    n_rows, unseen = sum(sizes), sum(unseen_of, _Unseen())
+    names = dict.fromkeys(name for name, _ in unseen)
+    ordinal = [name for name in names if isinstance(schema[name], OrdinalColumn)]
+    coded = [name for name in names if name not in ordinal]
     if unseen:
-        counts = ", ".join(f"{unseen[name]} row(s) of {name!r}" for name in (*coded, *ordinal))
+        counts = ", ".join(_count_unseen(unseen, name) for name in (*coded, *ordinal))
         message = f"Categories not seen in training: {counts}."
         if coded:
             message += " Each is taken for the most frequent training category of its column."
@@ -162,27 +166,38 @@ def _warn_of(parts: Sequence[_Found], schema: Schema) -> None:
             message += f" In {enumerate_some(ordinal)}, which is ordinal, it is taken as missing."
         warnings.warn(message, UnseenCategoryWarning, stacklevel=3)
     # Columns without any value, where training would hardly have given so many missing.
-    empty = set.intersection(*empty_of) - set(unseen)
+    empty = set.intersection(*empty_of) - set(names)
     columns = [column for column in schema.columns if column.name in empty]
     rare = [c.name for c in columns if (c.n_missing / schema.n_rows) ** n_rows < _HARDLY]
     if rare:
         warnings.warn(
             f"Columns must have values as in training, got none at all in {enumerate_some(rare)} "
             f"({n_rows} row(s)): each is taken as missing. Check where the table comes from.",
-            UserWarning,
             stacklevel=3,
         )
 
 
+def _count_unseen(unseen: _Unseen, name: str) -> str:
+    rows = Counter({value: n for (column, value), n in unseen.items() if column == name})
+    shown = {v: "missing" if v is None else reprlib.repr(v) for v in rows if v is not ...}
+    values = sorted(shown, key=lambda value: (-rows[value], shown[value]))[:3]
+    named = ", ".join(shown[value] for value in values) + ", …" * (len(rows) > 3)
+    return f"{rows.total()} row(s) of {name!r} ({named})"
+
+
 def _encode_blocks(
-    column: Column, values: pa.ChunkedArray, unseen: Counter[str]
+    column: Column, values: pa.ChunkedArray, unseen: _Unseen
 ) -> Iterator[tuple[int, Sequence[NDArray[Any]]]]:
     """Give a column's features in blocks, with their first rows; count the rows that are unseen."""
     if isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
         distinct, places = _match_categories(values, column)
         feature_of, is_unseen = encode_places(places, column)
         if is_unseen.any():
-            unseen[column.name] += int(distinct.count()[is_unseen].sum())
+            counts = (distinct.count() * is_unseen).tolist()
+            rows = Counter(dict(zip([*distinct.values, None], counts, strict=True)))
+            named = dict(rows.most_common(3))
+            unseen.update({(column.name, value): n for value, n in named.items()})
+            unseen[column.name, ...] = rows.total() - sum(named.values())
         for first, positions in distinct.positions():
             yield first, [feature_of[positions]]
         return
@@ -342,15 +357,12 @@ def find_differences(schema: Schema, X: Any, *, read_sensitive: bool = True) -> 
     strangers = [name for name in table.names if name not in (*schema.names, schema.exposure)]
     found: list[Difference] = []
     for name in (*schema.names, *([schema.exposure] if schema.exposure else [])):
-        if name in unread:
-            continue
-        if name not in table.columns:
-            found.append(_missing_column(name, schema, table, strangers))
-            continue
         try:
-            if name == schema.exposure:
+            if name not in table.columns and name not in unread:
+                found.append(_missing_column(name, schema, table, strangers))
+            elif name == schema.exposure:
                 read_exposure(table, name)
-            else:
+            elif name not in unread:
                 found += _compare_column(schema[name], table.columns[name])
         except ColumnError as error:
             found.append(Difference(name, "other values", error.problem, remedy=error.remedy))

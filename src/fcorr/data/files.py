@@ -526,7 +526,6 @@ def _leave_text(
     warnings.warn(
         f"Columns of numbers with {signs} are read as text: {enumerate_some(names)}, such as "
         f"{example!r}. {way_out}",
-        UserWarning,
         stacklevel=4,
     )
 
@@ -602,7 +601,6 @@ def _read_dates(
         warnings.warn(
             f"Column {name!r} is read as text: {problem if possible else ', '.join(problems)}. "
             "Write dates as 2024-12-31, or pass dates='dmy' or dates='mdy'.",
-            UserWarning,
             stacklevel=4,
         )
     return table, found

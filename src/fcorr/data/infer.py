@@ -195,7 +195,6 @@ def _check_constant(schema: Schema) -> None:
         warnings.warn(
             f"Columns that take one value only are kept without effect: {', '.join(shown)}{more}. "
             "Drop them if that is a mistake.",
-            UserWarning,
             stacklevel=5,  # where an estimator's fit was called
         )
 
@@ -219,7 +218,6 @@ def _warn_of_keys(table: Table, columns: Sequence[Column]) -> None:
             "with a value of its own for every row or a running number: "
             f"{enumerate_some(column.name for column in keys)}. Drop it, or say what it is, "
             f"kinds={{{keys[0].name!r}: {keys[0].kind!r}}}, to keep it.",
-            UserWarning,
             stacklevel=5,  # where an estimator's fit was called
         )
 
@@ -262,7 +260,6 @@ def warn_of_copies(table: Table, schema: Schema, places: NDArray[np.intp], label
         warnings.warn(
             f"A feature must not tell {label} outright, got a copy or a relabelling of it as "
             f"{enumerate_some(copies)}. Drop it, unless it is known before {label} is.",
-            UserWarning,
             stacklevel=4,  # where an estimator's fit was called
         )
 

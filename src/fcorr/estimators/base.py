@@ -611,7 +611,6 @@ class BaseFCorr(BaseEstimator, ABC):
             warnings.warn(
                 f"X {has} feature names, but {type(self).__name__} was fitted {fitted} feature "
                 "names: the columns are taken in their order.",
-                UserWarning,
                 stacklevel=3,
             )
         return table.renamed(names[len(table.names)])

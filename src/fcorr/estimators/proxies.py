@@ -66,7 +66,6 @@ def find_groups(
                     f"few rows to have a say: {show_text(label)} has {sizes[smallest]}, {where}. "
                     "Pool the groups"
                     + (", or raise advanced['batch_size']." if batch_size else "."),
-                    UserWarning,
                     stacklevel=5,
                 )
             found.append(torch.from_numpy(groups))

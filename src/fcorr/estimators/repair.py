@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -64,6 +62,8 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "QuantileRepair":
         """Fit the model, and learn the distributions of its scores."""
+        from sklearn.model_selection import KFold, StratifiedKFold  # slow to import
+
         if not 0 <= self.share <= 1:
             raise InvalidInputError(f"share must lie between 0 and 1, got {self.share!r}.")
         is_class = is_classifier(self.estimator)
@@ -118,6 +118,8 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of a classifier, R² of a regressor."""
+        from sklearn.metrics import accuracy_score, r2_score  # slow to import
+
         metric = accuracy_score if is_classifier(self.estimator) else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))
 

@@ -210,7 +210,6 @@ def _warn_of_other_order(X: Any, y: Any) -> None:
         warnings.warn(
             "X and y have the same index labels in another order, and rows are taken by position. "
             "If they belong together by label, pass y.loc[X.index].",
-            UserWarning,
             stacklevel=6,
         )
 

@@ -91,7 +91,6 @@ def expand_grid(grid: Grid | Sequence[Grid] | None, base: Mapping[str, Any]) -> 
         warnings.warn(
             "The grid varies car, but all its models are exact: no flip changes their predictions "
             "at any λ. Add 'invariance': [None] to see what λ does alone.",
-            UserWarning,
             stacklevel=3,
         )
     return list(points.values())

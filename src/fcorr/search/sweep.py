@@ -143,13 +143,13 @@ def sweep(
         for point in points
         if experiment.key(point, seed) not in records
     ]
-    sizes = {clone(estimator).set_params(**point)._n_members() for point, _ in runs}
+    sizes = {clone(estimator).set_params(**point)._n_members() for point in points}
     size = "a single network" if sizes == {1} else "a pack of networks"
+    plan = f"{len(points)} point(s), {len(seeds)} seed(s): {len(runs)} run(s), each fits {size}"
     warned: set[str] = set()
     with show_progress("sweep", len(runs), shown=progress) as steps:
-        steps.say(
-            f"{len(points)} point(s), {len(seeds)} seed(s): {len(runs)} run(s), each fits {size}"
-        )
+        if progress:
+            steps.say(plan)
         for point, record, other_warnings in experiment.carry_out(runs, n_jobs):
             if path is not None:
                 append_record(path, record)
