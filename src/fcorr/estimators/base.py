@@ -58,20 +58,22 @@ from fcorr.estimators.options import (
     check_device,
     parse_amount,
 )
-from fcorr.estimators.proxies import find_groups
-from fcorr.estimators.trainer import EvalSet, OnEpochEnd, Trainer, Watch
-from fcorr.estimators.training_table import TrainingTable, open_training_table
+from fcorr.estimators.trainer import (
+    EvalSet,
+    OnEpochEnd,
+    Trainer,
+    TrainingTable,
+    Watch,
+    open_training_table,
+)
 from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.engine import resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network, Pack
 from fcorr.nn.layers import choose_knots
 from fcorr.training.loop import History, Pace
 from fcorr.training.objective import CarWeight, Loss, Objective
-from fcorr.training.pack import (
-    SINGLE,
-    Recipe,
-)
-from fcorr.training.proxies import ProxyDial, ScoreDial
+from fcorr.training.pack import SINGLE, Recipe
+from fcorr.training.proxies import ProxyDial, ScoreDial, find_groups
 from fcorr.training.rows import Rows
 from fcorr.training.workers import Ranks, Workers, locate_rows, map_rows, start_workers
 
