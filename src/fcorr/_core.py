@@ -8,6 +8,7 @@ import html
 import importlib
 import json
 import logging
+import math
 import numbers
 import os
 import re
@@ -76,6 +77,26 @@ def errors_about(argument: str) -> Iterator[None]:
         yield
     except InvalidInputError as error:
         raise InvalidInputError(f"{argument}: {error}", argument=error.argument) from error
+
+
+def is_integer(value: object, at_least: int) -> bool:
+    """Whether a value is a whole number, and large enough."""
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return is_whole and int(value) >= at_least  # type: ignore[call-overload]
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number."""
+    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return is_real and math.isfinite(float(value))  # type: ignore[arg-type]
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for one that is not known: None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or bool(value != value)  # NaN and NaT differ from themselves
+    except TypeError:  # pandas' NA refuses to be true or false
+        return True
 
 
 # ------------------------------------------------------------------------------ rows of weight 0

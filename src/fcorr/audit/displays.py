@@ -580,8 +580,7 @@ def _span(effect: "MainEffect") -> tuple[float, float]:
 class FrontierDisplay(Display):
     """Performance against flips, on a logarithmic axis that goes on to 0.
 
-    A thin line joins the points that no other beats in both. A name that would cover a mark or
-    another name is left out.
+    A thin line joins the points that no other beats in both. These are named, and the chosen one.
 
     Parameters
     ----------
@@ -661,31 +660,10 @@ class FrontierDisplay(Display):
         ax.set_xlabel("largest change of a prediction under a flip, on the rows")
         beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}  # never on the data
         ax.legend(frameon=False, fontsize="small", **beside)
+        for name, at in positions.items():
+            if name == self.chosen or at in front:
+                look = {"ha": "center", "fontsize": "small", "textcoords": "offset points"}
+                weight = "bold" if name == self.chosen else "normal"
+                ax.annotate(one_line(name), at, (0, 9), fontweight=weight, **look)
         rows = f"validation rows, {n_seeds} seed{'s' * (n_seeds > 1)}"
-        self._finish(f"{self.title} ({rows})")
-        self._write_names(positions)
-        return self
-
-    def _write_names(self, positions: Mapping[str, tuple[float, float]]) -> None:
-        """Write names beside their marks, towards the middle, where they cover nothing.
-
-        That of the chosen point is always written, above its mark.
-        """
-        from matplotlib.transforms import Bbox
-
-        self.figure_.draw_without_rendering()  # places the axes, so that texts can be measured
-        marks = {n: self.ax_.transData.transform(at) for n, at in positions.items()}
-        taken = [Bbox([mark - 4, mark + 4]) for mark in marks.values()]
-        for name in sorted(positions, key=lambda name: name != self.chosen):
-            is_chosen = name == self.chosen
-            side = 1 if marks[name][0] < np.mean(self.ax_.bbox.intervalx) else -1
-            offset = (9 * side, 12 if is_chosen else 0)
-            text = self.ax_.annotate(
-                one_line(name), positions[name], offset, textcoords="offset points"
-            )
-            text.set(ha="left" if side > 0 else "right", va="center", fontsize="small")
-            text.set_fontweight("bold" if is_chosen else "normal")
-            if text.get_window_extent().count_overlaps(taken) and not is_chosen:
-                text.remove()
-            else:
-                taken.append(text.get_window_extent())
+        return self._finish(f"{self.title} ({rows})")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fcorr import metrics
 from fcorr._core import (
@@ -26,7 +26,7 @@ from fcorr._core import (
     numbered_by,
     take_rows,
 )
-from fcorr.data.encode import read_exposure, read_sample_weight, read_target
+from fcorr.data.encode import read_exposure, read_sample_weight, read_target, unpack_rows
 from fcorr.data.tables import name_values, read_table, resolve_columns, to_numbers, to_timestamps
 from fcorr.metrics import FlippedScores, flip_scores
 from fcorr.metrics._checks import Labels, check_same_length
@@ -135,7 +135,7 @@ def read_rows(
 
 def read_test_rows(estimator: "Estimator", rows: Sequence[Any], argument: str) -> AuditRows:
     """Read rows that a model of ours is measured on; refuse those that tell nothing of flips."""
-    X, y, weight = unpack(rows, argument)
+    X, y, weight = unpack_rows(rows, argument)
     if y is None:
         raise InvalidInputError(f"{argument} must have a target, got y=None. Pass (X, y).")
     found = read_rows((X, y, weight), estimator.sensitive, argument, estimator.exposure)
@@ -143,17 +143,6 @@ def read_test_rows(estimator: "Estimator", rows: Sequence[Any], argument: str) -
         for column in map(str, found.sensitive):
             check_values(found.groups[column].categories, f"the sensitive column {column!r}")
     return found
-
-
-def unpack(rows: Sequence[Any], argument: str) -> tuple[Any, ArrayLike, ArrayLike | None]:
-    """Take ``(X, y)`` or ``(X, y, sample_weight)`` apart."""
-    if not isinstance(rows, tuple | list) or len(rows) not in (2, 3):
-        raise InvalidInputError(
-            f"{argument} must be (X, y) or (X, y, sample_weight), got {type(rows).__name__}. "
-            f"Pass {argument}=(X, y)."
-        )
-    X, y, *weight = rows
-    return X, y, weight[0] if weight else None
 
 
 def name_columns(sensitive: Any) -> tuple[str | int, ...]:

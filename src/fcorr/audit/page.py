@@ -108,17 +108,6 @@ class TextTable(NamedTuple):
         lines.insert(1, ["---", *["---:"] * (len(self.header) - 1)])
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
-    def text(self) -> str:
-        """Write the table in columns, names to the left and numbers to the right."""
-        lines = [[show_text(cell) for cell in line] for line in (self.header, *self.rows)]
-        first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
-        return "\n".join(
-            "  ".join(
-                [name.ljust(first), *(c.rjust(w) for c, w in zip(cells, widths, strict=True))]
-            ).rstrip()
-            for name, *cells in lines
-        )
-
 
 def to_markdown(text: str) -> str:
     """Write text such that names from data are no links, no HTML and no end of a table's cell."""

@@ -20,7 +20,14 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed, enumerate_some, take_rows
+from fcorr._core import (
+    InvalidInputError,
+    RandomState,
+    draw_seed,
+    enumerate_some,
+    is_integer,
+    take_rows,
+)
 from fcorr.audit.measure import name_columns
 from fcorr.data.encode import encode, read_outcomes, read_sample_weight, read_target, use_ratings
 from fcorr.data.infer import infer_schema, rate_columns
@@ -457,7 +464,7 @@ def attribute_discrimination(
     whatever the known ones are: the same where columns are independent. A column that neither
     prices nor estimates read has no part here; there it has one if it goes with others.
     """
-    if not isinstance(n_samples, int | np.integer) or n_samples < 4 or n_samples % 2:
+    if not is_integer(n_samples, 4) or n_samples % 2:
         raise InvalidInputError(
             f"n_samples must be an even integer of at least 4, got {n_samples!r}. 20 is usual."
         )

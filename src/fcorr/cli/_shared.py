@@ -26,6 +26,7 @@ from fcorr._core import (
     renumber_rows,
     show_text,
     temporary_folder,
+    text_table,
 )
 
 if TYPE_CHECKING:
@@ -678,8 +679,5 @@ def print_json(data: Any) -> None:
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table, the first column to the left and the others to the right."""
-    from fcorr.audit.page import TextTable
-
-    text = TextTable([*header], [[*row] for row in rows]).text()
-    for line in (title, *text.split("\n")):
+    for line in text_table(title, header, rows).split("\n"):
         echo(line)

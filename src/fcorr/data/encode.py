@@ -27,6 +27,7 @@ from fcorr._core import (
     UnseenCategoryWarning,
     counted_rows,
     enumerate_some,
+    is_missing,
     near_match,
 )
 from fcorr.data.schema import (
@@ -457,6 +458,10 @@ class Outcomes:
         """The distinct values of y, sorted, and the place of each row's among them."""
         return np.unique(self.y, return_inverse=True)
 
+    def take(self, rows: NDArray[np.int64]) -> "Outcomes":
+        """Return those of some rows."""
+        return Outcomes(self.y[rows], self.weight[rows], self.exposure[rows], self.label)
+
     def numbers(self) -> NDArray[np.float64]:
         """Return y as floats, or say that it holds none."""
         try:
@@ -466,6 +471,17 @@ class Outcomes:
                 f"{self.label} must hold numbers, got {self.y.dtype} such as "
                 f"{enumerate_some(self.y[:1])}. Convert it, or use FCorrClassifier for classes."
             ) from error
+
+
+def unpack_rows(rows: Sequence[Any], argument: str) -> tuple[Any, ArrayLike, ArrayLike | None]:
+    """Take ``(X, y)`` or ``(X, y, sample_weight)`` apart."""
+    if not isinstance(rows, tuple | list) or len(rows) not in (2, 3):
+        raise InvalidInputError(
+            f"{argument} must be (X, y) or (X, y, sample_weight), got {type(rows).__name__}. "
+            f"Pass {argument}=(X, y)."
+        )
+    X, y, *weight = rows
+    return X, y, weight[0] if weight else None
 
 
 def read_outcomes(
@@ -500,7 +516,7 @@ def read_target(y: ArrayLike | None, n_rows: int) -> NDArray[Any]:
         )
     # Only a float, or an object in a column of them, can fail to be there.
     missing = np.array(
-        [_is_missing(v) for v in values] if values.dtype == object else values != values
+        [is_missing(v) for v in values] if values.dtype == object else values != values
     )
     if missing.any():
         raise InvalidInputError(
@@ -613,14 +629,6 @@ def _to_numpy(values: Any) -> NDArray[Any]:
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
         # In a list of text numpy writes NaN as the text "nan".
         objects = np.asarray(values, dtype=object)
-        if any(map(_is_missing, objects.flat)):
+        if any(map(is_missing, objects.flat)):
             return objects
     return array
-
-
-def _is_missing(value: object) -> bool:
-    """Tell whether a value is None, NaN or pandas' NA."""
-    try:
-        return value is None or bool(value != value)  # NaN is what does not equal itself
-    except TypeError:  # pandas' NA refuses to be true or false
-        return True

@@ -38,6 +38,7 @@ from fcorr.data.encode import (
     find_differences,
     read_exposure,
     read_outcomes,
+    unpack_rows,
     use_ratings,
 )
 from fcorr.data.infer import MinCategoryRows, infer_schema, rate_columns, warn_of_copies
@@ -172,10 +173,6 @@ class BaseFCorr(BaseEstimator, ABC):
     def _link(self) -> Link:
         """Return what makes predictions, per unit of exposure, of balanced outputs."""
 
-    def _balanced_link(self) -> Link:
-        """Return what makes predictions of the network's outputs."""
-        return replace(self._link(), shift=tuple(self.balance_.tolist()))
-
     @abstractmethod
     def _read_off(self, encoded: EncodedTable) -> None:
         """Read off the network what a model file has of each feature, at the end of a fit."""
@@ -279,12 +276,13 @@ class BaseFCorr(BaseEstimator, ABC):
                 f"{enumerate_some(self.schema_.names)} and invariance={self.invariance!r}. Add "
                 "features, or use invariance=None."
             )
-        known = data.outcomes_of_table
+        known = outcomes if data.drawn is None else outcomes.take(data.drawn)
         warn_of_copies(table, self.schema_, known.classes[1], known.label)
         schema, ratings = rate_columns(
             table, self.schema_, known, link=self._link().name, seed=self.seed_
         )
-        self.schema_ = data.complete(schema)
+        # That of drawn rows becomes one of all: counts are estimates then.
+        self.schema_ = schema if data.drawn is None else schema.scaled(data.n_rows)
         self.n_features_in_ = len(table.names)
         if table.named:
             self.feature_names_in_ = np.asarray(table.names, dtype=object)
@@ -301,9 +299,8 @@ class BaseFCorr(BaseEstimator, ABC):
                     argument="proxy",
                 )
             weight = outcomes.weight * outcomes.exposure
-            batch_size = None
-            if isinstance(self._dial(), ScoreDial):
-                batch_size = self._batch_size(len(encoded))
+            in_batches = isinstance(self._dial(), ScoreDial)
+            batch_size = self._batch_size(len(encoded)) if in_batches else None
             groups = find_groups(table, encoded, self.schema_, weight, batch_size)
         with data.store(self.schema_, ratings, memory, self.seed_) as store:
             learnt = use_ratings(encoded, self.schema_, ratings)
@@ -367,12 +364,8 @@ class BaseFCorr(BaseEstimator, ABC):
 
     def _fixed_settings(self) -> dict[str, Any]:
         """Return what the arguments decide about every member."""
-        chosen = {
-            **{
-                name: getattr(self, name) for name in ("head", "dropout", "epochs", "learning_rate")
-            },
-            **{name: self._options.get(name) for name in ("n_views", "n_knots")},
-        }
+        chosen = {n: getattr(self, n) for n in ("head", "dropout", "epochs", "learning_rate")}
+        chosen |= {name: self._options.get(name) for name in ("n_views", "n_knots")}
         # In words that JSON has: they are written to the model file.
         settings = {name: to_plain(value) for name, value in chosen.items() if value != "auto"}
         if "head" in settings:
@@ -458,12 +451,7 @@ class BaseFCorr(BaseEstimator, ABC):
             return None
         if isinstance(eval_set, list) and len(eval_set) == 1:
             eval_set = eval_set[0]  # LightGBM takes a list of pairs; one of them is what we use
-        if not isinstance(eval_set, tuple | list) or len(eval_set) not in (2, 3):
-            raise InvalidInputError(
-                f"eval_set must be (X, y) or (X, y, sample_weight), got {type(eval_set).__name__}. "
-                "Pass eval_set=(X_validation, y_validation)."
-            )
-        X, y, sample_weight = eval_set if len(eval_set) == 3 else (*eval_set, None)
+        X, y, sample_weight = unpack_rows(eval_set, "eval_set")
         with (
             errors_about("eval_set"),
             counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight),
@@ -515,6 +503,10 @@ class BaseFCorr(BaseEstimator, ABC):
         patience = _PATIENCE if isinstance(stopping, bool | np.bool_) else int(stopping)
         if waits:
             patience = max(2, round(_WAITING_SHARE * epochs))
+        collapsed = 0  # of the last epochs, in which sensitive features are embedded as one number
+        if self.invariance == "adapt" and self.schema_.sensitive:
+            share = 1.0 if self._options["main_effects"] else _COLLAPSED_SHARE
+            collapsed = max(1, round(share * epochs))
         return Pace(
             epochs=epochs,
             batch_size=batch_size,
@@ -522,15 +514,8 @@ class BaseFCorr(BaseEstimator, ABC):
             beta2=(0.95 if self._has_car else 0.999) if beta2 == "auto" else beta2,
             weight_decay=recipe.weight_decay,
             patience=patience if waits or stopping else None,
-            collapsed_epochs=self._collapsed(epochs),
+            collapsed_epochs=collapsed,
         )
-
-    def _collapsed(self, epochs: int) -> int:
-        """Return for how many of the last epochs sensitive features are embedded as one number."""
-        if self.invariance != "adapt" or not self.schema_.sensitive:
-            return 0
-        share = 1.0 if self._options["main_effects"] else _COLLAPSED_SHARE
-        return max(1, round(share * epochs))
 
     @property
     def _has_car(self) -> bool:
@@ -602,7 +587,12 @@ class BaseFCorr(BaseEstimator, ABC):
         table = read_table(X, unread=unread)
         if table.named and fitted_with_names:
             return table
-        names = {len(columns): columns for columns in self._possible_inputs()}
+        # The columns that it may have; where two are as many, the later counts.
+        exposure = self.schema_.exposure
+        not_read = self.schema_.sensitive if getattr(self, "exact_", False) else ()
+        left_out: list[set[str | None]] = [{exposure, *not_read}, {*not_read}, {exposure}, set()]
+        possible = [tuple(n for n in self._column_names if n not in each) for each in left_out]
+        names = {len(columns): columns for columns in possible}
         if len(table.names) not in names:
             raise InvalidInputError(
                 f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
@@ -617,13 +607,6 @@ class BaseFCorr(BaseEstimator, ABC):
                 stacklevel=3,
             )
         return table.renamed(names[len(table.names)])
-
-    def _possible_inputs(self) -> list[tuple[str, ...]]:
-        """Columns that a table without names may have; where two are as many, the later counts."""
-        exposure = self.schema_.exposure
-        unread = self.schema_.sensitive if getattr(self, "exact_", False) else ()
-        left_out: list[set[str | None]] = [{exposure, *unread}, {*unread}, {exposure}, set()]
-        return [tuple(n for n in self._column_names if n not in names) for names in left_out]
 
     def _read_exposure(self, table: Table) -> NDArray[np.float64]:
         """Return each row's exposure, 1 where there is no column of them."""
@@ -759,7 +742,9 @@ class BaseFCorr(BaseEstimator, ABC):
         proven = self.portfolio_ is not None or is_exact(model, positions)
         # A proof leaves nothing to search through, and no changes to measure.
         values = () if proven else feature_values(model, self.schema_)
-        link = Link("identity") if proven else self._balanced_link()
+        link = Link("identity")
+        if not proven:
+            link = replace(self._link(), shift=tuple(self.balance_.tolist()))
         changes: dict[str, ArrayLike] | None = None
         if X is not None and proven:
             n_rows = self._read_known_table(X, read_sensitive=False).n_rows

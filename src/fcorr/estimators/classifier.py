@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.extmath import softmax
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
@@ -27,7 +28,6 @@ from fcorr.training.objective import (
     binary_log_loss,
     class_shift,
     log_loss,
-    softmax,
 )
 from fcorr.training.proxies import DecisionDial, ProxyDial, ProxyTarget, ScoreDial
 

@@ -16,14 +16,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from fcorr._core import ModelFileError, compute_digest, write_atomically
+from fcorr._core import ModelFileError, compute_digest, is_integer, write_atomically
 from fcorr._version import __version__
 from fcorr.certify import is_exact
 from fcorr.data.schema import Schema
 from fcorr.estimators.base import READ_IN_TRAINING, BaseFCorr
 from fcorr.estimators.classifier import FCorrClassifier
 from fcorr.estimators.invariance import Portfolio
-from fcorr.estimators.options import check_arguments, is_integer
+from fcorr.estimators.options import check_arguments
 from fcorr.estimators.regressor import FCorrRegressor
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Pack

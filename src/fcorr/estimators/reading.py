@@ -21,7 +21,7 @@ from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed
+from fcorr._core import InvalidInputError, RandomState, draw_seed, is_integer
 from fcorr.certify import Link
 from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import (
@@ -33,7 +33,6 @@ from fcorr.data.schema import (
 )
 from fcorr.estimators.base import BaseFCorr
 from fcorr.estimators.invariance import label_value
-from fcorr.estimators.options import is_integer
 from fcorr.estimators.results import (
     Explanation,
     FeatureMatrix,
@@ -90,11 +89,15 @@ class ReadableFCorr(BaseFCorr):
         link, (_, unit) = self._link().name, self._scale()
         shapes = [_read_shapes(member) for member in self.model_.members]
         columns = {f.name: column for column in schema.columns for f in column.features}
+        # How many rows a category needs to be believed by half, mean over the chosen recipes.
+        k = float(np.mean([r["credibility"] for r in self.recipes_ if r["chosen"]]))
         effects = {}
         for position, name in enumerate(schema.feature_names):
             of_members = [shape[position] for shape in shapes]
-            levels = _list_levels(schema, position, columns[name], of_members, self._credibility)
-            by_member = unit * np.stack([shape.at(levels.points) for shape in of_members])
+            values, points, rows, credibility = _list_levels(
+                schema, position, columns[name], of_members, k
+            )
+            by_member = unit * np.stack([shape.at(points) for shape in of_members])
             if position in self._unread:
                 by_member[:] = 0
             effect = by_member.mean(0)
@@ -107,14 +110,8 @@ class ReadableFCorr(BaseFCorr):
             }
             if classes is None:  # one output needs no axis
                 arrays = {name: x if x is None else x[:, 0] for name, x in arrays.items()}
-            effects[name] = MainEffect(
-                name,
-                columns[name].kind,
-                levels.values,
-                rows=levels.rows,
-                credibility=levels.credibility,
-                **arrays,
-            )
+            arrays |= {"rows": rows, "credibility": credibility}
+            effects[name] = MainEffect(name, columns[name].kind, values, **arrays)
         return MainEffects(effects, UNITS[link], classes)
 
     def importance(
@@ -380,11 +377,6 @@ class ReadableFCorr(BaseFCorr):
         return None
 
     @property
-    def _credibility(self) -> float:
-        """How many rows a category needs to be believed by half, mean over the chosen recipes."""
-        return float(np.mean([r["credibility"] for r in self.recipes_ if r["chosen"]]))
-
-    @property
     def _n_bags(self) -> int:
         """Number of bags; the members are recipes times bags, in this order."""
         if self.oob_loss_ is None:  # a single network, which may be another than ours
@@ -494,23 +486,17 @@ def _read_shapes(network: FCorrTransformer) -> list[_Shape]:
     return shapes
 
 
-@dataclass(frozen=True, eq=False)
-class _Levels:
-    """A feature's values: in the table's words, in the model's, their rows, and credibility."""
-
-    values: tuple[str | float | None, ...]
-    points: Vector
-    rows: Vector
-    credibility: Vector
+_Levels = tuple[tuple[str | float | None, ...], Vector, Vector, Vector]
 
 
 def _list_levels(
     schema: Schema, position: int, column: Column, shapes: Sequence[_Shape], k: float
 ) -> _Levels:
+    """List a feature's values in the table's words and in the model's, their rows, credibility."""
     if isinstance(column, CategoricalColumn):
         rows = np.array([*column.counts, column.n_pooled_rows][: column.n_codes], dtype=float)
         credibility = np.divide(rows, rows + k, where=rows > 0, out=np.zeros(len(rows)))
-        return _Levels(column.labels, np.arange(len(rows), dtype=float), rows, credibility)
+        return column.labels, np.arange(len(rows), dtype=float), rows, credibility
     number = schema.numeric[position - len(schema.cardinalities)]
     if isinstance(column, RatedColumn):  # where a missing value is a category like any other
         counts = np.array(column.counts, dtype=float)
@@ -518,7 +504,7 @@ def _list_levels(
         categories = ["missing" if c is None else str(c) for c in column.categories]
         labels = tuple(categories[i] for i in shown)
         points = (np.array(column.ratings)[shown] - number.mean) / number.scale
-        return _Levels(labels, points, counts[shown], np.array(column.credibilities)[shown])
+        return labels, points, counts[shown], np.array(column.credibilities)[shown]
     values: tuple[str | float | None, ...]
     if isinstance(column, OrdinalColumn):
         values = tuple(str(category) for category in column.categories)
@@ -531,19 +517,7 @@ def _list_levels(
     if number.keep_missing:
         values, points = (*values, None), np.append(points, np.nan)
         rows = np.append(rows, number.n_missing)
-    return _Levels(values, points, rows, np.full(len(rows), np.nan))
-
-
-def set_feature(encoded: EncodedTable, position: int, values: NDArray[Any]) -> EncodedTable:
-    """Return encoded rows with other values of one feature."""
-    codes, numbers = encoded.codes, encoded.numbers
-    if position < codes.shape[1]:
-        codes = codes.copy()
-        codes[:, position] = values
-    else:
-        numbers = numbers.copy()
-        numbers[:, position - codes.shape[1]] = values
-    return replace(encoded, codes=codes, numbers=numbers)
+    return values, points, rows, np.full(len(rows), np.nan)
 
 
 def jackknife_error(bags: Vector) -> Vector:
@@ -642,8 +616,10 @@ def explained_shares(
         other = np.empty(n_rows, dtype=np.intp)
         other[circle] = np.roll(circle, shift)
         for j in range(n_codes + n_numbers):
-            column = encoded.codes[:, j] if j < n_codes else encoded.numbers[:, j - n_codes]
-            after = torch.from_numpy(score(set_feature(encoded, j, column[other])))
+            codes, numbers = encoded.codes.copy(), encoded.numbers.copy()
+            column = codes[:, j] if j < n_codes else numbers[:, j - n_codes]
+            column[:] = column[other]
+            after = torch.from_numpy(score(replace(encoded, codes=codes, numbers=numbers)))
             total[:, j] += divergence(link, before, after).mean(0)
             if effects is not None:
                 moved = torch.from_numpy(effects[other, ..., j] - effects[..., j])

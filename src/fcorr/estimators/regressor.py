@@ -23,7 +23,6 @@ from fcorr.training.objective import (
     Loss,
     gamma_loss,
     log_shift,
-    mean_shift,
     poisson_loss,
     squared_error,
     tweedie_loss,
@@ -273,7 +272,7 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
         y, output = outcomes.numbers(), outputs[:, 0]
         if self.objective_ == "mse":
             standardised = (y - self.base_) / self.target_scale_
-            return np.array([mean_shift(output, standardised, outcomes.weight)])
+            return np.array([np.average(standardised - output, weights=outcomes.weight)])
         log_means = np.log(outcomes.exposure) + self.base_ + output
         return np.array([log_shift(log_means, y, outcomes.weight)])
 

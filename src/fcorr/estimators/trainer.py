@@ -74,26 +74,14 @@ _SAMPLED, _STORED = 1, 2  # added to a seed: what is drawn by one has nothing to
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """Rows to learn from.
+    """Rows to learn from: their table and outcomes, and the names of columns with other roles.
 
-    Attributes
-    ----------
-    table : Table
-        All rows, or of a table in files those that were drawn.
-    outcomes : Outcomes
-        Those of all rows.
-    target, weight, exposure : str or None
-        Names of the columns with these roles.
-    source : ParquetTable or None
-        Where the rows are, if that is not the memory.
-    drawn : ndarray or None
-        Which rows the table has.
-    places : ndarray or None
-        Places of the rows in the files, where some of these have a weight of 0.
+    Of a table in files, the ``source``, some rows were drawn: ``table`` has these. ``places`` are
+    those of all rows in the files, where some of these have a weight of 0.
     """
 
     table: Table
-    outcomes: Outcomes
+    outcomes: Outcomes  # of all rows
     target: str | None
     weight: str | None
     exposure: str | None
@@ -105,21 +93,6 @@ class TrainingTable:
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.outcomes.y)
-
-    @property
-    def outcomes_of_table(self) -> Outcomes:
-        """Outcomes of the rows of ``table``."""
-        if self.drawn is None:
-            return self.outcomes
-        y, weight, exposure = (
-            values[self.drawn]
-            for values in (self.outcomes.y, self.outcomes.weight, self.outcomes.exposure)
-        )
-        return Outcomes(y, weight, exposure, self.outcomes.label)
-
-    def complete(self, schema: Schema) -> Schema:
-        """Return the schema of the table as one of all rows: counts are estimates then."""
-        return schema if self.drawn is None else schema.scaled(self.n_rows)
 
     def blocks(self) -> Iterator[tuple[NDArray[np.int64], Table]]:
         """Read the rows in files block by block; each process its own row groups."""
@@ -281,18 +254,11 @@ class Watch:
 
 
 class Trainer:
-    """Trains the networks of one fit. What they are, the estimator says.
+    """Trains the networks of one fit.
 
-    Parameters
-    ----------
-    estimator : BaseFCorr
-        With schema, seed and what is known of the target.
-    encoded : EncodedTable
-        All rows, or of a table in files some, with the ``store`` that has all.
-    data, watch
-        Where the rows come from, and how the fit is watched.
-    groups : Groups or None
-        Those of the proxy dial.
+    What they are, the estimator says, which has the schema, the seed and what is known of the
+    target. ``encoded`` are all rows, or of a table in files some, and the ``store`` has all;
+    ``groups`` are those of the proxy dial.
     """
 
     def __init__(

@@ -15,7 +15,14 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, NotEstimableWarning, Tabled, counted_rows
+from fcorr._core import (
+    InvalidInputError,
+    NotEstimableWarning,
+    Tabled,
+    counted_rows,
+    is_integer,
+    is_missing,
+)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -168,7 +175,7 @@ def check_confidence(confidence: float) -> None:
 
 def check_resamples(n_resamples: int) -> None:
     """Refuse a number of resamples that gives no interval."""
-    if not isinstance(n_resamples, int | np.integer) or n_resamples < 1:
+    if not is_integer(n_resamples, 1):
         raise InvalidInputError(
             f"n_resamples must be a positive integer, got {n_resamples!r}. 500 is usual."
         )
@@ -258,14 +265,6 @@ def encode_groups(
     first_row = np.unique(codes, return_index=True)[1]
     parts = [[labels.categories[code] for code in labels.codes[first_row]] for labels in encoded]
     return Labels(tuple(zip(*parts, strict=True)), codes)
-
-
-def is_missing(label: Any) -> bool:
-    """Tell whether a label stands for a value that is not known."""
-    try:
-        return label is None or bool(label != label)  # NaN and NaT differ from themselves
-    except TypeError:
-        return True  # pandas.NA will not say whether it equals itself
 
 
 def describe_label(label: Any) -> str:

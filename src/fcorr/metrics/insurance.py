@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed
+from fcorr._core import InvalidInputError, RandomState, draw_seed, is_integer
 from fcorr.metrics._checks import (
     Column,
     FloatArray,
@@ -232,7 +232,7 @@ def _bin_columns(
     key: FloatArray, weight: FloatArray, n_bins: int, *, means_of: Sequence[FloatArray]
 ) -> Iterable[tuple[float, ...]]:
     """Put rows into bins by a key; give each bin's size, weight, range of the key, and means."""
-    if not isinstance(n_bins, int | np.integer) or n_bins < 1:
+    if not is_integer(n_bins, 1):
         raise InvalidInputError(f"n_bins must be a positive integer, got {n_bins!r}. 10 is usual.")
     # A block of equal keys goes where its middle lies on the scale of cumulated weight.
     levels, block = np.unique(key, return_inverse=True)

@@ -1,13 +1,11 @@
 """Thresholds: from which score on to decide positive, by F1, by false positives or by cost."""
 
-import math
-import numbers
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
-from fcorr._core import InvalidInputError
+from fcorr._core import InvalidInputError, is_number
 from fcorr.metrics._checks import (
     Column,
     FloatArray,
@@ -88,15 +86,10 @@ def is_threshold_rule(value: object) -> bool:
         case str():
             return value == "f1"
         case {"fpr": rate, **others} if not others:
-            return _is_number(rate) and 0 <= rate <= 1
+            return is_number(rate) and 0 <= rate <= 1
         case {"cost": [_, _] as costs, **others} if not others:
-            return all(_is_number(cost) and cost >= 0 for cost in costs) and any(costs)
+            return all(is_number(cost) and cost >= 0 for cost in costs) and any(costs)
     return False
-
-
-def _is_number(value: object) -> bool:
-    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return is_real and math.isfinite(float(value))  # type: ignore[arg-type]
 
 
 def _counts(

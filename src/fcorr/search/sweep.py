@@ -12,19 +12,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from fcorr._core import InvalidInputError, html_table, near_match, show_progress
+from fcorr._core import (
+    InvalidInputError,
+    html_table,
+    is_integer,
+    near_match,
+    show_progress,
+    text_table,
+)
 from fcorr.audit.measure import (
     LOWER_IS_BETTER,
     MAIN_METRIC,
     Measured,
     check_estimator,
     read_test_rows,
-    unpack,
 )
 from fcorr.audit.page import TextTable, show_metric, show_small
-from fcorr.data.encode import hash_rows
+from fcorr.data.encode import hash_rows, unpack_rows
 from fcorr.estimators.model_file import Estimator
-from fcorr.estimators.options import is_integer
 from fcorr.search.runs import (
     Experiment,
     Grid,
@@ -129,7 +134,7 @@ def sweep(
         )
     points = expand_grid(grid, estimator.get_params(deep=False))
     rows = read_test_rows(estimator, eval_set, "eval_set")
-    data = [hash_rows(X, y, sample_weight), hash_rows(*unpack(eval_set, "eval_set"))]
+    data = [hash_rows(X, y, sample_weight), hash_rows(*unpack_rows(eval_set, "eval_set"))]
     if data[0] == data[1]:
         raise InvalidInputError(
             "eval_set must be other rows than X: a model looks good on the rows it was fitted to. "
@@ -446,7 +451,7 @@ class Sweep:
         return list(dict.fromkeys(note for record in self.records for note in record["notes"]))
 
     def __str__(self) -> str:
-        return "\n".join([self.table().text(), *self.notes])
+        return "\n".join([text_table("", *self.table()), *self.notes])
 
     def _repr_html_(self) -> str:
         return html_table("on the validation rows", *self.table(), note=" ".join(self.notes))

@@ -12,6 +12,8 @@ from fcorr.data.stream import RowStore, StoredPart, hash_places
 from fcorr.training.proxies import Groups
 from fcorr.training.workers import Ranks
 
+_COLUMNS = ("x_cat", "x_num", "target", "weight")
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -65,18 +67,20 @@ class Rows:
         """Draw rows at random."""
         return self.take(torch.randperm(len(self), generator=generator)[:n_rows].to(self.device))
 
+    def followed_by(self, other: "Rows") -> "Rows":
+        """Return these rows and then others, without groups."""
+        both = {
+            name: torch.cat([getattr(each, name) for each in (self, other)]) for name in _COLUMNS
+        }
+        return Rows(**both, groups=None)
+
     def add_up(self, values: Tensor) -> Tensor:
         """Return what is given: every process has all rows."""
         return values
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Rows":
-        return Rows(
-            change(self.x_cat),
-            change(self.x_num),
-            change(self.target),
-            change(self.weight),
-            None if self.groups is None else self.groups.each(change),
-        )
+        groups = None if self.groups is None else self.groups.each(change)
+        return Rows(**{name: change(getattr(self, name)) for name in _COLUMNS}, groups=groups)
 
 
 @dataclass(frozen=True)
@@ -171,7 +175,7 @@ class StoredRows:
         order = torch.randperm(self.store.n_parts, generator=generator).tolist()
         for found in self.store.parts(order, self._read):
             shuffled = found.take(torch.randperm(len(found), generator=generator))
-            rows = shuffled if rest is None else _join(rest, shuffled)
+            rows = shuffled if rest is None else rest.followed_by(shuffled)
             n_full = len(rows) // own * own
             for chosen in torch.arange(n_full).split(own) if n_full else ():
                 yield rows, chosen, totals[given]
@@ -217,12 +221,3 @@ class StoredRows:
 
 TrainingRows = Rows | StoredRows
 """Rows to train on, wherever they are."""
-
-
-def _join(*rows: Rows) -> Rows:
-    return Rows(
-        torch.cat([each.x_cat for each in rows]),
-        torch.cat([each.x_num for each in rows]),
-        torch.cat([each.target for each in rows]),
-        torch.cat([each.weight for each in rows]),
-    )
