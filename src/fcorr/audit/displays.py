@@ -494,7 +494,9 @@ class MainEffectDisplay(Display):
             if i % n_columns == 0:
                 axes.set_ylabel(one_line(self.unit, None), fontsize="small")
             if effect.relativity is not None:
-                right = axes.secondary_yaxis("right", functions=(np.exp, _log))
+                # matplotlib tries the logarithm of 0, too.
+                functions = np.exp, lambda x: np.log(np.maximum(x, 1e-300))
+                right = axes.secondary_yaxis("right", functions=functions)
                 ticks = [r for r in _RELATIVITIES if low < math.log(r) < high]
                 right.set_yticks(ticks[:: math.ceil(len(ticks) / 6)])
                 right.yaxis.set_major_formatter("{x:g}")
@@ -558,10 +560,6 @@ class MainEffectDisplay(Display):
         transform = ax.get_xaxis_transform()
         heights = np.asarray(rows, dtype=float) / (np.max(rows, initial=0.0) or 1.0) / 6
         ax.bar(x, heights, width=width, color=LIGHT, transform=transform, zorder=0)
-
-
-def _log(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.log(np.maximum(values, 1e-300))  # matplotlib tries 0, too
 
 
 def _span(effect: "MainEffect") -> tuple[float, float]:

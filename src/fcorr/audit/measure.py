@@ -31,7 +31,7 @@ from fcorr.data.tables import name_values, read_table, resolve_columns, to_numbe
 from fcorr.metrics import FlippedScores, flip_scores
 from fcorr.metrics._checks import Labels, check_same_length
 from fcorr.metrics.flips import check_values, group_rows
-from fcorr.metrics.grouped import deviances
+from fcorr.metrics.group import deviances
 
 if TYPE_CHECKING:
     from fcorr.estimators.model_file import Estimator
@@ -77,15 +77,12 @@ class AuditRows:
 
     def take(self, chosen: NDArray[np.intp]) -> "AuditRows":
         """Return some of the rows."""
-        return replace(
-            self,
-            X=take_rows(self.X, chosen),
-            y=None if self.y is None else self.y[chosen],
-            weight=None if self.weight is None else self.weight[chosen],
-            exposure=None if self.exposure is None else self.exposure[chosen],
-            groups={n: Labels(g.categories, g.codes[chosen]) for n, g in self.groups.items()},
-            counted=chosen if self.counted is None else self.counted[chosen],
-        )
+        columns = {"y": self.y, "weight": self.weight, "exposure": self.exposure}
+        taken: dict[str, Any] = {n: None if x is None else x[chosen] for n, x in columns.items()}
+        groups = {n: Labels(g.categories, g.codes[chosen]) for n, g in self.groups.items()}
+        counted = chosen if self.counted is None else self.counted[chosen]
+        X = take_rows(self.X, chosen)
+        return replace(self, X=X, groups=groups, counted=counted, **taken)
 
 
 def check_estimator(estimator: Any, caller: str, for_others: str) -> None:

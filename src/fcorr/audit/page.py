@@ -15,7 +15,7 @@ import numpy as np
 
 from fcorr._core import show_text, to_plain
 from fcorr.audit.displays import short_number
-from fcorr.metrics.grouped import MIN_ROWS
+from fcorr.metrics.group import MIN_ROWS
 
 if TYPE_CHECKING:
     import jinja2

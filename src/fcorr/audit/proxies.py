@@ -254,17 +254,15 @@ def _split(targets: NDArray[Any], cv: int, seed: int) -> Rows:
 
 
 def _mean_auroc(truth: Floats, predicted: Floats, *, sample_weight: Floats) -> float:
-    pairs = zip(truth.T, predicted.T, strict=True)
-    with np.errstate(invalid="ignore"):  # a resample without a category has no answer
-        return float(np.mean([_area_under_roc(t, p, sample_weight) for t, p in pairs]))
-
-
-def _area_under_roc(truth: Floats, scores: Floats, weight: Floats) -> float:
-    """Compute the area, ties as one half; scikit-learn's checks take longer than the work."""
-    block = np.unique(scores, return_inverse=True)[1]
-    positive, negative = (np.bincount(block, weight * of) for of in (truth, 1 - truth))
-    below = np.cumsum(negative) - negative / 2
-    return float(np.sum(positive * below) / (positive.sum() * negative.sum()))
+    """Average areas, ties as one half; scikit-learn's checks take longer than the work."""
+    areas = []
+    for of, scores in zip(truth.T, predicted.T, strict=True):
+        block = np.unique(scores, return_inverse=True)[1]
+        positive, negative = (np.bincount(block, sample_weight * each) for each in (of, 1 - of))
+        below = np.cumsum(negative) - negative / 2
+        with np.errstate(invalid="ignore"):  # a resample without a category has no answer
+            areas.append(np.sum(positive * below) / (positive.sum() * negative.sum()))
+    return float(np.mean(areas))
 
 
 def _describe(X: Any) -> Schema:

@@ -13,7 +13,6 @@ from fcorr.cli import _shared as shared
 
 if TYPE_CHECKING:
     from fcorr.data.schema import Column
-    from fcorr.estimators.model_file import Estimator
 
 
 def inspect(
@@ -31,6 +30,12 @@ def inspect(
     estimator = load(model)
     schema, history = estimator.schema_, estimator.history_
     threshold = getattr(estimator, "threshold_", None)
+    invariance = "exact: every sensitive value is embedded as the same number"
+    if not estimator.exact_:  # which load has checked
+        invariance = "not exact: model.certificate(X) tells what a flip can change"
+    elif estimator.portfolio_ is not None:
+        n = len(estimator.portfolio_.shares)
+        invariance = f"exact: predictions are averages over {n} combinations of sensitive values"
     told: dict[str, str | None] = {
         "model": estimator.summary(),
         "made by": f"fcorr {header['fcorr_version']}, file format {header['format']}",
@@ -45,7 +50,7 @@ def inspect(
         "threshold": None if threshold is None else f"{threshold:.4g}",
         "objective": getattr(estimator, "objective_", None),
         "sensitive": ", ".join(schema.sensitive) or "none",
-        "invariance": _describe_invariance(estimator) if schema.sensitive else None,
+        "invariance": invariance if schema.sensitive else None,
     }
     facts = {name: fact for name, fact in told.items() if fact}
     width = max(map(len, facts))
@@ -83,15 +88,6 @@ def _describe(column: "Column", feature: "Column") -> str:
     # A date's parts are numbers, each with its own range.
     learnt = describe_column(feature if column.kind == "datetime" else column)
     return learnt + (f"; {column.n_missing} missing" if column.n_missing else "")
-
-
-def _describe_invariance(estimator: "Estimator") -> str:
-    if not estimator.exact_:  # which load has checked
-        return "not exact: model.certificate(X) tells what a flip can change"
-    if estimator.portfolio_ is None:
-        return "exact: every sensitive value is embedded as the same number"
-    n = len(estimator.portfolio_.shares)
-    return f"exact: predictions are averages over {n} combinations of sensitive values"
 
 
 def diff(

@@ -95,7 +95,11 @@ def sweep(
         chosen, others = ([in_file[place] for place in part] for part in places)
         table, held_out = (table.take(part) for part in places)
     else:
-        held_out = shared.read_validation_file(validation, roles, table, dialect)
+        # Text is what it was in the training file.
+        text = [field.name for field in table.schema if field.type == "string"]
+        numbers = set(table.column_names) - set(text)
+        held_out, _ = shared.read_data(validation, dialect, text, numbers)
+        shared.check_columns(roles.outcomes, held_out.column_names, "--eval-set")
     X, y, sample_weight = roles.split(table)
     from fcorr.search.sweep import sweep as run_sweep
 

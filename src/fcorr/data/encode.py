@@ -27,9 +27,11 @@ from fcorr._core import (
     UnseenCategoryWarning,
     counted_rows,
     enumerate_some,
+    first_few,
     is_missing,
     near_match,
 )
+from fcorr.data import tables
 from fcorr.data.schema import (
     CategoricalColumn,
     Column,
@@ -40,20 +42,7 @@ from fcorr.data.schema import (
     Schema,
     as_boolean,
 )
-from fcorr.data.tables import (
-    ColumnError,
-    Distinct,
-    Table,
-    blocks,
-    can_be_category,
-    date_part,
-    find_distinct,
-    name_values,
-    read_table,
-    refuse_values,
-    to_numbers,
-    to_timestamps,
-)
+from fcorr.data.tables import ColumnError, Distinct, Table
 
 # ------------------------------------------------------------------------------ features
 # The arrays are made first and filled column by column, block by block: beside them and the table
@@ -187,13 +176,16 @@ def _encode_blocks(
         for first, positions in distinct.positions():
             yield first, [feature_of[positions]]
         return
-    for first, block in blocks(values):
+    for first, block in tables.blocks(values):
         if isinstance(column, NumericColumn):
-            yield first, [_standardise(to_numbers(column.name, block, first), column)]
+            yield first, [_standardise(tables.to_numbers(column.name, block, first), column)]
         else:
-            dates = to_timestamps(column.name, block, first)
+            dates = tables.to_timestamps(column.name, block, first)
             parts = zip(column.parts, column.features, strict=True)
-            yield first, [_standardise(date_part(p, dates, column.origin), f) for p, f in parts]
+            yield (
+                first,
+                [_standardise(tables.date_part(p, dates, column.origin), f) for p, f in parts],
+            )
 
 
 def encode_places(
@@ -253,8 +245,8 @@ def _match_categories(
 
     Values that could not equal any category, whatever they are, raise a :class:`ColumnError`.
     """
-    held = name_values(values.type)
-    fits = can_be_category(values.type)
+    held = tables.name_values(values.type)
+    fits = tables.can_be_category(values.type)
     if column.kind == "boolean":
         expected = "booleans"
     else:
@@ -262,8 +254,8 @@ def _match_categories(
         fits = fits and (held == "text") == column.is_text
     if not fits and values.null_count < len(values):
         remedy = "Convert the column as it was for training, or train on it as it is"
-        refuse_values(column.name, expected, values, remedy)
-    distinct = find_distinct(column.name, values)
+        tables.refuse_values(column.name, expected, values, remedy)
+    distinct = tables.find_distinct(column.name, values)
     found = distinct.values
     if column.kind == "boolean":
         found = [as_boolean(value) for value in found]
@@ -338,7 +330,7 @@ def find_differences(schema: Schema, X: Any, *, read_sensitive: bool = True) -> 
     With ``read_sensitive=False`` the sensitive columns may be absent and are not looked at.
     """
     unread = () if read_sensitive else schema.sensitive
-    table = X if isinstance(X, Table) else read_table(X, unread=unread)
+    table = X if isinstance(X, Table) else tables.read_table(X, unread=unread)
     table = _name_columns(table, schema, unread)
     strangers = [name for name in table.names if name not in (*schema.names, schema.exposure)]
     found: list[Difference] = []
@@ -380,22 +372,21 @@ def _compare_column(column: Column, values: pa.ChunkedArray) -> Iterator[Differe
         rows = zip(distinct.values, counts, places == UNSEEN, strict=True)
         unseen = Counter({value: n for value, n, is_unseen in rows if n and is_unseen})
         if unseen:
-            shown = ", ".join(f"{value!r} ({n})" for value, n in unseen.most_common(5))
-            more = f" and {len(unseen) - 5} more" if len(unseen) > 5 else ""
+            shown = first_few(f"{value!r} ({n})" for value, n in unseen.most_common())
             pooled = isinstance(column, CategoricalColumn) and column.n_pooled > 0
             # Training kept no list of those it pooled.
             where = "not seen in training, or pooled there" if pooled else "not seen in training"
-            text = f"{has} {unseen.total()} row(s) of categories {where}: {shown}{more}"
+            text = f"{has} {unseen.total()} row(s) of categories {where}: {shown}"
             yield Difference(column.name, "unseen categories", text, unseen.total())
     else:
         low: Any
         high: Any
         if isinstance(column, DatetimeColumn):
             low, high = map(datetime.datetime.fromisoformat, (column.first, column.last))
-            found = to_timestamps(column.name, values).drop_null()
+            found = tables.to_timestamps(column.name, values).drop_null()
         else:
             low, high = float(column.low), float(column.high)  # JSON may have written integers
-            numbers = to_numbers(column.name, values)
+            numbers = tables.to_numbers(column.name, values)
             found = pa.array(numbers[~np.isnan(numbers)])
         n_missing = len(values) - len(found)
         below = found.filter(pc.less(found, pa.scalar(low, found.type)))
@@ -425,7 +416,7 @@ def read_exposure(table: Table, name: str) -> NDArray[np.float64]:
     """Return a column of exposures, all of them positive, or raise a :class:`ColumnError`."""
     remedy = "Correct these rows or leave them out: without time at risk there is nothing to expect"
     try:
-        exposure = to_numbers(name, table.columns[name])
+        exposure = tables.to_numbers(name, table.columns[name])
     except ColumnError as error:
         raise ColumnError(error.problem, f"{remedy}.") from error
     wrong = ~(exposure > 0)  # NaN is not
@@ -586,7 +577,7 @@ def hash_rows(X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> s
     """
     digest = hashlib.sha256()
     with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
-        table = read_table(X)
+        table = tables.read_table(X)
         target = None if y is None else read_target(y, table.n_rows)
         weight = read_sample_weight(sample_weight, table.n_rows)
     for name, column in table.columns.items():

@@ -323,7 +323,16 @@ class BaseFCorr(BaseEstimator, ABC):
         # On all rows of X, also on those that early stopping set aside: it is their totals that
         # must agree, and one constant per output is not overfitted.
         outputs = self._raw_outputs(encoded) if data.source is None else self._output_files(data)
-        _warn_of_equal_outputs(outputs, outcomes)
+        spread = outputs.std(0).max()  # the outputs have the scale of 1
+        if spread < _NO_SPREAD and (outcomes.y != outcomes.y[0]).any():
+            warnings.warn(
+                f"{EQUAL_PREDICTIONS}, got outputs with a standard deviation of {spread:.1g}. "
+                "Either X says nothing of y, or training went astray: try a smaller learning_rate, "
+                "a longer memory of the optimiser (advanced={'beta2': 0.999}), less dropout or "
+                "more epochs.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self.balance_ = self._balance(outputs, outcomes)
         # Rows that a network learnt from look better than others will: where there are bags, a
         # threshold is chosen by the members that left a row out.
@@ -385,7 +394,6 @@ class BaseFCorr(BaseEstimator, ABC):
     def _make_network(
         self, encoded: EncodedTable, recipe: Recipe, generator: torch.Generator | None
     ) -> FCorrTransformer:
-        """Make the network of a recipe for the training table."""
         options = self._options
         network: dict[str, Any] = {
             "head": list(recipe.head),
@@ -481,8 +489,6 @@ class BaseFCorr(BaseEstimator, ABC):
     def _objective(
         self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, penalty_scale: float
     ) -> Objective:
-        """Return what training minimises."""
-
         def penalty() -> Tensor:
             return penalty_scale * model.views.penalty(recipe.smoothness, recipe.credibility)
 
@@ -835,7 +841,6 @@ class BaseFCorr(BaseEstimator, ABC):
                 )
 
     def _plain_parameters(self) -> dict[str, Any]:
-        """Return the arguments in words that JSON has."""
         parameters = self.get_params(deep=False)
         # A generator has moved on since the fit: the seed drawn from it is what repeats the model.
         parameters["random_state"] = self.seed_
@@ -870,20 +875,6 @@ def _unchanged_if_it_fails(estimator: BaseFCorr) -> Iterator[None]:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
-
-
-def _warn_of_equal_outputs(outputs: NDArray[np.float64], outcomes: Outcomes) -> None:
-    """Warn of a network that learnt next to nothing; its outputs have the scale of 1."""
-    spread = outputs.std(0).max()
-    if spread < _NO_SPREAD and (outcomes.y != outcomes.y[0]).any():
-        warnings.warn(
-            f"{EQUAL_PREDICTIONS}, got outputs with a standard deviation of {spread:.1g}. "
-            "Either X says nothing of y, or training went astray: try a smaller learning_rate, "
-            "a longer memory of the optimiser (advanced={'beta2': 0.999}), less dropout or more "
-            "epochs.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
 
 
 def _as_columns(columns: Columns) -> Sequence[str | int]:

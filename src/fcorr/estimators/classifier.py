@@ -22,13 +22,7 @@ from fcorr.estimators.invariance import Invariance
 from fcorr.estimators.options import Advanced
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
-from fcorr.training.objective import (
-    CarWeight,
-    Loss,
-    binary_log_loss,
-    class_shift,
-    log_loss,
-)
+from fcorr.training.objective import CarWeight, Loss, binary_log_loss, class_shift, log_loss
 from fcorr.training.proxies import DecisionDial, ProxyDial, ProxyTarget, ScoreDial
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None

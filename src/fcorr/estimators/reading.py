@@ -24,13 +24,7 @@ from torch import Tensor, nn
 from fcorr._core import InvalidInputError, RandomState, draw_seed, is_integer
 from fcorr.certify import Link
 from fcorr.data.encode import EncodedTable
-from fcorr.data.schema import (
-    CategoricalColumn,
-    Column,
-    OrdinalColumn,
-    RatedColumn,
-    Schema,
-)
+from fcorr.data.schema import CategoricalColumn, Column, OrdinalColumn, RatedColumn, Schema
 from fcorr.estimators.base import BaseFCorr
 from fcorr.estimators.invariance import label_value
 from fcorr.estimators.results import (
@@ -587,24 +581,10 @@ def explained_shares(
     Sobol's total index by the formula of Jansen (1999); the numerator is half of what permutation
     importance finds, if the model is right.
 
-    Parameters
-    ----------
-    score : callable
-        Outputs of M models for encoded rows: ``(B, M, n_outputs)``.
-    encoded : EncodedTable
-        The rows.
-    link : str
-        What makes predictions of outputs.
-    effects : ndarray of shape (B, M, n_outputs, n_features), optional
-        The models' main effects.
-    seed, n_exchanges : int
-        Order of the rows, and how many others each is exchanged with.
-
-    Returns
-    -------
-    main, total : ndarrays of shape (M, n_features)
-        The share if only the main effect were that of the other row, 0 without ``effects``; and if
-        the value is. Both are 0 for a model that predicts one value for all.
+    ``score`` has the outputs of M models, ``(B, M, n_outputs)``, of which the ``link`` makes
+    predictions, and ``effects`` their main effects, ``(B, M, n_outputs, n_features)``. Returns the
+    shares ``(M, n_features)`` if only the main effect were that of the other row, 0 without
+    ``effects``, and if the value is. Both are 0 for a model that predicts one value for all.
     """
     n_rows, (n_codes, n_numbers) = len(encoded), (encoded.codes.shape[1], encoded.numbers.shape[1])
     circle = np.random.default_rng(seed).permutation(n_rows)
@@ -686,22 +666,10 @@ def shapley_values(
 ) -> tuple[Tensor, Tensor]:
     """Share a function of embedded features out among them, by orders in which they appear.
 
-    A feature gets what the function changes by when its views take the place of zeros, on average
-    over the orders. All features together get ``score(e) − score(0)``, whatever the orders.
-
-    Parameters
-    ----------
-    score : callable
-        ``(B, H, F)`` → ``(B, n_outputs)``.
-    e_BHF : Tensor
-        Embedded features.
-    orders : ndarray of shape (n_orders, F)
-        Orders, each second one the reverse of the one before.
-
-    Returns
-    -------
-    values, errors : Tensors of shape (B, F, n_outputs) in float64
-        The mean over orders, and its standard error over pairs of them.
+    A feature gets what the function, ``(B, H, F)`` → ``(B, n_outputs)``, changes by when its views
+    take the place of zeros: the mean over the orders, and its standard error over pairs of them,
+    ``(B, F, n_outputs)`` in float64. All features together get ``score(e) − score(0)``, whatever
+    the orders.
     """
     at_zero = score(torch.zeros_like(e_BHF)).double().numpy()
 

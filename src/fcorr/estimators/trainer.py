@@ -41,22 +41,10 @@ from fcorr.data.stream import ParquetTable, RowStore, share_to_sample
 from fcorr.data.tables import Table, read_table, resolve_columns
 from fcorr.nn.engine import prepare_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.training import pack as packs
 from fcorr.training.checkpoint import Checkpoint, StateKeeper
 from fcorr.training.loop import EpochRecord, train
-from fcorr.training.pack import (
-    PAPERS,
-    SINGLE,
-    Bag,
-    Candidates,
-    Recipe,
-    Trained,
-    count_trainings,
-    draw_recipe,
-    hash_bags,
-    list_recipes,
-    make_bags,
-    train_pack,
-)
+from fcorr.training.pack import PAPERS, SINGLE, Bag, Recipe, Trained
 from fcorr.training.proxies import DecisionDial, Groups
 from fcorr.training.rows import Fold, Rows, StoredRows, TrainingRows
 from fcorr.training.workers import Ranks, Workers, start_processes, start_workers
@@ -180,8 +168,7 @@ def _open_files(
                 f"{type(name).__name__}. Pass its name.",
                 argument=argument,
             )
-    roles = [name for name in (y, sample_weight) if name is not None]
-    features = source.without(roles)
+    features = source.without([name for name in (y, sample_weight) if name is not None])
     weights = None if sample_weight is None else source.read(sample_weight)
     counted = find_counted(weights) if weights is not None else None
     with numbered_by(counted):
@@ -202,10 +189,9 @@ def _open_files(
             read(y), None if sample_weight is None else read(sample_weight), exposures
         )
         share = share_to_sample(n_rows, len(features.columns), memory)
-        sample = features.sample(share, seed + _SAMPLED, counted)
-        name = None if exposure is None else str(exposure)
-        table = read_table(sample.table)
-        yield TrainingTable(table, outcomes, y, sample_weight, name, features, sample.rows, counted)
+        sample, drawn = features.sample(share, seed + _SAMPLED, counted)
+        roles = y, sample_weight, None if exposure is None else str(exposure)
+        yield TrainingTable(read_table(sample), outcomes, *roles, features, drawn, counted)
 
 
 def _warn_of_other_order(X: Any, y: Any) -> None:
@@ -293,7 +279,8 @@ class Trainer:
             arguments = {**estimator.get_params(deep=False), "random_state": estimator.seed_}
             del arguments["verbose"]
             if data.source is not None:
-                arguments["files"] = data.source.list_files()
+                files = sorted({piece.file for piece in data.source.pieces})
+                arguments["files"] = [(os.path.basename(f), os.path.getsize(f)) for f in files]
             arrays = encoded.codes, encoded.numbers, self.target.numpy(), self.weight
             self.kept = Checkpoint(watch.checkpoint, arguments, *arrays)
 
@@ -334,13 +321,13 @@ class Trainer:
                 "Add rows, or use n_members=1.",
                 argument="n_members",
             )
-        recipes = list_recipes(self.n_rows, self.fixed)
+        recipes = packs.list_recipes(self.n_rows, self.fixed)
         if self.store is None:
             strata = torch.from_numpy(estimator._strata(self.outcomes))
-            bags = make_bags(strata, n_members, seed)
+            bags = packs.make_bags(strata, n_members, seed)
         else:
-            bags = hash_bags(self.n_rows, n_members, seed)
-        n_trainings = count_trainings(recipes, bags, n_members)
+            bags = packs.hash_bags(self.n_rows, n_members, seed)
+        n_trainings = packs.count_trainings(recipes, bags, n_members)
         shown = show_progress("training", n_trainings, shown=bool(estimator.verbose), unit="member")
         # Processes that train together take one member after the other, or would wait for each
         # other's gradients of different ones.
@@ -352,7 +339,7 @@ class Trainer:
         ):
             prepare_engine(progress.say)
             self._settle_dial(replace(SINGLE, **self.fixed), workers)
-            candidates = Candidates(
+            candidates = packs.Candidates(
                 recipes,
                 bags,
                 self._train_member,
@@ -361,11 +348,11 @@ class Trainer:
                 each=each,
                 progress=progress,
             )
-            result = train_pack(
+            result = packs.train_pack(
                 candidates,
                 n_members=n_members,
                 until=self.watch.until,
-                draw=lambda number: replace(draw_recipe(number, seed), **self.fixed),
+                draw=lambda number: replace(packs.draw_recipe(number, seed), **self.fixed),
             )
         estimator.recipes_, estimator.oob_loss_ = result.tried, result.loss
         return result.members, result.held_out.numpy()

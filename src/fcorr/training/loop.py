@@ -160,8 +160,14 @@ class _Run:
     ) -> None:
         self.objective, self.rows, self.pace, self.generator = objective, rows, pace, generator
         model = objective.model
+        # Weights of linear layers alone are to decay.
+        linear = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Linear)}
+        groups: Any = [
+            {"params": [p for p in model.parameters() if (id(p) in linear) is decays]}
+            | {"weight_decay": pace.weight_decay if decays else 0.0}
+            for decays in (True, False)
+        ]
         betas = (0.9, pace.beta2)
-        groups = _parameter_groups(model, pace.weight_decay)
         self.optimizer = torch.optim.AdamW(groups, lr=pace.learning_rate, betas=betas, fused=True)
         self.n_steps = pace.epochs * math.ceil(len(rows) / pace.batch_size)
         self.history, self.best = History(), BestWeights(model)
@@ -316,7 +322,10 @@ class SlicedGradients:
                 [a + b for a, b in zip(gradients, parts, strict=True)] if gradients else parts
             )
         if self.ranks.n > 1:
-            losses, gradients = self._add_up(losses, gradients)
+            parts = gradients or [torch.zeros_like(parameter) for parameter in self.parameters]
+            total = self.ranks.add_up(torch.cat([losses, *(part.flatten() for part in parts)]))
+            losses, *flat = total.split([len(losses), *(part.numel() for part in parts)])
+            gradients = [each.view_as(part) for each, part in zip(flat, parts, strict=True)]
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
         return losses
@@ -334,13 +343,6 @@ class SlicedGradients:
         for i, generator in enumerate(self.generators):
             owner = i % n_processes if self.is_shared else self.ranks.own
             generator.set_state(states[owner, i].clone())  # torch would read from the start
-
-    def _add_up(self, losses: Tensor, gradients: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        parts = gradients or [torch.zeros_like(parameter) for parameter in self.parameters]
-        total = self.ranks.add_up(torch.cat([losses, *(part.flatten() for part in parts)]))
-        sizes = [len(losses), *(part.numel() for part in parts)]
-        losses, *flat = total.split(sizes)
-        return losses, [each.view_as(part) for each, part in zip(flat, parts, strict=True)]
 
     def _one(
         self, rows: Rows, chosen: Tensor, generator: torch.Generator, n_rows: int
@@ -371,18 +373,6 @@ def _evaluate(objective: Objective, rows: TrainingRows, workers: Workers) -> tup
         sums += found
     loss, total_loss = (rows.add_up(sums) / len(rows)).tolist()
     return loss, total_loss
-
-
-def _parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Set the weights of linear layers apart, which alone are to decay."""
-    weights = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Linear)}
-    return [
-        {
-            "params": [p for p in model.parameters() if (id(p) in weights) is decays],
-            "weight_decay": weight_decay if decays else 0.0,
-        }
-        for decays in (True, False)
-    ]
 
 
 class BestWeights:

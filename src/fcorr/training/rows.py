@@ -152,8 +152,7 @@ class StoredRows:
     @property
     def places(self) -> NDArray[np.int64]:
         """Places of this process's rows in the table, in the order of :meth:`chunks`."""
-        found = [self.store.read_places(part) for part in range(self.store.n_parts)]
-        places = np.concatenate(found)
+        places = np.concatenate([self.store.read(i).places for i in range(self.store.n_parts)])
         return places if self.fold is None else places[self.fold.has(places)]
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Rows, Tensor, int]]:
