@@ -122,11 +122,11 @@ _parts: ContextVar[list[_Found] | None] = ContextVar("parts", default=None)
 
 
 @contextmanager
-def parts_of_one_table(schema: Schema) -> Iterator[None]:
+def parts_of_one_table(schema: Schema, way_out: str = "") -> Iterator[None]:
     """Within it, tables that are encoded are parts of one, of which warnings then tell at the end.
 
-    Threads that run in a copy of the context, as those of :mod:`fcorr.training.workers`, belong
-    to it.
+    Of unseen categories they also tell the ``way_out``. Threads that run in a copy of the context,
+    as those of :mod:`fcorr.training.rows`, belong to it.
     """
     parts: list[_Found] = []
     token = _parts.set(parts)
@@ -135,10 +135,10 @@ def parts_of_one_table(schema: Schema) -> Iterator[None]:
     finally:
         _parts.reset(token)
     if parts:
-        _warn_of(parts, schema)
+        _warn_of(parts, schema, way_out)
 
 
-def _warn_of(parts: Sequence[_Found], schema: Schema) -> None:
+def _warn_of(parts: Sequence[_Found], schema: Schema, way_out: str = "") -> None:
     sizes, unseen_of, empty_of = zip(*parts, strict=True)
     n_rows, unseen = sum(sizes), sum(unseen_of, Counter[str]())
     ordinal = [name for name in unseen if isinstance(schema[name], OrdinalColumn)]
@@ -150,7 +150,7 @@ def _warn_of(parts: Sequence[_Found], schema: Schema) -> None:
             message += " Each is taken for the most frequent training category of its column."
         if ordinal:
             message += f" In {enumerate_some(ordinal)}, which is ordinal, it is taken as missing."
-        warnings.warn(message, UnseenCategoryWarning, stacklevel=3)
+        warnings.warn(message + way_out, UnseenCategoryWarning, stacklevel=3)
     # Columns without any value, where training would hardly have given so many missing.
     empty = set.intersection(*empty_of) - set(unseen)
     columns = [column for column in schema.columns if column.name in empty]

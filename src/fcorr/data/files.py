@@ -378,23 +378,18 @@ def _list_parquet(path: Path) -> tuple[pa.Schema, dict[str, Any]]:
         with _errors_of(file):
             found[file] = pa_parquet.read_metadata(file)
             schemas.append(found[file].schema.to_arrow_schema())
-        _refuse_other_columns(file, files[0], schemas[-1], schemas[0])
-    return schemas[0], found
-
-
-def _refuse_other_columns(file: str, other: str, schema: pa.Schema, expected: pa.Schema) -> None:
-    """Say in which column the parts of a folder differ, if they do."""
-    for name in (*expected.names, *schema.names):
-        here, there = (
-            str(s.field(name).type) if name in s.names else "no such column"
-            for s in (schema, expected)
-        )
-        if here != there:
-            raise InvalidInputError(
-                f"All files of a folder must have the same columns, but {name!r} is {here} in "
-                f"{os.path.basename(file)!r} and {there} in {os.path.basename(other)!r}. Convert "
-                "one of them, or move it elsewhere."
+        pair = schemas[-1], schemas[0]
+        for name in (*schemas[0].names, *schemas[-1].names):
+            here, there = (
+                str(s.field(name).type) if name in s.names else "no such column" for s in pair
             )
+            if here != there:
+                raise InvalidInputError(
+                    f"All files of a folder must have the same columns, but {name!r} is {here} in "
+                    f"{os.path.basename(file)!r} and {there} in {os.path.basename(files[0])!r}. "
+                    "Convert one of them, or move it elsewhere."
+                )
+    return schemas[0], found
 
 
 # ------------------------------------------------------------------------------ CSV: lines

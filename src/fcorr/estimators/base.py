@@ -75,8 +75,7 @@ from fcorr.training.loop import History, Pace
 from fcorr.training.objective import CarWeight, Loss, Objective
 from fcorr.training.pack import SINGLE, Recipe
 from fcorr.training.proxies import ProxyDial, ScoreDial, find_groups
-from fcorr.training.rows import Rows
-from fcorr.training.workers import Ranks, Workers, locate_rows, map_rows, start_workers
+from fcorr.training.rows import Ranks, Rows, Workers, locate_rows, map_rows, start_workers
 
 Columns = str | int | Sequence[str | int] | None
 Auto = Literal["auto"]

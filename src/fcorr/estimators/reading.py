@@ -39,7 +39,7 @@ from fcorr.metrics.sharing import draw_orders, share_out
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network
 from fcorr.training.objective import LinkName
-from fcorr.training.workers import start_workers
+from fcorr.training.rows import start_workers
 
 UNITS = {
     "sigmoid": "log-odds",

@@ -19,7 +19,6 @@ from torch import Tensor
 from fcorr._core import (
     InvalidInputError,
     Progress,
-    UnseenCategoryWarning,
     counted_rows,
     find_counted,
     numbered_by,
@@ -32,6 +31,7 @@ from fcorr.data.encode import (
     Outcomes,
     column_name,
     encode,
+    parts_of_one_table,
     read_exposure,
     read_outcomes,
     use_ratings,
@@ -46,8 +46,16 @@ from fcorr.training.checkpoint import Checkpoint, StateKeeper
 from fcorr.training.loop import EpochRecord, train
 from fcorr.training.pack import PAPERS, SINGLE, Bag, Recipe, Trained
 from fcorr.training.proxies import DecisionDial, Groups
-from fcorr.training.rows import Fold, Rows, StoredRows, TrainingRows
-from fcorr.training.workers import Ranks, Workers, start_processes, start_workers
+from fcorr.training.rows import (
+    Fold,
+    Ranks,
+    Rows,
+    StoredRows,
+    TrainingRows,
+    Workers,
+    start_processes,
+    start_workers,
+)
 
 if TYPE_CHECKING:
     from fcorr.estimators.base import BaseFCorr
@@ -120,7 +128,9 @@ class TrainingTable:
         with temporary_folder() as folder:
             sizes = self.n_rows, len(schema.categorical), len(schema.numeric)
             store = RowStore(folder, *sizes, memory, seed + _STORED)
-            with _one_warning_of_unseen(self.table.n_rows):
+            n_drawn = self.table.n_rows
+            way_out = f" The schema is that of {n_drawn:,} drawn rows: raise memory for more."
+            with parts_of_one_table(schema, way_out):
                 store.write(encoded())
             yield store
 
@@ -206,23 +216,6 @@ def _warn_of_other_order(X: Any, y: Any) -> None:
             "If they belong together by label, pass y.loc[X.index].",
             UserWarning,
             stacklevel=6,
-        )
-
-
-@contextmanager
-def _one_warning_of_unseen(n_sampled: int) -> Iterator[None]:
-    """Say once, and not for every block, that rows hold categories that the sample has not."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    unseen = [w for w in caught if issubclass(w.category, UnseenCategoryWarning)]
-    if unseen:
-        warnings.warn(
-            f"Some rows hold categories that none of the {n_sampled:,} rows has from which the "
-            f"schema was inferred; one block of them: {unseen[0].message} Raise memory to draw "
-            "more rows.",
-            UnseenCategoryWarning,
-            stacklevel=4,
         )
 
 
@@ -452,8 +445,8 @@ class Trainer:
             weight = torch.from_numpy(self.weight).float()
             stored = self.store, self.target, weight, model.locate
             if fold is None:
-                return StoredRows.open(*stored), validation
-            return StoredRows.open(*stored, fold.others), StoredRows.open(*stored, fold)
+                return StoredRows(*stored), validation
+            return StoredRows(*stored, fold.others), StoredRows(*stored, fold)
         if bag is not None:
             return some.take(bag.rows), some.take(bag.held_out)
         if not sets_aside:

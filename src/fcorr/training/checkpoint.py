@@ -26,7 +26,7 @@ from fcorr._version import __version__
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.loop import EpochRecord, History
 from fcorr.training.pack import Recipe, Trained
-from fcorr.training.workers import Ranks
+from fcorr.training.rows import Ranks
 
 _WITHIN_EPOCH, _BETWEEN_EPOCHS = 120.0, 1.0  # seconds of work that may be lost
 _Content = tuple[dict[str, Tensor], dict[str, Any]]

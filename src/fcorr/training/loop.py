@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from fcorr._core import InvalidInputError, Progress, Tabled
 from fcorr.nn.layers import dropout_from
 from fcorr.training.objective import Objective
-from fcorr.training.rows import Rows, TrainingRows
-from fcorr.training.workers import Ranks, Workers, chunk_rows
+from fcorr.training.rows import Ranks, Rows, TrainingRows, Workers, chunk_rows
 
 if TYPE_CHECKING:
     from fcorr.training.checkpoint import StateKeeper

@@ -26,8 +26,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 from fcorr.nn.car import Exchange, car_sensitive, paper_weight
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.proxies import ProxyDial
-from fcorr.training.rows import Rows, TrainingRows
-from fcorr.training.workers import Ranks, Workers
+from fcorr.training.rows import Ranks, Rows, TrainingRows, Workers
 
 CarWeight = float | Literal["paper"] | None
 LinkName = Literal["identity", "sigmoid", "softmax", "exp"]
