@@ -24,21 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fcorr._core import InvalidInputError, enumerate_some, near_match
-from fcorr.metrics._checks import (
-    FloatArray,
-    IntArray,
-    Labels,
-    Weights,
-    as_floats,
-    as_weights,
-    check_finite,
-    check_same_length,
-    describe_label,
-    encode_groups,
-    encode_labels,
-    leave_out_uncounted,
-    not_estimable,
-)
+from fcorr.metrics import _checks as checks
+from fcorr.metrics._checks import FloatArray, IntArray, Labels, Weights
 
 MAX_PASSES = 4096
 N_VALUES = 10
@@ -93,7 +80,7 @@ class FlippedScores:
                 f"shape {scores.shape} for {original.shape} originals and {len(categories)} "
                 "categories. Let flip_scores build it."
             )
-        check_finite(scores, "scores")
+        checks.check_finite(scores, "scores")
         is_position = (original >= 0) & (original < len(categories))
         if original.dtype.kind not in "iu" or not is_position.all():
             raise InvalidInputError(
@@ -102,8 +89,8 @@ class FlippedScores:
                 "Let flip_scores build it."
             )
         if factual is not None:
-            factual = as_floats(factual, "factual_scores")
-            check_same_length(scores=scores, factual_scores=factual)
+            factual = checks.as_floats(factual, "factual_scores")
+            checks.check_same_length(scores=scores, factual_scores=factual)
         # The class is frozen for its users; this is still its construction.
         object.__setattr__(self, "categories", categories)
         object.__setattr__(self, "original", original.astype(np.intp, copy=False))
@@ -212,7 +199,7 @@ def find_flips(X: Any, sensitive: Any) -> Flips:
     chosen, cells, has_own = [], [], True
     for name, column in zip(names, columns, strict=True):
         what = f"the sensitive column {name!r}"
-        own = encode_labels(column, what)
+        own = checks.encode_labels(column, what)
         chosen.append(group_numbers(own, column))
         values = chosen[-1].categories
         check_values(values, what)
@@ -263,7 +250,7 @@ def group_rows(X: Any, sensitive: Any) -> Labels:
     Labels(categories=((0, 5), (1, 7)), codes=array([0, 1, 0]))
     """
     names, _, columns = _open(X, sensitive)
-    return encode_groups(dict(zip(names, columns, strict=True)), encode_grouped)
+    return checks.encode_groups(dict(zip(names, columns, strict=True)), encode_grouped)
 
 
 def as_scores(output: Any, n_rows: int) -> FloatArray:
@@ -271,11 +258,11 @@ def as_scores(output: Any, n_rows: int) -> FloatArray:
     shape = np.shape(output)
     if shape == (n_rows, 2):
         probabilities = np.asarray(output)
-        scores = as_floats(probabilities[:, 1], "predict(X)")
+        scores = checks.as_floats(probabilities[:, 1], "predict(X)")
         if np.allclose(probabilities.sum(axis=1), 1, atol=1e-3):
             return scores
     elif shape in ((n_rows,), (n_rows, 1)):
-        return as_floats(output, "predict(X)")
+        return checks.as_floats(output, "predict(X)")
     raise InvalidInputError(
         f"predict must return one score per row or two columns of probabilities for {n_rows} rows, "
         f"got shape {shape}. Wrap it to choose one column: lambda X: model.predict_proba(X)[:, k]."
@@ -334,7 +321,7 @@ def _open(X: Any, sensitive: Any) -> tuple[list[Any], Any, list[Any]]:
 
 def encode_grouped(column: Any, name: str) -> Labels:
     """Code one column of labels, those of a measurement by their groups."""
-    return group_numbers(encode_labels(column, name), column)
+    return group_numbers(checks.encode_labels(column, name), column)
 
 
 def group_numbers(labels: Labels, column: Any) -> Labels:
@@ -406,7 +393,7 @@ def are_measured(known: Sequence[Any]) -> bool:
 # ------------------------------------------------------------------------------ metrics
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def average_individual_fairness(flips: FlippedScores, *, sample_weight: Weights = None) -> float:
     """AvgIF: how far a flip moves the distribution of the scores.
 
@@ -446,16 +433,16 @@ def average_individual_fairness(flips: FlippedScores, *, sample_weight: Weights 
             scores_CN = np.ascontiguousarray(flips.scores[rows].T)
             found.append(sum_of_distances(scores_CN, weight[rows]))
         else:
-            left_out.append(f"{describe_label(category)} (n=0)")
+            left_out.append(f"{checks.describe_label(category)} (n=0)")
     if left_out:
-        not_estimable(
+        checks.not_estimable(
             f"average_individual_fairness is not estimable for {len(left_out)} of {n_categories} "
             f"original categories, which have no rows and are left out: {enumerate_some(left_out)}."
         )
     return sum(found) / (n_categories * (n_categories - 1))
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def flip_changes(flips: FlippedScores, *, sample_weight: Weights = None) -> dict[str, float]:
     """Summarise each row's largest change of score, ``max_{s,s'} |f(x,s) − f(x,s')|``.
 
@@ -488,7 +475,7 @@ def flip_changes(flips: FlippedScores, *, sample_weight: Weights = None) -> dict
     }
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def decisions_flipped(
     flips: FlippedScores, threshold: float = 0.5, *, sample_weight: Weights = None
 ) -> float:
@@ -517,7 +504,7 @@ def weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:
             f"flips must be FlippedScores, got {type(flips).__name__}. "
             "Make them with flip_scores(predict, X, sensitive)."
         )
-    return as_weights(sample_weight, len(flips))
+    return checks.as_weights(sample_weight, len(flips))
 
 
 def check_threshold(threshold: float) -> None:

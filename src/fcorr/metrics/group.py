@@ -19,21 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fcorr._core import InvalidInputError, enumerate_some
-from fcorr.metrics._checks import (
-    Column,
-    FloatArray,
-    IntArray,
-    Weights,
-    as_columns,
-    as_decisions,
-    check_same_length,
-    describe_label,
-    encode_groups,
-    is_binary,
-    leave_out_uncounted,
-    not_estimable,
-    refuse_rows,
-)
+from fcorr.metrics import _checks as checks
+from fcorr.metrics._checks import Column, FloatArray, IntArray, Weights
 
 _Rate = Literal["mean_prediction", "tpr", "fpr"]
 _CONDITION: dict[_Rate, str] = {"mean_prediction": "rows", "tpr": "positives", "fpr": "negatives"}
@@ -64,7 +51,7 @@ class GroupRates:
     fpr: float
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def group_rates(
     y_true: Column | None, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> list[GroupRates]:
@@ -99,14 +86,14 @@ def group_rates(
     [('f', 'a'), ('f', 'b'), ('m', 'b'), ('m', None)]
     """
     if y_true is None:
-        prediction, weight = as_columns(sample_weight, y_pred=y_pred)
+        prediction, weight = checks.as_columns(sample_weight, y_pred=y_pred)
         return _tabulate(None, prediction, weight, sensitive_features)
-    truth, prediction, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
-    are_decisions = (is_binary(truth) & is_binary(prediction)).all()
+    truth, prediction, weight = checks.as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
+    are_decisions = (checks.is_binary(truth) & checks.is_binary(prediction)).all()
     return _tabulate(truth if are_decisions else None, prediction, weight, sensitive_features)
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def demographic_parity_difference(
     y_true: Any, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
@@ -130,7 +117,7 @@ def demographic_parity_difference(
     return _largest_difference(table, "mean_prediction", "demographic_parity_difference")
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def equal_opportunity_difference(
     y_true: Column, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
@@ -148,12 +135,12 @@ def equal_opportunity_difference(
     >>> equalized_odds_difference(y, decisions, sensitive_features=sex)
     1.0
     """
-    truth, decision, weight = as_decisions(y_true, y_pred, sample_weight)
+    truth, decision, weight = checks.as_decisions(y_true, y_pred, sample_weight)
     table = _tabulate(truth, decision, weight, sensitive_features)
     return _largest_difference(table, "tpr", "equal_opportunity_difference")
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def equalized_odds_difference(
     y_true: Column, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
@@ -164,7 +151,7 @@ def equalized_odds_difference(
     :func:`equal_opportunity_difference`; nan when fewer than two groups have positives, or fewer
     than two have negatives: one half of the odds alone would understate it.
     """
-    truth, decision, weight = as_decisions(y_true, y_pred, sample_weight)
+    truth, decision, weight = checks.as_decisions(y_true, y_pred, sample_weight)
     table = _tabulate(truth, decision, weight, sensitive_features)
     of_positives = _largest_difference(table, "tpr", "equalized_odds_difference")
     of_negatives = _largest_difference(table, "fpr", "equalized_odds_difference")
@@ -174,8 +161,8 @@ def equalized_odds_difference(
 def _tabulate(
     truth: FloatArray | None, prediction: FloatArray, weight: FloatArray, sensitive_features: Any
 ) -> list[GroupRates]:
-    groups, codes = encode_groups(sensitive_features)
-    check_same_length(y_pred=prediction, sensitive_features=codes)
+    groups, codes = checks.encode_groups(sensitive_features)
+    checks.check_same_length(y_pred=prediction, sensitive_features=codes)
 
     def mean(weight: FloatArray) -> FloatArray:
         mass = np.bincount(codes, weights=weight)
@@ -197,7 +184,9 @@ def _tabulate(
 def _largest_difference(table: list[GroupRates], rate: _Rate, metric: str) -> float:
     known = [value for line in table if not math.isnan(value := getattr(line, rate))]
     left_out = [line for line in table if math.isnan(getattr(line, rate))]
-    named = enumerate_some([f"{describe_label(line.group)} (n={line.n})" for line in left_out])
+    named = enumerate_some(
+        [f"{checks.describe_label(line.group)} (n={line.n})" for line in left_out]
+    )
     condition, reason = _CONDITION[rate], ""
     if len(known) < 2:
         reason = (
@@ -210,7 +199,7 @@ def _largest_difference(table: list[GroupRates], rate: _Rate, metric: str) -> fl
             f"out: {named}."
         )
     if reason:
-        not_estimable(f"{metric} is not estimable{reason}", stacklevel=5)
+        checks.not_estimable(f"{metric} is not estimable{reason}", stacklevel=5)
     return max(known) - min(known) if len(known) > 1 else math.nan
 
 
@@ -464,13 +453,13 @@ def deviances(truth: FloatArray, score: FloatArray, power: float) -> FloatArray:
             "0 is the squared error, 1 is Poisson, 2 is gamma; 1.5 is usual for pure premiums."
         )
     way_out = "Predict on a log scale, or raise small predictions to a floor."
-    refuse_rows(score <= 0, score, "Predictions must be positive for a deviance", way_out)
+    checks.refuse_rows(score <= 0, score, "Predictions must be positive for a deviance", way_out)
     way_out = "Leave out the rows without a claim, or use a power below 2."
-    refuse_rows(
+    checks.refuse_rows(
         (truth == 0) & (power >= 2), truth, f"y must be positive for power {power:g}", way_out
     )
     way_out = "Check the sign, and claims that were recovered."
-    refuse_rows(truth < 0, truth, "y must not be negative for a deviance", way_out)
+    checks.refuse_rows(truth < 0, truth, "y must not be negative for a deviance", way_out)
     if power == 1:
         return np.asarray(2 * (xlogy(truth, truth / score) - truth + score))
     if power == 2:

@@ -6,14 +6,8 @@ from typing import Any, Literal
 import numpy as np
 
 from fcorr._core import InvalidInputError, is_number
-from fcorr.metrics._checks import (
-    Column,
-    FloatArray,
-    Weights,
-    as_classes,
-    as_columns,
-    leave_out_uncounted,
-)
+from fcorr.metrics import _checks as checks
+from fcorr.metrics._checks import Column, FloatArray, Weights
 
 ThresholdRule = Literal["f1"] | Mapping[str, Any]
 """``"f1"``, ``{"fpr": 0.05}`` or ``{"cost": (c_fp, c_fn)}``."""
@@ -21,7 +15,7 @@ ThresholdRule = Literal["f1"] | Mapping[str, Any]
 RULES = "'f1', {'fpr': a rate in [0, 1]} or {'cost': (of a false positive, of a false negative)}"
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def choose_threshold(
     y_true: Column, y_score: Column, *, rule: ThresholdRule = "f1", sample_weight: Weights = None
 ) -> float:
@@ -59,7 +53,7 @@ def choose_threshold(
     """
     if not is_threshold_rule(rule):
         raise InvalidInputError(f"rule must be {RULES}, got {rule!r}.")
-    columns = as_columns(sample_weight, y_true=as_classes(y_true), y_score=y_score)
+    columns = checks.as_columns(sample_weight, y_true=checks.as_classes(y_true), y_score=y_score)
     thresholds, true_positive, false_positive = _counts(*columns)
     n_positive, n_negative = true_positive[-1], false_positive[-1]
     if n_positive == 0 or n_negative == 0:
