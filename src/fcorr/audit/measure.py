@@ -240,10 +240,17 @@ def open_model(
     power: float | None = None,
 ) -> Subject:
     """Find out what a model predicts; a task that its answers leave open is told by y."""
-    if is_ours(model):
-        return _open_ours(model, threshold)
     name = getattr(model, "__name__", type(model).__name__)
-    labels = getattr(model, "classes_", None)
+    labels: Any = getattr(model, "classes_", None)
+    if is_ours(model) and labels is None:
+        powers = {"mse": 0.0, "poisson": 1.0, "gamma": 2.0}
+        power = powers.get(getattr(model, "objective_", "mse"), float(model.tweedie_power))
+        return Subject(name, "regression", model.predict_rate, power=power, estimator=model)
+    if is_ours(model):
+        kind: Task = "two classes" if len(labels) == 2 else "several classes"
+        cut = model.threshold_ if threshold is None or len(labels) > 2 else threshold
+        ask, classes = model.predict_proba, tuple(labels.tolist())
+        return Subject(name, kind, ask, classes, cut, estimator=model)
     if hasattr(model, "get_inputs"):  # a session of onnxruntime
         model = partial(_ask_onnx, model)
     if task != "regression" and hasattr(model, "predict_proba"):
@@ -281,7 +288,7 @@ def open_model(
             f"{enumerate_some(classes)}. Pass a model that has classes_, or task='regression'."
         )
     cut = 0.5 if threshold is None else threshold
-    kind: Task = "two classes" if len(classes) == 2 else "several classes"
+    kind = "two classes" if len(classes) == 2 else "several classes"
     return Subject(name, kind, ask, classes, cut if kind == "two classes" else None)
 
 
@@ -341,24 +348,6 @@ def _read_onnx_input(name: str, column: pa.ChunkedArray, kind: str) -> NDArray[A
     else:
         numbers = to_numbers(name, column)
     return numbers.astype(np.float64 if kind == "tensor(double)" else np.float32)
-
-
-def _open_ours(model: Any, threshold: float | None) -> Subject:
-    name = type(model).__name__
-    if not hasattr(model, "classes_"):
-        objective = getattr(model, "objective_", "mse")
-        powers = {"mse": 0.0, "poisson": 1.0, "gamma": 2.0}
-        power = powers.get(objective, float(model.tweedie_power))
-        return Subject(name, "regression", model.predict_rate, power=power, estimator=model)
-    classes = tuple(model.classes_.tolist())
-    return Subject(
-        name,
-        "two classes" if len(classes) == 2 else "several classes",
-        model.predict_proba,
-        classes,
-        model.threshold_ if threshold is None or len(classes) > 2 else threshold,
-        estimator=model,
-    )
 
 
 def score_flips(subject: Subject, rows: AuditRows) -> list[FlippedScores]:

@@ -4,15 +4,11 @@ import functools
 import math
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from fcorr._core import InvalidInputError, renumber_rows
 from fcorr.cli import _shared as shared
-
-if TYPE_CHECKING:
-    from fcorr.data.schema import Column
 
 
 def inspect(
@@ -20,6 +16,7 @@ def inspect(
     as_json: bool = typer.Option(False, "--json", help="Print the file's whole header as JSON."),
 ) -> None:
     """Show what is in a model file, and what its features weigh."""
+    from fcorr.data.schema import describe_column
     from fcorr.estimators import load, read_header
     from fcorr.estimators.reading import rank_correlation
 
@@ -56,7 +53,13 @@ def inspect(
     width = max(map(len, facts))
     for name, fact in facts.items():
         shared.echo(f"{name:<{width}}  {fact}")
-    columns = {f.name: (c, f) for c in schema.columns for f in c.features}
+    columns = [(column, feature) for column in schema.columns for feature in column.features]
+    kinds = {feature.name: column.kind for column, feature in columns}
+    in_training = {  # a date's parts are numbers, each with its own range
+        feature.name: describe_column(feature if column.kind == "datetime" else column)
+        + (f"; {column.n_missing} missing" if column.n_missing else "")
+        for column, feature in columns
+    }
     numbers = estimator.importance_, estimator.significance_
     read = zip(schema.feature_names, *numbers, strict=True)
     shared.print_table(
@@ -65,10 +68,10 @@ def inspect(
         [
             [
                 name + (" (sensitive)" if name in schema.sensitive else ""),
-                columns[name][0].kind,
+                kinds[name],
                 f"{importance:.3f}",
                 f"{significance:.3f}",
-                _describe(*columns[name]),
+                in_training[name],
             ]
             for name, importance, significance in sorted(read, key=lambda row: -row[1])
         ],
@@ -80,14 +83,6 @@ def inspect(
     agreement = rank_correlation(estimator.importance_, estimator.significance_)
     if not math.isnan(agreement):  # which takes features that differ
         shared.echo(f"Rank correlation of the two: {agreement:.2f}.")
-
-
-def _describe(column: "Column", feature: "Column") -> str:
-    from fcorr.data.schema import describe_column
-
-    # A date's parts are numbers, each with its own range.
-    learnt = describe_column(feature if column.kind == "datetime" else column)
-    return learnt + (f"; {column.n_missing} missing" if column.n_missing else "")
 
 
 def diff(

@@ -301,15 +301,13 @@ _COLUMNS: dict[str, type[Column]] = {
 def _column_from_dict(data: dict[str, Any]) -> Column:
     """Make a column's description from plain data, as its fields and its ``kind``."""
     fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in data.items()
-        if name != "kind"
+        name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
     }
     for part in {"position", "number"}.intersection(fields):
         fields[part] = NumericColumn(**fields[part])
     if "features" in fields:
         fields["features"] = tuple(NumericColumn(**feature) for feature in fields["features"])
-    return _COLUMNS[data["kind"]](**fields)
+    return _COLUMNS[fields.pop("kind")](**fields)
 
 
 def describe_column(column: Column) -> str:

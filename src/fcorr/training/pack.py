@@ -224,7 +224,8 @@ class Candidates:
 
     def outputs(self, chosen: Sequence[int], bags: Iterable[int]) -> Tensor:
         """Return mean outputs of the held-out rows of some bags, one bag after the other."""
-        return torch.cat([_mean([self.trained[r, b].outputs for r in chosen]) for b in bags])
+        of_bags = [[self.trained[r, b].outputs.double() for r in chosen] for b in bags]
+        return torch.cat([torch.stack(outputs).mean(0) for outputs in of_bags])
 
     def held_out(self, bags: Iterable[int]) -> Tensor:
         """Return the rows that some bags leave out, one bag after the other."""
@@ -369,7 +370,3 @@ def select_greedily(
         chosen.append(best)
         least = losses[best]
     return chosen or [0]
-
-
-def _mean(outputs: Sequence[Tensor]) -> Tensor:
-    return torch.stack([each.double() for each in outputs]).mean(0)
