@@ -75,7 +75,7 @@ from fcorr.training.loop import History, Pace
 from fcorr.training.objective import CarWeight, Loss, Objective
 from fcorr.training.pack import SINGLE, Recipe
 from fcorr.training.proxies import ProxyDial, ScoreDial, find_groups
-from fcorr.training.rows import Ranks, Rows, Workers, locate_rows, map_rows, start_workers
+from fcorr.training.rows import Ranks, Rows, Workers, map_rows, start_workers
 
 Columns = str | int | Sequence[str | int] | None
 Auto = Literal["auto"]
@@ -448,8 +448,12 @@ class BaseFCorr(BaseEstimator, ABC):
         )
 
     def _prepare_numbers(self, model: Any, numbers: Tensor, workers: Workers) -> Tensor:
-        """Do with numbers what need not be done in every step."""
-        return locate_rows(model, numbers, workers)
+        """Do with numbers what need not be done in every step: find them among the knots."""
+        size = max(1, numbers.shape[1])
+        found = map_rows(
+            model, numbers, numbers, lambda _, x: model.locate(x), workers, numbers_per_row=size
+        )
+        return torch.cat([*found])
 
     def _read_eval_set(
         self, eval_set: EvalSet | None

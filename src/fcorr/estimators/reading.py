@@ -296,21 +296,16 @@ class ReadableFCorr(BaseFCorr):
     # What fit reads off the training table
 
     def _read_off(self, encoded: EncodedTable) -> None:
-        self._move_main_effects(encoded)
+        if self._options["main_effects"]:  # what heads do with a feature by itself is counted to it
+            networks = self.model_.members
+            n_slots = max(len(network.main_values()) for network in networks)
+            n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
+            some = sample_rows(encoded, n_rows, self.seed_)
+            rows = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
+            with start_workers(2**62) as workers:
+                list(workers.map(lambda network: network.move_main_effects(*rows), networks))
         self.significance_ = self._significance(encoded)
         self.importance_ = self._importance(encoded)
-
-    def _move_main_effects(self, encoded: EncodedTable) -> None:
-        """Count to the main effects what heads do with a feature by itself, on average."""
-        if not self._options["main_effects"]:
-            return
-        networks = self.model_.members
-        n_slots = max(len(network.main_values()) for network in networks)
-        n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
-        some = sample_rows(encoded, n_rows, self.seed_)
-        rows = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
-        with start_workers(2**62) as workers:
-            list(workers.map(lambda network: network.move_main_effects(*rows), networks))
 
     def _importance(self, encoded: EncodedTable) -> Vector:
         """Return the total importance of each feature, on some of the rows."""

@@ -117,8 +117,7 @@ def train(
     training goes on from there, to the same weights as if it had never stopped. Where
     ``on_epoch_end`` returns something true, training ends.
     """
-    run = _Run(objective, rows, pace, generator, workers)
-    run.start(keeper)
+    run = _Run(objective, rows, pace, generator, workers, keeper)
     while run.epoch <= pace.epochs and not run.is_over:
         if run.epoch > run.collapse_after and not objective.collapsed:
             objective.collapse(rows)
@@ -156,6 +155,7 @@ class _Run:
         pace: Pace,
         generator: torch.Generator,
         workers: Workers,
+        keeper: "StateKeeper | None",
     ) -> None:
         self.objective, self.rows, self.pace, self.generator = objective, rows, pace, generator
         model = objective.model
@@ -173,20 +173,14 @@ class _Run:
         self.collapse_after = pace.epochs - pace.collapsed_epochs
         self.epoch, self.n_done, self.is_over = 1, 0, False
         self.step, self.sums = 0, torch.zeros(2)
-        self.workers, self.ranks = workers, Ranks.current()
-
-    def start(self, keeper: "StateKeeper | None") -> None:
-        """Settle what is settled once, or go on from what was kept."""
-        objective, rows = self.objective, self.rows
+        self.ranks = Ranks.current()
         kept = None if keeper is None else keeper.recall()
         if kept is None and objective.has_car and objective.car_weight is None:
             # the paper's rule settles it
             n_rows = chunk_rows(objective.numbers_per_row(rows))
-            objective.settle_weight(rows.some(self.pace.batch_size, self.generator), n_rows)
-        self.gradients = SlicedGradients(
-            objective, rows, self.pace.batch_size, self.workers, self.generator
-        )
-        self.before_epoch = self.generator.get_state()
+            objective.settle_weight(rows.some(pace.batch_size, generator), n_rows)
+        self.gradients = SlicedGradients(objective, rows, pace.batch_size, workers, generator)
+        self.before_epoch = generator.get_state()
         if kept is not None:
             self._restore(*kept)
 

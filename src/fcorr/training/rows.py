@@ -28,7 +28,6 @@ from torch import Tensor, nn
 
 from fcorr._core import open_processes
 from fcorr.data.stream import RowStore, StoredPart, hash_places
-from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.proxies import Groups
 
 Item = TypeVar("Item")
@@ -128,19 +127,6 @@ def _use_one_thread() -> int:
             remedy.start()
             remedy.join()
     return n_threads
-
-
-def locate_rows(model: FCorrTransformer, x_num: Tensor, workers: Workers) -> Tensor:
-    """Locate the numbers of all rows among the model's knots, once for the whole training."""
-    located = torch.empty_like(x_num)
-
-    def locate(chunk: tuple[Tensor, Tensor]) -> None:
-        with torch.no_grad():
-            chunk[1].copy_(model.locate(chunk[0]))
-
-    size = chunk_rows(max(1, x_num.shape[1]))
-    list(workers.map(locate, zip(x_num.split(size), located.split(size), strict=True)))
-    return located
 
 
 def map_rows(
