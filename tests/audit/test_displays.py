@@ -418,6 +418,7 @@ def test_the_front_joins_the_points_that_no_other_beats(monkeypatch, lower_is_be
     weights = {text.get_text(): text.get_fontweight() for text in ax.texts}
     assert weights.pop(CHOSEN) == "bold"
     assert set(weights.values()) == {"normal"}
+    assert len(weights) == len(SUMMARIES) - 1
 
 
 # ------------------------------------------------------------------------------ insurance

@@ -578,7 +578,8 @@ def _span(effect: "MainEffect") -> tuple[float, float]:
 class FrontierDisplay(Display):
     """Performance against flips, on a logarithmic axis that goes on to 0.
 
-    A thin line joins the points that no other beats in both. These are named, and the chosen one.
+    A thin line joins the points that no other beats in both. Where there are more than 20 points,
+    only these are named, and the chosen one.
 
     Parameters
     ----------
@@ -659,9 +660,9 @@ class FrontierDisplay(Display):
         beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}  # never on the data
         ax.legend(frameon=False, fontsize="small", **beside)
         for name, at in positions.items():
-            if name == self.chosen or at in front:
-                look = {"ha": "center", "fontsize": "small", "textcoords": "offset points"}
+            if len(points) <= 20 or name == self.chosen or at in front:
+                look = {"rotation": 40, "fontsize": "small", "textcoords": "offset points"}
                 weight = "bold" if name == self.chosen else "normal"
-                ax.annotate(one_line(name), at, (0, 9), fontweight=weight, **look)
+                ax.annotate(one_line(name), at, (3, 5), fontweight=weight, **look)
         rows = f"validation rows, {n_seeds} seed{'s' * (n_seeds > 1)}"
         return self._finish(f"{self.title} ({rows})")

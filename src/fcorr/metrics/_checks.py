@@ -108,7 +108,7 @@ def as_classes(y_true: Any) -> FloatArray:
     """Return the true classes as zeros and ones, or say how to get them."""
     truth = as_floats(y_true, "y_true")
     way_out = "Code the classes first: y_true = (labels == positive_class).astype(int)."
-    refuse_rows(~is_binary(truth), truth, "y_true must hold 0 and 1 only", way_out)
+    refuse_rows(~np.isin(truth, [0, 1]), truth, "y_true must hold 0 and 1 only", way_out)
     return truth
 
 
@@ -116,13 +116,8 @@ def as_decisions(y_true: Any, y_pred: Any, sample_weight: Any) -> list[FloatArra
     """Return true classes and decisions as zeros and ones, and weights, of one length."""
     columns = as_columns(sample_weight, y_true=as_classes(y_true), y_pred=y_pred)
     decision, way_out = columns[1], "Threshold scores first: y_pred = (scores >= 0.5).astype(int)."
-    refuse_rows(~is_binary(decision), decision, "y_pred must hold 0 and 1 only", way_out)
+    refuse_rows(~np.isin(decision, [0, 1]), decision, "y_pred must hold 0 and 1 only", way_out)
     return columns
-
-
-def is_binary(column: FloatArray) -> npt.NDArray[np.bool_]:
-    """Tell which rows hold 0 or 1."""
-    return (column == 0) | (column == 1)
 
 
 def as_weights(sample_weight: Any, n_rows: int) -> FloatArray:

@@ -89,7 +89,7 @@ def group_rates(
         prediction, weight = checks.as_columns(sample_weight, y_pred=y_pred)
         return _tabulate(None, prediction, weight, sensitive_features)
     truth, prediction, weight = checks.as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
-    are_decisions = (checks.is_binary(truth) & checks.is_binary(prediction)).all()
+    are_decisions = np.isin([truth, prediction], [0, 1]).all()
     return _tabulate(truth if are_decisions else None, prediction, weight, sensitive_features)
 
 
