@@ -127,7 +127,7 @@ def test_a_category_that_was_not_drawn_is_said(people, tmp_path):
     is_drawn = hash_places(np.arange(len(table)), 1) < np.uint64(2**64 // 3)
     table.loc[[np.flatnonzero(~is_drawn)[0]], "s"] = "once"
     table.to_parquet(tmp_path / "people.parquet")
-    with pytest.warns(UnseenCategoryWarning, match=r"categories that none of the .* rows has"):
+    with pytest.warns(UnseenCategoryWarning, match=r"1 row\(s\) of 's'.* 3,950 drawn rows: raise"):
         FCorrClassifier(n_members=1, **OPTIONS | {"epochs": 1}).fit(tmp_path, "y")
 
 
