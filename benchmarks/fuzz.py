@@ -42,7 +42,7 @@ from fcorr.audit.report import read_thresholds
 from fcorr.data.files import read_file
 from fcorr.data.schema import Schema
 from fcorr.estimators import model_file
-from fcorr.search.runs import append_record, read_records
+from fcorr.search.sweep import append_record, read_records
 from fcorr.training.checkpoint import Checkpoint
 from fcorr.training.pack import SINGLE, Trained
 

@@ -12,7 +12,14 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.base import clone
 
-from fcorr._core import InvalidInputError, errors_about, html_table, near_match, to_plain
+from fcorr._core import (
+    InvalidInputError,
+    errors_about,
+    html_table,
+    near_match,
+    text_table,
+    to_plain,
+)
 from fcorr._version import __version__
 from fcorr.audit.measure import (
     Measured,
@@ -22,9 +29,9 @@ from fcorr.audit.measure import (
     name_columns,
     open_model,
     read_test_rows,
-    unpack,
 )
 from fcorr.audit.page import TextTable, show_metric
+from fcorr.data.encode import unpack_rows
 from fcorr.estimators.model_file import Estimator
 
 PLAIN = "FCorr"
@@ -134,7 +141,7 @@ class Comparison:
         return tabulate_metrics(self.metrics)
 
     def __str__(self) -> str:
-        return "\n".join([self.table().text(), *self.notes, SCOPE])
+        return "\n".join([text_table("", *self.table()), *self.notes, SCOPE])
 
     def _repr_html_(self) -> str:
         return html_table("on the test rows", *self.table(), note=" ".join([*self.notes, SCOPE]))
@@ -200,7 +207,7 @@ def compare(
             f"also='car' needs a λ to train with, got car={estimator.car!r}. Give the estimator "
             "one, such as car=1e6."
         )
-    X, y, weight = unpack(train, "train")
+    X, y, weight = unpack_rows(train, "train")
     rows = read_test_rows(estimator, test, "test")
     models: dict[str, ComparedModel] = {}
 

@@ -27,7 +27,7 @@ from fcorr.metrics._checks import (
     leave_out_uncounted,
     not_estimable,
 )
-from fcorr.metrics.counterfactual import check_threshold, sum_over_pairs, weights_of
+from fcorr.metrics.flips import check_threshold, sum_over_pairs, weights_of
 
 
 @leave_out_uncounted

@@ -32,7 +32,7 @@ from benchmarks.speed.plan import Plan, Setting
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr.data import encode, infer_schema, read_table
 from fcorr.nn.layers import choose_knots
-from fcorr.training.workers import map_rows, start_workers
+from fcorr.training.rows import map_rows, start_workers
 
 Record = dict[str, Any]
 _PACKAGES = (

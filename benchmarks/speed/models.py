@@ -20,8 +20,7 @@ from fcorr.nn.engine import EngineName, use_engine
 from fcorr.nn.layers import FeedForward
 from fcorr.training.loop import SlicedGradients
 from fcorr.training.objective import Objective
-from fcorr.training.rows import Rows
-from fcorr.training.workers import Workers
+from fcorr.training.rows import Rows, Workers
 from paper.augmentation import AugmentedObjective
 from paper.baselines.tab_transformer import TabTransformer
 from paper.closed_form import ClosedFormObjective

@@ -26,7 +26,7 @@ from fcorr.nn.layers import choose_knots
 from fcorr.training.loop import Pace
 from fcorr.training.objective import CarWeight
 from fcorr.training.pack import Recipe
-from fcorr.training.workers import Workers
+from fcorr.training.rows import Workers
 from paper.baselines.car import BaselineObjective
 from paper.baselines.ffn import FeedForwardNetwork
 from paper.baselines.ft_transformer import FTTransformer

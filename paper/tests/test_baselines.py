@@ -454,7 +454,7 @@ def test_estimators_learn_and_are_in_balance(network, monkeypatch):
 @each_name
 def test_same_seed_same_bits_whatever_threads(network, monkeypatch):
     monkeypatch.setattr("fcorr.training.loop._TWO_SLICES", 2)
-    monkeypatch.setattr("fcorr.training.workers._WORTH_A_THREAD", 1)
+    monkeypatch.setattr("fcorr.training.rows._WORTH_A_THREAD", 1)
     sizes = TINY[network] | ({"attention_dropout": 0.5} if network == "ft_transformer" else {})
     options = {"sensitive": "sex", "batch_size": 128, "network_options": sizes}
     options["car"] = None if network == "ffn" else 10.0
@@ -471,7 +471,7 @@ def test_same_seed_same_bits_whatever_threads(network, monkeypatch):
     assert not torch.equal(one, other)
     assert torch.equal(torch.get_rng_state(), state)
     scores = models[0].predict_proba(X)
-    monkeypatch.setattr("fcorr.training.workers._CHUNK_NUMBERS", 1)
+    monkeypatch.setattr("fcorr.training.rows._CHUNK_NUMBERS", 1)
     # But for rounding: torch adds up in an order that depends on the rows beside a row.
     np.testing.assert_allclose(models[0].predict_proba(X), scores, rtol=0, atol=1e-6)
 

@@ -53,12 +53,14 @@ __all__ = [
     "training",
 ]
 
-_HOME = {
-    **dict.fromkeys(["AuditResult", "audit_model"], "fcorr.audit.report"),
-    **dict.fromkeys(["FCorrClassifier", "FCorrRegressor", "QuantileRepair"], "fcorr.estimators"),
-    **dict.fromkeys(["Scorer", "load", "score_parquet", "score_spark"], "fcorr.estimators"),
-    **dict.fromkeys(["InvalidInputError", "ModelFileError"], "fcorr._core"),
-    **dict.fromkeys(["NotEstimableWarning", "UnseenCategoryWarning"], "fcorr._core"),
+_ROOMS = ("audit", "data", "estimators", "metrics", "nn", "training")
+_HOME = {  # of what is in none of the estimators
+    "AuditResult": "fcorr.audit.report",
+    "InvalidInputError": "fcorr._core",
+    "ModelFileError": "fcorr._core",
+    "NotEstimableWarning": "fcorr._core",
+    "UnseenCategoryWarning": "fcorr._core",
+    "audit_model": "fcorr.audit.report",
     "sweep": "fcorr.search.sweep",
 }
 
@@ -66,10 +68,10 @@ if not TYPE_CHECKING:  # a type checker would take every name for granted
 
     def __getattr__(name: str) -> Any:
         # torch takes seconds to import; whoever asks only for a metric does not wait for it.
-        if name in _HOME:
-            return getattr(importlib.import_module(_HOME[name]), name)
-        if name in __all__:
+        if name in _ROOMS:
             return importlib.import_module(f"fcorr.{name}")
+        if name in __all__:
+            return getattr(importlib.import_module(_HOME.get(name, "fcorr.estimators")), name)
         raise AttributeError(f"module 'fcorr' has no attribute {name!r}")
 
 

@@ -8,6 +8,7 @@ import html
 import importlib
 import json
 import logging
+import math
 import numbers
 import os
 import re
@@ -64,9 +65,15 @@ def near_match(name: str, options: Iterable[str]) -> str:
 
 def enumerate_some(items: Iterable[object], limit: int = 5) -> str:
     """Write out the first few items for a message: ``"'a', 'b' and 1 more"``."""
-    names = [repr(item.item() if isinstance(item, np.generic) else item) for item in items]
-    shown = ", ".join(names[:limit])
-    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+    plain = (item.item() if isinstance(item, np.generic) else item for item in items)
+    return first_few(map(repr, plain), limit)
+
+
+def first_few(texts: Iterable[str], limit: int = 5, separator: str = ", ") -> str:
+    """Write out the first few texts, and how many more there are."""
+    listed = list(texts)
+    more = f" and {len(listed) - limit:,} more" if len(listed) > limit else ""
+    return separator.join(listed[:limit]) + more
 
 
 @contextmanager
@@ -76,6 +83,26 @@ def errors_about(argument: str) -> Iterator[None]:
         yield
     except InvalidInputError as error:
         raise InvalidInputError(f"{argument}: {error}", argument=error.argument) from error
+
+
+def is_integer(value: object, at_least: int) -> bool:
+    """Whether a value is a whole number, and large enough."""
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return is_whole and int(value) >= at_least  # type: ignore[call-overload]
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number."""
+    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return is_real and math.isfinite(float(value))  # type: ignore[arg-type]
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for one that is not known: None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or bool(value != value)  # NaN and NaT differ from themselves
+    except TypeError:  # pandas' NA refuses to be true or false
+        return True
 
 
 # ------------------------------------------------------------------------------ rows of weight 0
@@ -196,12 +223,12 @@ def connect_ray(address: str | None = None, workers: int | None = None) -> Itera
         yield ray
         return
     address = address or os.environ.get("RAY_ADDRESS")
+    quiet = {"logging_level": "error", "log_to_driver": False}
     if address is None:
-        quiet = {"logging_level": "error", "log_to_driver": False}
         ray.init("local", num_cpus=workers, include_dashboard=False, **quiet)
     else:
         _check_answers(address)
-        ray.init(address, logging_level="error", log_to_driver=False)
+        ray.init(address, **quiet)
     try:
         yield ray
     finally:
@@ -307,18 +334,23 @@ def _replace(target: Path, content: bytes | Callable[[BinaryIO], object] | None)
     """Put new content into a file's place; without any, go as far as that can be tried."""
     mode = _find_mode(target)
     start, end = f".{target.name[:50]}.", ".fcorr-tmp"  # short enough where the name itself is
-    _remove_abandoned(target.parent.glob(f"{glob.escape(start)}????????{end}"))
-    file, temporary = _open_temporary(target.parent, start, end)
+    for path in target.parent.glob(f"{glob.escape(start)}????????{end}"):
+        with suppress(OSError):  # of what another process is writing still
+            if stat.S_ISREG(path.lstat().st_mode):
+                with path.open("rb") as file:
+                    _lock(file)
+                    path.unlink()  # on Windows what is open cannot be removed, by whomever
+    new, temporary = _open_temporary(target.parent, start, end)
     try:
-        with file:
+        with new:
             if content is None:
                 return
-            file.write(content) if isinstance(content, bytes) else content(file)
-            file.flush()
-            os.fsync(file.fileno())
+            new.write(content) if isinstance(content, bytes) else content(new)
+            new.flush()
+            os.fsync(new.fileno())
             os.chmod(temporary, mode)
             if sys.platform == "win32":
-                file.close()  # what is open cannot be moved there
+                new.close()  # what is open cannot be moved there
             os.replace(temporary, target)
     finally:
         Path(temporary).unlink(missing_ok=True)
@@ -366,16 +398,6 @@ def _open_temporary(folder: Path, start: str, end: str) -> tuple[BinaryIO, str]:
             if os.fstat(file.fileno()).st_nlink:
                 return file, name
         file.close()
-
-
-def _remove_abandoned(files: Iterable[Path]) -> None:
-    """Remove temporary files that no process is writing any more."""
-    for path in files:
-        with suppress(OSError):
-            if stat.S_ISREG(path.lstat().st_mode):
-                with path.open("rb") as file:
-                    _lock(file)
-                    path.unlink()  # on Windows what is open cannot be removed, by whomever
 
 
 def _lock(file: BinaryIO) -> None:

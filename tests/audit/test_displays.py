@@ -1,6 +1,5 @@
 """Displays: everything lies where its number is, is told apart without colour, and is text."""
 
-import itertools
 import math
 import re
 import subprocess
@@ -419,15 +418,7 @@ def test_the_front_joins_the_points_that_no_other_beats(monkeypatch, lower_is_be
     weights = {text.get_text(): text.get_fontweight() for text in ax.texts}
     assert weights.pop(CHOSEN) == "bold"
     assert set(weights.values()) == {"normal"}
-
-
-def test_names_do_not_cover_each_other():
-    points = (({"car": i, "invariance": None}, [(0.7 + i * 1e-3, 1.0)]) for i in range(40))
-    crowd = [replace(each, name=f"model {i}") for i, each in enumerate(summaries(*points))]
-    ax = FrontierDisplay([*crowd, SUMMARIES[0]], chosen="model 20").plot().ax_
-    boxes = {text.get_text(): text.get_window_extent() for text in ax.texts}
-    assert 3 <= len(boxes) < 41
-    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes.values(), 2))
+    assert len(weights) == len(SUMMARIES) - 1
 
 
 # ------------------------------------------------------------------------------ insurance

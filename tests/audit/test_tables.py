@@ -2,6 +2,7 @@
 
 import pytest
 
+from fcorr._core import text_table
 from fcorr.audit.page import TextTable
 
 
@@ -23,8 +24,8 @@ def test_markdown(name, cell):
 
 
 def test_text():
-    table = TextTable(["", "n"], [["a\x1b[2J\nb", "1"], ["c", "10"]])
-    assert table.text().splitlines() == [
+    table = text_table("", ["", "n"], [["a\x1b[2J\nb", "1"], ["c", "10"]])
+    assert table.splitlines() == [
         "                n",
         r"a\u001b[2J\nb   1",
         "c              10",

@@ -8,7 +8,7 @@ import fcorr
 
 def test_a_table_a_model_and_its_report(run, monkeypatch):
     pytest.importorskip("matplotlib")
-    module = sys.modules["fcorr.cli.demo"]  # fcorr.cli has the command by the same name
+    module = sys.modules["fcorr.cli.train"]  # fcorr.cli has the command by the same name
     monkeypatch.setattr(module, "N_TRAIN", 200)
     monkeypatch.setattr(module, "N_TEST", 100)
     result = run("demo", "--output", "out", "--random-state", 3, "--quiet")

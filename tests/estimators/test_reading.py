@@ -523,7 +523,7 @@ def test_contributions_add_up(model, table, request):
 def test_explanations_in_parts(classifier, table, monkeypatch):
     X = table[0]
     whole = classifier.explain(X, n_samples=4)
-    monkeypatch.setattr("fcorr.training.workers._CHUNK_NUMBERS", 2**11)
+    monkeypatch.setattr("fcorr.training.rows._CHUNK_NUMBERS", 2**11)
     parts = classifier.explain(X, n_samples=4)
     np.testing.assert_array_equal(whole.correction, parts.correction)
 

@@ -27,7 +27,7 @@ from fcorr import (
 )
 from fcorr.cli import app
 from fcorr.estimators import scoring
-from fcorr.training import workers
+from fcorr.training import rows
 
 N_ROWS = 300
 SMALL = {"sensitive": "sex", "head": (8,), "epochs": 1, "random_state": 0}
@@ -162,7 +162,7 @@ def test_arrays_have_no_names(tmp_path):
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_parquet_is_scored_in_batches(case, source, tmp_path, monkeypatch, n_threads):
-    monkeypatch.setattr(workers, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(rows, "_WORTH_A_THREAD", 1)
     path, table = case
     output = tmp_path / "out.parquet"
     torch.set_num_threads(n_threads)

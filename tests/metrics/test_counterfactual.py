@@ -15,7 +15,7 @@ from fcorr.metrics import (
     decisions_flipped,
     flip_changes,
 )
-from fcorr.metrics.counterfactual import sum_of_distances
+from fcorr.metrics.flips import sum_of_distances
 
 
 def make_flips(n=120, n_categories=3):
@@ -52,7 +52,7 @@ def test_the_papers_sum_over_the_original_and_pairs_of_categories(n_categories, 
 def test_distances_do_not_depend_on_the_size_of_blocks(monkeypatch):
     _, flips, weight = make_flips(n_categories=5)
     expected = average_individual_fairness(flips, sample_weight=weight)
-    monkeypatch.setattr("fcorr.metrics.counterfactual.BLOCK_SIZE", 7)
+    monkeypatch.setattr("fcorr.metrics.flips.BLOCK_SIZE", 7)
     found = average_individual_fairness(flips, sample_weight=weight)
     assert found == pytest.approx(expected, rel=1e-12)
 

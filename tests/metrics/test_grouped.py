@@ -8,7 +8,7 @@ from sklearn.metrics import precision_score, roc_auc_score
 
 from fcorr import metrics
 from fcorr._core import InvalidInputError
-from fcorr.metrics.grouped import GroupedRows, cell, deviances, interval, resample, tabulate_groups
+from fcorr.metrics.group import GroupedRows, cell, deviances, interval, resample, tabulate_groups
 
 RNG = np.random.default_rng(0)
 N = 300

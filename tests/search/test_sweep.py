@@ -12,7 +12,7 @@ import fcorr
 from fcorr._core import InvalidInputError, UnseenCategoryWarning, to_plain
 from fcorr.audit.measure import measure, open_model, read_rows
 from fcorr.estimators.base import BaseFCorr
-from fcorr.search.runs import append_record, read_records
+from fcorr.search.sweep import append_record, read_records
 
 GRID = {"car": [0, 1e4], "invariance": [None, "adapt"]}
 

@@ -22,7 +22,7 @@ from fcorr.training.pack import (
     select_greedily,
     train_pack,
 )
-from fcorr.training.workers import start_workers
+from fcorr.training.rows import start_workers
 
 # ------------------------------------------------------------------------------------ the bags
 

@@ -7,7 +7,7 @@ import torch
 
 from fcorr.estimators import trainer
 from fcorr.nn.engine import runs_compiled, use_engine
-from fcorr.training.workers import start_workers
+from fcorr.training.rows import start_workers
 from tests.tables import make_model
 
 

@@ -494,7 +494,9 @@ class MainEffectDisplay(Display):
             if i % n_columns == 0:
                 axes.set_ylabel(one_line(self.unit, None), fontsize="small")
             if effect.relativity is not None:
-                right = axes.secondary_yaxis("right", functions=(np.exp, _log))
+                # matplotlib tries the logarithm of 0, too.
+                functions = np.exp, lambda x: np.log(np.maximum(x, 1e-300))
+                right = axes.secondary_yaxis("right", functions=functions)
                 ticks = [r for r in _RELATIVITIES if low < math.log(r) < high]
                 right.set_yticks(ticks[:: math.ceil(len(ticks) / 6)])
                 right.yaxis.set_major_formatter("{x:g}")
@@ -560,10 +562,6 @@ class MainEffectDisplay(Display):
         ax.bar(x, heights, width=width, color=LIGHT, transform=transform, zorder=0)
 
 
-def _log(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.log(np.maximum(values, 1e-300))  # matplotlib tries 0, too
-
-
 def _span(effect: "MainEffect") -> tuple[float, float]:
     """Find what a panel shows: all effects, and of the intervals what is not much larger."""
     low, high = float(effect.effect.min(initial=0)), float(effect.effect.max(initial=0))
@@ -580,8 +578,8 @@ def _span(effect: "MainEffect") -> tuple[float, float]:
 class FrontierDisplay(Display):
     """Performance against flips, on a logarithmic axis that goes on to 0.
 
-    A thin line joins the points that no other beats in both. A name that would cover a mark or
-    another name is left out.
+    A thin line joins the points that no other beats in both. Where there are more than 20 points,
+    only these are named, and the chosen one.
 
     Parameters
     ----------
@@ -661,31 +659,10 @@ class FrontierDisplay(Display):
         ax.set_xlabel("largest change of a prediction under a flip, on the rows")
         beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}  # never on the data
         ax.legend(frameon=False, fontsize="small", **beside)
+        for name, at in positions.items():
+            if len(points) <= 20 or name == self.chosen or at in front:
+                look = {"rotation": 40, "fontsize": "small", "textcoords": "offset points"}
+                weight = "bold" if name == self.chosen else "normal"
+                ax.annotate(one_line(name), at, (3, 5), fontweight=weight, **look)
         rows = f"validation rows, {n_seeds} seed{'s' * (n_seeds > 1)}"
-        self._finish(f"{self.title} ({rows})")
-        self._write_names(positions)
-        return self
-
-    def _write_names(self, positions: Mapping[str, tuple[float, float]]) -> None:
-        """Write names beside their marks, towards the middle, where they cover nothing.
-
-        That of the chosen point is always written, above its mark.
-        """
-        from matplotlib.transforms import Bbox
-
-        self.figure_.draw_without_rendering()  # places the axes, so that texts can be measured
-        marks = {n: self.ax_.transData.transform(at) for n, at in positions.items()}
-        taken = [Bbox([mark - 4, mark + 4]) for mark in marks.values()]
-        for name in sorted(positions, key=lambda name: name != self.chosen):
-            is_chosen = name == self.chosen
-            side = 1 if marks[name][0] < np.mean(self.ax_.bbox.intervalx) else -1
-            offset = (9 * side, 12 if is_chosen else 0)
-            text = self.ax_.annotate(
-                one_line(name), positions[name], offset, textcoords="offset points"
-            )
-            text.set(ha="left" if side > 0 else "right", va="center", fontsize="small")
-            text.set_fontweight("bold" if is_chosen else "normal")
-            if text.get_window_extent().count_overlaps(taken) and not is_chosen:
-                text.remove()
-            else:
-                taken.append(text.get_window_extent())
+        return self._finish(f"{self.title} ({rows})")

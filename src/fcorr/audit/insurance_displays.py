@@ -192,11 +192,7 @@ class ActualExpectedDisplay(Display):
         charts.name_features(ax, "y", [str(row.group) for row in rows])
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.set_xlabel(one_line(f"{self.x_label} (filled: the interval does not hold 1)", None))
-        self._write_numbers()
-        return self._finish(self.title)
-
-    def _write_numbers(self) -> None:
-        """Write a table to the right of the axes, each row at the height of its group."""
+        # A table to the right of the axes, each row at the height of its group.
         head = [f"ratio ({100 * self.table.confidence:g} % interval)", self.weight_label, "rows"]
         cells = [
             [
@@ -206,11 +202,12 @@ class ActualExpectedDisplay(Display):
                 charts.short_number(row.weight),
                 f"{row.n:,}",
             ]
-            for row in self.table.rows
+            for row in rows
         ]
         texts = [[one_line(cell) for cell in row] for row in (head, *cells)]
-        table = self.ax_.table(texts, loc="right", edges="open")
+        table = ax.table(texts, loc="right", edges="open")
         table.auto_set_font_size(False)
         table.auto_set_column_width(range(len(head)))
         for cell in table.get_celld().values():
             cell.set(height=1 / len(texts), fontsize="small")
+        return self._finish(self.title)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fcorr import metrics
 from fcorr._core import (
@@ -26,12 +26,12 @@ from fcorr._core import (
     numbered_by,
     take_rows,
 )
-from fcorr.data.encode import read_exposure, read_sample_weight, read_target
+from fcorr.data.encode import read_exposure, read_sample_weight, read_target, unpack_rows
 from fcorr.data.tables import name_values, read_table, resolve_columns, to_numbers, to_timestamps
 from fcorr.metrics import FlippedScores, flip_scores
 from fcorr.metrics._checks import Labels, check_same_length
 from fcorr.metrics.flips import check_values, group_rows
-from fcorr.metrics.grouped import deviances
+from fcorr.metrics.group import deviances
 
 if TYPE_CHECKING:
     from fcorr.estimators.model_file import Estimator
@@ -77,15 +77,12 @@ class AuditRows:
 
     def take(self, chosen: NDArray[np.intp]) -> "AuditRows":
         """Return some of the rows."""
-        return replace(
-            self,
-            X=take_rows(self.X, chosen),
-            y=None if self.y is None else self.y[chosen],
-            weight=None if self.weight is None else self.weight[chosen],
-            exposure=None if self.exposure is None else self.exposure[chosen],
-            groups={n: Labels(g.categories, g.codes[chosen]) for n, g in self.groups.items()},
-            counted=chosen if self.counted is None else self.counted[chosen],
-        )
+        columns = {"y": self.y, "weight": self.weight, "exposure": self.exposure}
+        taken: dict[str, Any] = {n: None if x is None else x[chosen] for n, x in columns.items()}
+        groups = {n: Labels(g.categories, g.codes[chosen]) for n, g in self.groups.items()}
+        counted = chosen if self.counted is None else self.counted[chosen]
+        X = take_rows(self.X, chosen)
+        return replace(self, X=X, groups=groups, counted=counted, **taken)
 
 
 def check_estimator(estimator: Any, caller: str, for_others: str) -> None:
@@ -135,7 +132,7 @@ def read_rows(
 
 def read_test_rows(estimator: "Estimator", rows: Sequence[Any], argument: str) -> AuditRows:
     """Read rows that a model of ours is measured on; refuse those that tell nothing of flips."""
-    X, y, weight = unpack(rows, argument)
+    X, y, weight = unpack_rows(rows, argument)
     if y is None:
         raise InvalidInputError(f"{argument} must have a target, got y=None. Pass (X, y).")
     found = read_rows((X, y, weight), estimator.sensitive, argument, estimator.exposure)
@@ -143,17 +140,6 @@ def read_test_rows(estimator: "Estimator", rows: Sequence[Any], argument: str) -
         for column in map(str, found.sensitive):
             check_values(found.groups[column].categories, f"the sensitive column {column!r}")
     return found
-
-
-def unpack(rows: Sequence[Any], argument: str) -> tuple[Any, ArrayLike, ArrayLike | None]:
-    """Take ``(X, y)`` or ``(X, y, sample_weight)`` apart."""
-    if not isinstance(rows, tuple | list) or len(rows) not in (2, 3):
-        raise InvalidInputError(
-            f"{argument} must be (X, y) or (X, y, sample_weight), got {type(rows).__name__}. "
-            f"Pass {argument}=(X, y)."
-        )
-    X, y, *weight = rows
-    return X, y, weight[0] if weight else None
 
 
 def name_columns(sensitive: Any) -> tuple[str | int, ...]:
@@ -254,10 +240,17 @@ def open_model(
     power: float | None = None,
 ) -> Subject:
     """Find out what a model predicts; a task that its answers leave open is told by y."""
-    if is_ours(model):
-        return _open_ours(model, threshold)
     name = getattr(model, "__name__", type(model).__name__)
-    labels = getattr(model, "classes_", None)
+    labels: Any = getattr(model, "classes_", None)
+    if is_ours(model) and labels is None:
+        powers = {"mse": 0.0, "poisson": 1.0, "gamma": 2.0}
+        power = powers.get(getattr(model, "objective_", "mse"), float(model.tweedie_power))
+        return Subject(name, "regression", model.predict_rate, power=power, estimator=model)
+    if is_ours(model):
+        kind: Task = "two classes" if len(labels) == 2 else "several classes"
+        cut = model.threshold_ if threshold is None or len(labels) > 2 else threshold
+        ask, classes = model.predict_proba, tuple(labels.tolist())
+        return Subject(name, kind, ask, classes, cut, estimator=model)
     if hasattr(model, "get_inputs"):  # a session of onnxruntime
         model = partial(_ask_onnx, model)
     if task != "regression" and hasattr(model, "predict_proba"):
@@ -295,7 +288,7 @@ def open_model(
             f"{enumerate_some(classes)}. Pass a model that has classes_, or task='regression'."
         )
     cut = 0.5 if threshold is None else threshold
-    kind: Task = "two classes" if len(classes) == 2 else "several classes"
+    kind = "two classes" if len(classes) == 2 else "several classes"
     return Subject(name, kind, ask, classes, cut if kind == "two classes" else None)
 
 
@@ -355,24 +348,6 @@ def _read_onnx_input(name: str, column: pa.ChunkedArray, kind: str) -> NDArray[A
     else:
         numbers = to_numbers(name, column)
     return numbers.astype(np.float64 if kind == "tensor(double)" else np.float32)
-
-
-def _open_ours(model: Any, threshold: float | None) -> Subject:
-    name = type(model).__name__
-    if not hasattr(model, "classes_"):
-        objective = getattr(model, "objective_", "mse")
-        powers = {"mse": 0.0, "poisson": 1.0, "gamma": 2.0}
-        power = powers.get(objective, float(model.tweedie_power))
-        return Subject(name, "regression", model.predict_rate, power=power, estimator=model)
-    classes = tuple(model.classes_.tolist())
-    return Subject(
-        name,
-        "two classes" if len(classes) == 2 else "several classes",
-        model.predict_proba,
-        classes,
-        model.threshold_ if threshold is None or len(classes) > 2 else threshold,
-        estimator=model,
-    )
 
 
 def score_flips(subject: Subject, rows: AuditRows) -> list[FlippedScores]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from fcorr._core import show_text, to_plain
 from fcorr.audit.displays import short_number
-from fcorr.metrics.grouped import MIN_ROWS
+from fcorr.metrics.group import MIN_ROWS
 
 if TYPE_CHECKING:
     import jinja2
@@ -107,17 +107,6 @@ class TextTable(NamedTuple):
         lines = [[to_markdown(cell) for cell in line] for line in (self.header, *self.rows)]
         lines.insert(1, ["---", *["---:"] * (len(self.header) - 1)])
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-    def text(self) -> str:
-        """Write the table in columns, names to the left and numbers to the right."""
-        lines = [[show_text(cell) for cell in line] for line in (self.header, *self.rows)]
-        first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
-        return "\n".join(
-            "  ".join(
-                [name.ljust(first), *(c.rjust(w) for c, w in zip(cells, widths, strict=True))]
-            ).rstrip()
-            for name, *cells in lines
-        )
 
 
 def to_markdown(text: str) -> str:

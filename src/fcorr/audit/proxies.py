@@ -20,7 +20,14 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed, enumerate_some, take_rows
+from fcorr._core import (
+    InvalidInputError,
+    RandomState,
+    draw_seed,
+    enumerate_some,
+    is_integer,
+    take_rows,
+)
 from fcorr.audit.measure import name_columns
 from fcorr.data.encode import encode, read_outcomes, read_sample_weight, read_target, use_ratings
 from fcorr.data.infer import infer_schema, rate_columns
@@ -247,17 +254,15 @@ def _split(targets: NDArray[Any], cv: int, seed: int) -> Rows:
 
 
 def _mean_auroc(truth: Floats, predicted: Floats, *, sample_weight: Floats) -> float:
-    pairs = zip(truth.T, predicted.T, strict=True)
-    with np.errstate(invalid="ignore"):  # a resample without a category has no answer
-        return float(np.mean([_area_under_roc(t, p, sample_weight) for t, p in pairs]))
-
-
-def _area_under_roc(truth: Floats, scores: Floats, weight: Floats) -> float:
-    """Compute the area, ties as one half; scikit-learn's checks take longer than the work."""
-    block = np.unique(scores, return_inverse=True)[1]
-    positive, negative = (np.bincount(block, weight * of) for of in (truth, 1 - truth))
-    below = np.cumsum(negative) - negative / 2
-    return float(np.sum(positive * below) / (positive.sum() * negative.sum()))
+    """Average areas, ties as one half; scikit-learn's checks take longer than the work."""
+    areas = []
+    for of, scores in zip(truth.T, predicted.T, strict=True):
+        block = np.unique(scores, return_inverse=True)[1]
+        positive, negative = (np.bincount(block, sample_weight * each) for each in (of, 1 - of))
+        below = np.cumsum(negative) - negative / 2
+        with np.errstate(invalid="ignore"):  # a resample without a category has no answer
+            areas.append(np.sum(positive * below) / (positive.sum() * negative.sum()))
+    return float(np.mean(areas))
 
 
 def _describe(X: Any) -> Schema:
@@ -457,7 +462,7 @@ def attribute_discrimination(
     whatever the known ones are: the same where columns are independent. A column that neither
     prices nor estimates read has no part here; there it has one if it goes with others.
     """
-    if not isinstance(n_samples, int | np.integer) or n_samples < 4 or n_samples % 2:
+    if not is_integer(n_samples, 4) or n_samples % 2:
         raise InvalidInputError(
             f"n_samples must be an even integer of at least 4, got {n_samples!r}. 20 is usual."
         )

@@ -42,7 +42,7 @@ from fcorr.data.encode import column_name, hash_rows
 from fcorr.data.tables import read_table
 from fcorr.metrics import FlippedScores
 from fcorr.metrics._checks import Labels, check_confidence, check_resamples, describe_label
-from fcorr.metrics.grouped import MIN_ROWS, GroupedRows, cell, deviances, resample, tabulate_groups
+from fcorr.metrics.group import MIN_ROWS, GroupedRows, cell, deviances, resample, tabulate_groups
 
 SCHEMA = "fcorr-audit/1"
 """Name and version of the summary's layout; the number changes when a reader must."""

@@ -44,6 +44,10 @@ def pack_model(estimator: Estimator) -> dict[str, Any] | str:
     with torch.no_grad():
         packed = [_pack_member(member, place) for member in members]
     constant, unit = estimator._scale()
+    # As many orders of the features as the page has time for; none if too few.
+    n_products = sum(parameter.numel() for parameter in estimator.model_.parameters())
+    n_passes = sizes["features"] * max(1, sizes["averaged sensitive values"])
+    n_orders = min(_MOST_ORDERS, _MOST_PRODUCTS // (n_products * n_passes)) // 2 * 2
     starts: dict[str, Any] = {}  # of numbers, the median of the training rows
     if estimator._options["main_effects"]:
         for name, effect in estimator.main_effects().items():
@@ -56,7 +60,7 @@ def pack_model(estimator: Estimator) -> dict[str, Any] | str:
         "starts": starts,
         "sensitive": schema.sensitive,
         "hidden": schema.sensitive_positions if estimator.exact_ else [],
-        "orders": _draw_orders(estimator),
+        "orders": draw_orders(sizes["features"], n_orders, 0) if n_orders >= 4 else [],
         "cardinalities": schema.cardinalities,
         "members": packed,
         "balance": estimator.balance_,
@@ -74,15 +78,6 @@ def pack_model(estimator: Estimator) -> dict[str, Any] | str:
     }
     data["weights"] = base64.b64encode(np.concatenate(arrays).tobytes()).decode()
     return data
-
-
-def _draw_orders(estimator: Estimator) -> Any:
-    """Draw as many orders of the features as the page has time for; none if too few."""
-    n_features, portfolio = len(estimator.schema_.feature_names), estimator.portfolio_
-    n_products = sum(parameter.numel() for parameter in estimator.model_.parameters())
-    n_passes = n_features * (1 if portfolio is None else len(portfolio.shares))
-    n_orders = min(_MOST_ORDERS, _MOST_PRODUCTS // (n_products * n_passes)) // 2 * 2
-    return draw_orders(n_features, n_orders, 0) if n_orders >= 4 else []
 
 
 def _pack_member(network: FCorrTransformer, place: Any) -> dict[str, Any]:

@@ -8,11 +8,10 @@ import typer
 from fcorr._version import __version__
 from fcorr.cli import _shared
 from fcorr.cli.audit import audit, compare
-from fcorr.cli.demo import demo
 from fcorr.cli.inspect import diff, export, inspect
 from fcorr.cli.predict import predict
 from fcorr.cli.sweep import sweep
-from fcorr.cli.train import train
+from fcorr.cli.train import demo, train
 
 app = typer.Typer(
     name="fcorr",

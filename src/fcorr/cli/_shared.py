@@ -26,6 +26,7 @@ from fcorr._core import (
     renumber_rows,
     show_text,
     temporary_folder,
+    text_table,
 )
 
 if TYPE_CHECKING:
@@ -207,11 +208,17 @@ def collect_arguments(*, settings: list[str] | None, **options: Any) -> dict[str
     """Return the arguments of an estimator: options that were given, and those of ``--set``."""
     arguments = {name: value for name, value in options.items() if value is not None}
     for name, value in arguments.items():
-        if name in ("kinds", "monotone"):
-            arguments[name] = _parse_columns(name, value)
-        elif name == "threshold":
-            arguments[name] = _parse_threshold(value)
-        elif name in ("car", "invariance"):
+        if name in ("kinds", "monotone"):  # of columns, each a value or, with commas, several
+            rule = "COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for a column"
+            arguments[name] = {
+                column: [each for each in text.split(",") if each] if "," in text else text
+                for column, text in split_pairs(value, _option(name), rule).items()
+            }
+        elif name == "threshold" and "=" in value:
+            kind, _, setting = value.partition("=")
+            values = tuple(parse_value(name, each) for each in setting.split(","))
+            arguments[name] = {kind: values if kind == "cost" else values[0]}
+        elif name in ("car", "invariance", "threshold"):
             arguments[name] = parse_value(name, value)
     rule = "ARGUMENT=VALUE, once for an argument"
     for given, text in split_pairs(settings or [], "--set", rule).items():
@@ -261,24 +268,6 @@ def parse_value(name: str, text: str) -> Any:
         return int(number) if text.strip().lstrip("-").isdigit() else number
     except ValueError:
         return text
-
-
-def _parse_threshold(text: str) -> Any:
-    rule, is_rule, setting = text.partition("=")
-    if not is_rule:
-        return parse_value("threshold", text)
-    values = tuple(parse_value("threshold", value) for value in setting.split(","))
-    return {rule: values if rule == "cost" else values[0]}
-
-
-def _parse_columns(argument: str, options: list[str]) -> dict[str, Any]:
-    """Read what is said of columns, each a value or, with commas, several."""
-    rule = "COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for a column"
-    found: dict[str, Any] = {}
-    for name, text in split_pairs(options, _option(argument), rule).items():
-        values = [value for value in text.split(",") if value]
-        found[name] = values if "," in text else values[0]
-    return found
 
 
 # ------------------------------------------------------------------------------ tables and roles
@@ -416,46 +405,30 @@ def _check_columns_of(table: "pa.Table", roles: Roles, arguments: dict[str, Any]
     return kinds
 
 
-def read_validation_file(
-    data: Path, roles: Roles, table: "pa.Table", dialect: "Dialect"
-) -> "pa.Table":
-    """Read a file to measure on, as the training file was read."""
-    import pyarrow.types as pat
-
-    text = [field.name for field in table.schema if pat.is_string(field.type)]
-    held_out, _ = read_data(data, dialect, text, set(table.column_names) - set(text))
-    check_columns(roles.outcomes, held_out.column_names, "--eval-set")
-    return held_out
-
-
 def make_estimator(
     task: TaskName, table: "pa.Table", target: str, arguments: dict[str, Any], *, err: bool = False
 ) -> "FCorrClassifier | FCorrRegressor":
     """Make the estimator that the options ask for, or tell which one the target looks like."""
+    import pyarrow.types as pat
+
     classes = _estimators()
     known = {each: set(inspect.signature(classes[each]).parameters) for each in classes}
     if task == "auto":  # options that only one task has settle it
         possible = [each for each in classes if known[each].issuperset(arguments)]
         task = possible[0] if possible else "regression"
         if len(possible) == 2:
-            task = _guess_task(table[target])
+            # Text, booleans and few whole numbers are classes; other numbers are amounts.
+            y = table[target]
+            are_amounts = pat.is_floating(y.type) or pat.is_decimal(y.type)
+            if pat.is_integer(y.type):
+                are_amounts = len(y.unique()) > _MAX_INTEGER_CLASSES
+            task = "regression" if are_amounts else "classification"
             echo(f"task: {task} (guessed from {target!r}; --task sets it)", err=err)
     for name in arguments:
         if name not in known[task]:
             (other,) = set(classes) - {task}
             bad_usage(_option(name), f"is for {other}, not for {task}.")
     return classes[task](**arguments)
-
-
-def _guess_task(y: "pa.ChunkedArray") -> Literal["classification", "regression"]:
-    """Text, booleans and few whole numbers are classes; other numbers are amounts."""
-    import pyarrow.types as pat
-
-    if pat.is_integer(y.type):
-        few = len(y.unique()) <= _MAX_INTEGER_CLASSES
-        return "classification" if few else "regression"
-    is_number = pat.is_floating(y.type) or pat.is_decimal(y.type)
-    return "regression" if is_number else "classification"
 
 
 def check_columns(names: Iterable[str], columns: Sequence[str], option: str) -> None:
@@ -681,8 +654,5 @@ def print_json(data: Any) -> None:
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table, the first column to the left and the others to the right."""
-    from fcorr.audit.page import TextTable
-
-    text = TextTable([*header], [[*row] for row in rows]).text()
-    for line in (title, *text.split("\n")):
+    for line in text_table(title, header, rows).split("\n"):
         echo(line)

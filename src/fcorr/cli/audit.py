@@ -161,7 +161,16 @@ def _open(model: str) -> Any:
     """Open a model file, or import module:callable."""
     path = Path(model)
     if not path.is_file():
-        return _import(model)
+        module, _, name = model.partition(":")
+        if not name:
+            shared.bad_usage("MODEL", f"{model!r} is no file, and no module:callable.")
+        sys.path.insert(0, "")
+        try:
+            return getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            shared.bad_usage("MODEL", f"{model!r} cannot be imported: {error}.")
+        finally:
+            sys.path.remove("")
     with path.open("rb") as file:
         start = file.read(9)
     # A model file begins with the length of its header, which may end in the same byte, and "{".
@@ -179,19 +188,6 @@ def _open(model: str) -> Any:
     from fcorr.estimators import load
 
     return load(path)
-
-
-def _import(model: str) -> Any:
-    module, _, name = model.partition(":")
-    if not name:
-        shared.bad_usage("MODEL", f"{model!r} is no file, and no module:callable.")
-    sys.path.insert(0, "")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        shared.bad_usage("MODEL", f"{model!r} cannot be imported: {error}.")
-    finally:
-        sys.path.remove("")
 
 
 def _digest(path: Path) -> str | None:

@@ -4,16 +4,11 @@ import functools
 import math
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from fcorr._core import InvalidInputError, renumber_rows
 from fcorr.cli import _shared as shared
-
-if TYPE_CHECKING:
-    from fcorr.data.schema import Column
-    from fcorr.estimators.model_file import Estimator
 
 
 def inspect(
@@ -21,6 +16,7 @@ def inspect(
     as_json: bool = typer.Option(False, "--json", help="Print the file's whole header as JSON."),
 ) -> None:
     """Show what is in a model file, and what its features weigh."""
+    from fcorr.data.schema import describe_column
     from fcorr.estimators import load, read_header
     from fcorr.estimators.reading import rank_correlation
 
@@ -31,6 +27,12 @@ def inspect(
     estimator = load(model)
     schema, history = estimator.schema_, estimator.history_
     threshold = getattr(estimator, "threshold_", None)
+    invariance = "exact: every sensitive value is embedded as the same number"
+    if not estimator.exact_:  # which load has checked
+        invariance = "not exact: model.certificate(X) tells what a flip can change"
+    elif estimator.portfolio_ is not None:
+        n = len(estimator.portfolio_.shares)
+        invariance = f"exact: predictions are averages over {n} combinations of sensitive values"
     told: dict[str, str | None] = {
         "model": estimator.summary(),
         "made by": f"fcorr {header['fcorr_version']}, file format {header['format']}",
@@ -45,13 +47,19 @@ def inspect(
         "threshold": None if threshold is None else f"{threshold:.4g}",
         "objective": getattr(estimator, "objective_", None),
         "sensitive": ", ".join(schema.sensitive) or "none",
-        "invariance": _describe_invariance(estimator) if schema.sensitive else None,
+        "invariance": invariance if schema.sensitive else None,
     }
     facts = {name: fact for name, fact in told.items() if fact}
     width = max(map(len, facts))
     for name, fact in facts.items():
         shared.echo(f"{name:<{width}}  {fact}")
-    columns = {f.name: (c, f) for c in schema.columns for f in c.features}
+    columns = [(column, feature) for column in schema.columns for feature in column.features]
+    kinds = {feature.name: column.kind for column, feature in columns}
+    in_training = {  # a date's parts are numbers, each with its own range
+        feature.name: describe_column(feature if column.kind == "datetime" else column)
+        + (f"; {column.n_missing} missing" if column.n_missing else "")
+        for column, feature in columns
+    }
     numbers = estimator.importance_, estimator.significance_
     read = zip(schema.feature_names, *numbers, strict=True)
     shared.print_table(
@@ -60,10 +68,10 @@ def inspect(
         [
             [
                 name + (" (sensitive)" if name in schema.sensitive else ""),
-                columns[name][0].kind,
+                kinds[name],
                 f"{importance:.3f}",
                 f"{significance:.3f}",
-                _describe(*columns[name]),
+                in_training[name],
             ]
             for name, importance, significance in sorted(read, key=lambda row: -row[1])
         ],
@@ -75,23 +83,6 @@ def inspect(
     agreement = rank_correlation(estimator.importance_, estimator.significance_)
     if not math.isnan(agreement):  # which takes features that differ
         shared.echo(f"Rank correlation of the two: {agreement:.2f}.")
-
-
-def _describe(column: "Column", feature: "Column") -> str:
-    from fcorr.data.schema import describe_column
-
-    # A date's parts are numbers, each with its own range.
-    learnt = describe_column(feature if column.kind == "datetime" else column)
-    return learnt + (f"; {column.n_missing} missing" if column.n_missing else "")
-
-
-def _describe_invariance(estimator: "Estimator") -> str:
-    if not estimator.exact_:  # which load has checked
-        return "not exact: model.certificate(X) tells what a flip can change"
-    if estimator.portfolio_ is None:
-        return "exact: every sensitive value is embedded as the same number"
-    n = len(estimator.portfolio_.shares)
-    return f"exact: predictions are averages over {n} combinations of sensitive values"
 
 
 def diff(

@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from fcorr._core import InvalidInputError, show_text, write_atomically
@@ -90,12 +91,19 @@ def sweep(
     estimator = shared.make_estimator(task, table, target, arguments, err=as_json)
     chosen, others = counted, None
     if validation is None:
-        places = _split(table.num_rows)
+        # The same rows for every command on a file.
+        n_held_out = min(table.num_rows - 1, max(1, round(table.num_rows / 5)))
+        order = np.random.default_rng(0).permutation(table.num_rows)
+        places = sorted(order[n_held_out:].tolist()), sorted(order[:n_held_out].tolist())
         in_file = counted or range(table.num_rows)
         chosen, others = ([in_file[place] for place in part] for part in places)
         table, held_out = (table.take(part) for part in places)
     else:
-        held_out = shared.read_validation_file(validation, roles, table, dialect)
+        # Text is what it was in the training file.
+        text = [field.name for field in table.schema if field.type == "string"]
+        numbers = set(table.column_names) - set(text)
+        held_out, _ = shared.read_data(validation, dialect, text, numbers)
+        shared.check_columns(roles.outcomes, held_out.column_names, "--eval-set")
     X, y, sample_weight = roles.split(table)
     from fcorr.search.sweep import sweep as run_sweep
 
@@ -147,15 +155,6 @@ def _parse_grid(
     if not grids:
         shared.bad_usage("--car", "names no λ, and --no-exact leaves nothing.")
     return grids
-
-
-def _split(n_rows: int) -> tuple[list[int], list[int]]:
-    """Choose rows to train on and to set aside, the same ones for every command on a file."""
-    import numpy as np
-
-    n_held_out = min(n_rows - 1, max(1, round(n_rows / 5)))
-    order = np.random.default_rng(0).permutation(n_rows)
-    return sorted(order[n_held_out:].tolist()), sorted(order[:n_held_out].tolist())
 
 
 def _report(found: "Sweep", output: Path, model: Path | None, as_json: bool) -> None:

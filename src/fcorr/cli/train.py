@@ -1,4 +1,4 @@
-"""`fcorr train`: a table in, a model file out."""
+"""`fcorr train` and `demo`: a table in, a model file out; and that with a table that is made up."""
 
 import time
 from pathlib import Path
@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from fcorr.cli import _shared as shared
+
+N_TRAIN, N_TEST = 2_000, 2_000  # rows of the demonstration
 
 
 @shared.with_estimator_options
@@ -62,7 +64,7 @@ def train(
 ) -> None:
     """Train a model on a CSV, TSV or Parquet file."""
     from fcorr.estimators import fit_on_ray, read_header
-    from fcorr.training.workers import join_torchrun
+    from fcorr.training.rows import join_torchrun
 
     shared.check_output(output, data)
     if resume and (checkpoint is None or not (checkpoint / "fit.json").is_file()):
@@ -102,3 +104,47 @@ def train(
     else:
         shared.echo(f"{model.summary()}, {seconds:.1f} s")
         shared.echo(f"wrote {output}")
+
+
+def demo(
+    output: Path = typer.Option(
+        Path("fcorr-demo"), "--output", "-o", help="Folder for the files.", file_okay=False
+    ),
+    data: bool = typer.Option(False, "--data", help="Write the two tables only."),
+    seed: Annotated[int, shared.Seed] = 0,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Write a small table, train a model on it and audit the model.
+
+    The table is made up: y depends on S, X1, X2 and X3, and Z goes with S without any part in y.
+    The model is invariant to S. Files: train.csv, test.csv, model.fcorr and report.html, to be
+    opened in a browser.
+    """
+    tables, model_file, report = ("train.csv", "test.csv"), "model.fcorr", "report.html"
+    for name in tables if data else (*tables, model_file, report):
+        shared.check_output(output / name, parents=True)
+    from fcorr.data import make_proxy_bias
+    from fcorr.data.files import write_file
+
+    X, y = make_proxy_bias(N_TRAIN + N_TEST, task="classification", random_state=seed)
+    output.mkdir(parents=True, exist_ok=True)
+    parts = (slice(0, N_TRAIN), slice(N_TRAIN, None))
+    for name, part in zip(tables, parts, strict=True):
+        table = X.slice(part.start, N_TRAIN).append_column("y", [y[part]])
+        write_file(table, output / name)
+        shared.echo(f"wrote {output / name}")
+    if data:
+        return
+    from fcorr import FCorrClassifier, audit_model
+
+    # A smaller pack than by default: a demonstration should not take long.
+    model = FCorrClassifier(sensitive="S", n_members=4, random_state=seed, verbose=not quiet)
+    model.fit(X.slice(0, N_TRAIN), y[parts[0]])
+    model.save(output / model_file)
+    shared.echo(model.summary())
+    shared.echo(f"wrote {output / model_file}")
+    found = audit_model(model, X.slice(N_TRAIN), y[parts[1]], target="y", name="demo")
+    found.to_html(output / report)
+    for line in str(found).splitlines():
+        shared.echo(line)
+    shared.echo(f"wrote {output / report}")

@@ -28,8 +28,11 @@ from fcorr._core import (
     UnseenCategoryWarning,
     counted_rows,
     enumerate_some,
+    first_few,
+    is_missing,
     near_match,
 )
+from fcorr.data import tables
 from fcorr.data.schema import (
     CategoricalColumn,
     Column,
@@ -40,20 +43,7 @@ from fcorr.data.schema import (
     Schema,
     as_boolean,
 )
-from fcorr.data.tables import (
-    ColumnError,
-    Distinct,
-    Table,
-    blocks,
-    can_be_category,
-    date_part,
-    find_distinct,
-    name_values,
-    read_table,
-    refuse_values,
-    to_numbers,
-    to_timestamps,
-)
+from fcorr.data.tables import ColumnError, Distinct, Table
 
 # ------------------------------------------------------------------------------ features
 # The arrays are made first and filled column by column, block by block: beside them and the table
@@ -135,11 +125,11 @@ _parts: ContextVar[list[_Found] | None] = ContextVar("parts", default=None)
 
 
 @contextmanager
-def parts_of_one_table(schema: Schema) -> Iterator[None]:
+def parts_of_one_table(schema: Schema, way_out: str = "") -> Iterator[None]:
     """Within it, tables that are encoded are parts of one, of which warnings then tell at the end.
 
-    Threads that run in a copy of the context, as those of :mod:`fcorr.training.workers`, belong
-    to it.
+    Of unseen categories they also tell the ``way_out``. Threads that run in a copy of the context,
+    as those of :mod:`fcorr.training.rows`, belong to it.
     """
     parts: list[_Found] = []
     token = _parts.set(parts)
@@ -148,10 +138,10 @@ def parts_of_one_table(schema: Schema) -> Iterator[None]:
     finally:
         _parts.reset(token)
     if parts:
-        _warn_of(parts, schema)
+        _warn_of(parts, schema, way_out)
 
 
-def _warn_of(parts: Sequence[_Found], schema: Schema) -> None:
+def _warn_of(parts: Sequence[_Found], schema: Schema, way_out: str = "") -> None:
     sizes, unseen_of, empty_of = zip(*parts, strict=True)
     n_rows, unseen = sum(sizes), sum(unseen_of, _Unseen())
     names = dict.fromkeys(name for name, _ in unseen)
@@ -164,7 +154,7 @@ def _warn_of(parts: Sequence[_Found], schema: Schema) -> None:
             message += " Each is taken for the most frequent training category of its column."
         if ordinal:
             message += f" In {enumerate_some(ordinal)}, which is ordinal, it is taken as missing."
-        warnings.warn(message, UnseenCategoryWarning, stacklevel=3)
+        warnings.warn(message + way_out, UnseenCategoryWarning, stacklevel=3)
     # Columns without any value, where training would hardly have given so many missing.
     empty = set.intersection(*empty_of) - set(names)
     columns = [column for column in schema.columns if column.name in empty]
@@ -201,13 +191,16 @@ def _encode_blocks(
         for first, positions in distinct.positions():
             yield first, [feature_of[positions]]
         return
-    for first, block in blocks(values):
+    for first, block in tables.blocks(values):
         if isinstance(column, NumericColumn):
-            yield first, [_standardise(to_numbers(column.name, block, first), column)]
+            yield first, [_standardise(tables.to_numbers(column.name, block, first), column)]
         else:
-            dates = to_timestamps(column.name, block, first)
+            dates = tables.to_timestamps(column.name, block, first)
             parts = zip(column.parts, column.features, strict=True)
-            yield first, [_standardise(date_part(p, dates, column.origin), f) for p, f in parts]
+            yield (
+                first,
+                [_standardise(tables.date_part(p, dates, column.origin), f) for p, f in parts],
+            )
 
 
 def encode_places(
@@ -267,8 +260,8 @@ def _match_categories(
 
     Values that could not equal any category, whatever they are, raise a :class:`ColumnError`.
     """
-    held = name_values(values.type)
-    fits = can_be_category(values.type)
+    held = tables.name_values(values.type)
+    fits = tables.can_be_category(values.type)
     if column.kind == "boolean":
         expected = "booleans"
     else:
@@ -276,8 +269,8 @@ def _match_categories(
         fits = fits and (held == "text") == column.is_text
     if not fits and values.null_count < len(values):
         remedy = "Convert the column as it was for training, or train on it as it is"
-        refuse_values(column.name, expected, values, remedy)
-    distinct = find_distinct(column.name, values)
+        tables.refuse_values(column.name, expected, values, remedy)
+    distinct = tables.find_distinct(column.name, values)
     found = distinct.values
     if column.kind == "boolean":
         found = [as_boolean(value) for value in found]
@@ -352,7 +345,7 @@ def find_differences(schema: Schema, X: Any, *, read_sensitive: bool = True) -> 
     With ``read_sensitive=False`` the sensitive columns may be absent and are not looked at.
     """
     unread = () if read_sensitive else schema.sensitive
-    table = X if isinstance(X, Table) else read_table(X, unread=unread)
+    table = X if isinstance(X, Table) else tables.read_table(X, unread=unread)
     table = _name_columns(table, schema, unread)
     strangers = [name for name in table.names if name not in (*schema.names, schema.exposure)]
     found: list[Difference] = []
@@ -391,22 +384,21 @@ def _compare_column(column: Column, values: pa.ChunkedArray) -> Iterator[Differe
         rows = zip(distinct.values, counts, places == UNSEEN, strict=True)
         unseen = Counter({value: n for value, n, is_unseen in rows if n and is_unseen})
         if unseen:
-            shown = ", ".join(f"{value!r} ({n})" for value, n in unseen.most_common(5))
-            more = f" and {len(unseen) - 5} more" if len(unseen) > 5 else ""
+            shown = first_few(f"{value!r} ({n})" for value, n in unseen.most_common())
             pooled = isinstance(column, CategoricalColumn) and column.n_pooled > 0
             # Training kept no list of those it pooled.
             where = "not seen in training, or pooled there" if pooled else "not seen in training"
-            text = f"{has} {unseen.total()} row(s) of categories {where}: {shown}{more}"
+            text = f"{has} {unseen.total()} row(s) of categories {where}: {shown}"
             yield Difference(column.name, "unseen categories", text, unseen.total())
     else:
         low: Any
         high: Any
         if isinstance(column, DatetimeColumn):
             low, high = map(datetime.datetime.fromisoformat, (column.first, column.last))
-            found = to_timestamps(column.name, values).drop_null()
+            found = tables.to_timestamps(column.name, values).drop_null()
         else:
             low, high = float(column.low), float(column.high)  # JSON may have written integers
-            numbers = to_numbers(column.name, values)
+            numbers = tables.to_numbers(column.name, values)
             found = pa.array(numbers[~np.isnan(numbers)])
         n_missing = len(values) - len(found)
         below = found.filter(pc.less(found, pa.scalar(low, found.type)))
@@ -436,7 +428,7 @@ def read_exposure(table: Table, name: str) -> NDArray[np.float64]:
     """Return a column of exposures, all of them positive, or raise a :class:`ColumnError`."""
     remedy = "Correct these rows or leave them out: without time at risk there is nothing to expect"
     try:
-        exposure = to_numbers(name, table.columns[name])
+        exposure = tables.to_numbers(name, table.columns[name])
     except ColumnError as error:
         raise ColumnError(error.problem, f"{remedy}.") from error
     wrong = ~(exposure > 0)  # NaN is not
@@ -469,6 +461,10 @@ class Outcomes:
         """The distinct values of y, sorted, and the place of each row's among them."""
         return np.unique(self.y, return_inverse=True)
 
+    def take(self, rows: NDArray[np.int64]) -> "Outcomes":
+        """Return those of some rows."""
+        return Outcomes(self.y[rows], self.weight[rows], self.exposure[rows], self.label)
+
     def numbers(self) -> NDArray[np.float64]:
         """Return y as floats, or say that it holds none."""
         try:
@@ -478,6 +474,17 @@ class Outcomes:
                 f"{self.label} must hold numbers, got {self.y.dtype} such as "
                 f"{enumerate_some(self.y[:1])}. Convert it, or use FCorrClassifier for classes."
             ) from error
+
+
+def unpack_rows(rows: Sequence[Any], argument: str) -> tuple[Any, ArrayLike, ArrayLike | None]:
+    """Take ``(X, y)`` or ``(X, y, sample_weight)`` apart."""
+    if not isinstance(rows, tuple | list) or len(rows) not in (2, 3):
+        raise InvalidInputError(
+            f"{argument} must be (X, y) or (X, y, sample_weight), got {type(rows).__name__}. "
+            f"Pass {argument}=(X, y)."
+        )
+    X, y, *weight = rows
+    return X, y, weight[0] if weight else None
 
 
 def read_outcomes(
@@ -512,7 +519,7 @@ def read_target(y: ArrayLike | None, n_rows: int) -> NDArray[Any]:
         )
     # Only a float, or an object in a column of them, can fail to be there.
     missing = np.array(
-        [_is_missing(v) for v in values] if values.dtype == object else values != values
+        [is_missing(v) for v in values] if values.dtype == object else values != values
     )
     if missing.any():
         raise InvalidInputError(
@@ -582,7 +589,7 @@ def hash_rows(X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> s
     """
     digest = hashlib.sha256()
     with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
-        table = read_table(X)
+        table = tables.read_table(X)
         target = None if y is None else read_target(y, table.n_rows)
         weight = read_sample_weight(sample_weight, table.n_rows)
     for name, column in table.columns.items():
@@ -625,14 +632,6 @@ def _to_numpy(values: Any) -> NDArray[Any]:
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
         # In a list of text numpy writes NaN as the text "nan".
         objects = np.asarray(values, dtype=object)
-        if any(map(_is_missing, objects.flat)):
+        if any(map(is_missing, objects.flat)):
             return objects
     return array
-
-
-def _is_missing(value: object) -> bool:
-    """Tell whether a value is None, NaN or pandas' NA."""
-    try:
-        return value is None or bool(value != value)  # NaN is what does not equal itself
-    except TypeError:  # pandas' NA refuses to be true or false
-        return True

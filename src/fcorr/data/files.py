@@ -191,7 +191,10 @@ def to_bytes(table: pa.Table, path: Path, dialect: Dialect = _ANY) -> bytes:
     else:
         delimiter = "\t" if _is(path, _TSV) else dialect.delimiter or ","
         if dialect.decimal == ",":
-            table = _with_decimal_commas(table)
+            for i, field in enumerate(table.schema):
+                if pat.is_floating(field.type):
+                    spelled = pc.replace_substring(table[i].cast(pa.string()), ".", ",")
+                    table = table.set_column(i, field.name, spelled)
         pa_csv.write_csv(table, buffer, pa_csv.WriteOptions(delimiter=delimiter))
     return gzip.compress(buffer.getvalue(), mtime=0) if _is(path, (".gz",)) else buffer.getvalue()
 
@@ -375,23 +378,18 @@ def _list_parquet(path: Path) -> tuple[pa.Schema, dict[str, Any]]:
         with _errors_of(file):
             found[file] = pa_parquet.read_metadata(file)
             schemas.append(found[file].schema.to_arrow_schema())
-        _refuse_other_columns(file, files[0], schemas[-1], schemas[0])
-    return schemas[0], found
-
-
-def _refuse_other_columns(file: str, other: str, schema: pa.Schema, expected: pa.Schema) -> None:
-    """Say in which column the parts of a folder differ, if they do."""
-    for name in (*expected.names, *schema.names):
-        here, there = (
-            str(s.field(name).type) if name in s.names else "no such column"
-            for s in (schema, expected)
-        )
-        if here != there:
-            raise InvalidInputError(
-                f"All files of a folder must have the same columns, but {name!r} is {here} in "
-                f"{os.path.basename(file)!r} and {there} in {os.path.basename(other)!r}. Convert "
-                "one of them, or move it elsewhere."
+        pair = schemas[-1], schemas[0]
+        for name in (*schemas[0].names, *schemas[-1].names):
+            here, there = (
+                str(s.field(name).type) if name in s.names else "no such column" for s in pair
             )
+            if here != there:
+                raise InvalidInputError(
+                    f"All files of a folder must have the same columns, but {name!r} is {here} in "
+                    f"{os.path.basename(file)!r} and {there} in {os.path.basename(files[0])!r}. "
+                    "Convert one of them, or move it elsewhere."
+                )
+    return schemas[0], found
 
 
 # ------------------------------------------------------------------------------ CSV: lines
@@ -506,9 +504,8 @@ def _read_numbers(
         if not any(pat.is_floating(table[n].type) for n in _text_columns(other, text)):
             return other, ","
     if found:
-        _leave_text(
-            "commas", table, found, numbers, "Pass decimal=',' if that is the decimal sign."
-        )
+        way_out = "Pass decimal=',' if that is the decimal sign."
+        _leave_text("commas", table, found, numbers, way_out)
     return table if delimiter == "," else _leave_thousands(table, read, numbers), "."
 
 
@@ -536,7 +533,8 @@ def _leave_thousands(
     """Leave numbers such as 45.000 as text, where no number of the file shows what a point is."""
     names = [f.name for f in table.schema if pat.is_floating(f.type)]
     # Most files are settled by their numbers; only the others are read again, as they are spelled.
-    if not names or not all(_may_be_thousands(table[name]) for name in names):
+    columns = (np.abs(table[name].drop_null().to_numpy()) for name in names)
+    if not names or not all(((x < 1000) & (x == x.round(3))).all() for x in columns):
         return table
     spelled = read(".", names)
     if not all(_all_match(spelled[name], _THOUSANDS) for name in names):
@@ -548,13 +546,6 @@ def _leave_thousands(
     return spelled
 
 
-def _may_be_thousands(column: pa.ChunkedArray) -> bool:
-    values = np.abs(column.drop_null().to_numpy())
-    return bool(
-        ((values < 1000) & ((values >= 1) | (values == 0)) & (values == values.round(3))).all()
-    )
-
-
 def _join_thousands(table: pa.Table, text: Collection[str]) -> pa.Table:
     """Read what remained text although it is numbers with a decimal comma, such as 1.234,5."""
     for name in _text_columns(table, text):
@@ -563,16 +554,6 @@ def _join_thousands(table: pa.Table, text: Collection[str]) -> pa.Table:
             at = table.column_names.index(name)
             table = table.set_column(at, name, spelled.cast(pa.float64()))
     return table
-
-
-def _with_decimal_commas(table: pa.Table) -> pa.Table:
-    columns = {
-        name: pc.replace_substring(column.cast(pa.string()), ".", ",")
-        if pat.is_floating(column.type)
-        else column
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
-    return pa.table(columns)
 
 
 def _read_dates(
@@ -596,10 +577,11 @@ def _read_dates(
             table = table.set_column(table.column_names.index(name), name, column)
             found.setdefault(each, []).append(name)
             continue
-        problems = [f"{value!r} is not {_ORDERS[each]}" for each, value in readings.items()]
         problem = f"{spelled[0]!r} may be day/month or month/day"
+        if not possible:
+            problem = ", ".join(f"{value!r} is not {_ORDERS[of]}" for of, value in readings.items())
         warnings.warn(
-            f"Column {name!r} is read as text: {problem if possible else ', '.join(problems)}. "
+            f"Column {name!r} is read as text: {problem}. "
             "Write dates as 2024-12-31, or pass dates='dmy' or dates='mdy'.",
             stacklevel=4,
         )

@@ -1,13 +1,12 @@
 """A table from a known population: what a model finds can be held against what was planted."""
 
-import numbers
 from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed, near_match
+from fcorr._core import InvalidInputError, RandomState, draw_seed, is_integer, near_match
 
 Task = Literal["regression", "classification"]
 
@@ -103,9 +102,9 @@ def yes_or_no(values: NDArray[np.bool_]) -> pa.DictionaryArray:
 
 def check_count(count: object, *, name: str, at_least: int = 1) -> int:
     """Return a whole number as an ``int``, or say what it must be."""
-    if isinstance(count, bool) or not isinstance(count, numbers.Integral) or count < at_least:
+    if not is_integer(count, at_least):
         raise InvalidInputError(f"{name} must be an integer of at least {at_least}, got {count!r}.")
-    return int(count)
+    return int(count)  # type: ignore[call-overload]
 
 
 def begin(n_rows: object, random_state: RandomState) -> tuple[int, np.random.Generator]:

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError, enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some, first_few
+from fcorr.data import tables
 from fcorr.data.encode import Outcomes, encode
 from fcorr.data.schema import (
     MAX_SENSITIVE_CATEGORIES,
@@ -32,22 +33,7 @@ from fcorr.data.schema import (
     as_boolean,
     parse_kinds,
 )
-from fcorr.data.tables import (
-    DATE_PARTS,
-    Category,
-    ColumnError,
-    Table,
-    can_be_category,
-    count_distinct,
-    date_part,
-    find_distinct,
-    is_number,
-    name_values,
-    resolve_columns,
-    to_numbers,
-    to_timestamps,
-    value_type,
-)
+from fcorr.data.tables import DATE_PARTS, Category, ColumnError, Table
 
 CategoricalMissing = Literal["category", "mode"]
 NumericMissing = Literal["mean", "category"]
@@ -122,9 +108,11 @@ def infer_schema(
     >>> schema["grade"].counts, schema["rooms"].high
     ((0, 2, 1), 3.0)
     """
-    sensitive_names = resolve_columns(table, sensitive, "sensitive")
+    sensitive_names = tables.resolve_columns(table, sensitive, "sensitive")
     told = parse_kinds(kinds)
-    stated = dict(zip(resolve_columns(table, list(told), "kinds"), told.values(), strict=True))
+    stated = dict(
+        zip(tables.resolve_columns(table, list(told), "kinds"), told.values(), strict=True)
+    )
     found = {
         name: stated.get(name) or Kind(_kind_by_type(table, name, name in sensitive_names))
         for name in table.names
@@ -145,7 +133,7 @@ def infer_schema(
     def describe(name: str, kind: Kind) -> Column:
         values = table.columns[name]
         if kind.name == "numeric":
-            return _describe_numbers(name, to_numbers(name, values), missing_numeric)
+            return _describe_numbers(name, tables.to_numbers(name, values), missing_numeric)
         if kind.name == "ordinal":
             return _describe_ordinal(name, values, kind.order, missing_numeric)
         if kind.name == "datetime":
@@ -169,7 +157,16 @@ def infer_schema(
                     f"the dates in {column.name!r}. Rename the column, or drop it."
                 )
     _check_constant(schema)
-    _warn_of_keys(table, [column for column in schema.columns if column.name not in stated])
+    described = [column for column in schema.columns if column.name not in stated]
+    keys = [column for column in described if _is_key(column, table.columns[column.name])]
+    if keys:
+        warnings.warn(
+            "A feature must say something of rows that are yet to come, got what looks like a key, "
+            "with a value of its own for every row or a running number: "
+            f"{enumerate_some(column.name for column in keys)}. Drop it, or say what it is, "
+            f"kinds={{{keys[0].name!r}: {keys[0].kind!r}}}, to keep it.",
+            stacklevel=4,  # where an estimator's fit was called
+        )
     return schema
 
 
@@ -187,13 +184,12 @@ def _check_constant(schema: Schema) -> None:
             )
     if constant and schema.n_rows > 1:
         rated = {column.name for column in schema.columns if isinstance(column, RatedColumn)}
-        shown = [
+        shown = first_few(
             f"{name!r} (always {'rated ' if name in rated else ''}{value!r})"
-            for name, value in list(constant.items())[:5]
-        ]
-        more = f" and {len(constant) - 5} more" if len(constant) > 5 else ""
+            for name, value in constant.items()
+        )
         warnings.warn(
-            f"Columns that take one value only are kept without effect: {', '.join(shown)}{more}. "
+            f"Columns that take one value only are kept without effect: {shown}. "
             "Drop them if that is a mistake.",
             stacklevel=5,  # where an estimator's fit was called
         )
@@ -208,18 +204,6 @@ def _only_value(column: Column) -> Category:
     if isinstance(column, OrdinalColumn):
         return column.categories[int(column.position.low)]
     return column.first if isinstance(column, DatetimeColumn) else column.features[0].low
-
-
-def _warn_of_keys(table: Table, columns: Sequence[Column]) -> None:
-    keys = [column for column in columns if _is_key(column, table.columns[column.name])]
-    if keys:
-        warnings.warn(
-            "A feature must say something of rows that are yet to come, got what looks like a key, "
-            "with a value of its own for every row or a running number: "
-            f"{enumerate_some(column.name for column in keys)}. Drop it, or say what it is, "
-            f"kinds={{{keys[0].name!r}: {keys[0].kind!r}}}, to keep it.",
-            stacklevel=5,  # where an estimator's fit was called
-        )
 
 
 def _is_key(column: Column, values: pa.ChunkedArray) -> bool:
@@ -265,9 +249,11 @@ def warn_of_copies(table: Table, schema: Schema, places: NDArray[np.intp], label
 
 
 def _is_relabelled(column: Column, values: pa.ChunkedArray, places: NDArray[np.intp]) -> bool:
-    if not can_be_category(values.type):
+    if not tables.can_be_category(values.type):
         return False
-    codes = np.concatenate([part for _, part in find_distinct(column.name, values).positions()])
+    codes = np.concatenate(
+        [part for _, part in tables.find_distinct(column.name, values).positions()]
+    )
     n_pairs = len(np.unique(np.stack([codes, places]), axis=1).T)
     return n_pairs == len(np.unique(codes)) == len(np.unique(places))
 
@@ -276,7 +262,7 @@ def _rises_or_falls(column: Column, values: pa.ChunkedArray, places: NDArray[np.
     if not isinstance(column, NumericColumn):
         return False
     order = np.argsort(places)
-    steps = np.sign(np.diff(to_numbers(column.name, values)[order]))
+    steps = np.sign(np.diff(tables.to_numbers(column.name, values)[order]))
     steps_of_y = np.sign(np.diff(places[order]))
     return bool((steps == steps_of_y).all() or (steps == -steps_of_y).all())
 
@@ -291,13 +277,15 @@ def _kind_by_type(table: Table, name: str, is_sensitive: bool) -> KindName:
     categories, and numbers that take few values, such as 0 and 1 for two sexes.
     """
     dtype = table.columns[name].type
-    held = name_values(dtype)
+    held = tables.name_values(dtype)
     if name in table.ordinal:
         return "categorical" if is_sensitive else "ordinal"
-    if is_number(dtype):  # not so numbers in a dictionary, which makes them categories
-        few = is_sensitive and count_distinct(table.columns[name]) <= MAX_SENSITIVE_CATEGORIES
+    if tables.is_number(dtype):  # not so numbers in a dictionary, which makes them categories
+        few = (
+            is_sensitive and tables.count_distinct(table.columns[name]) <= MAX_SENSITIVE_CATEGORIES
+        )
         return "categorical" if few else "numeric"
-    if can_be_category(dtype):
+    if tables.can_be_category(dtype):
         return "boolean" if held == "booleans" else "categorical"
     if held == "dates":
         return "datetime"
@@ -341,23 +329,23 @@ def _describe_ordinal(
     name: str, values: pa.ChunkedArray, order: Sequence[Category] | None, missing: NumericMissing
 ) -> OrdinalColumn:
     """Describe a column of ordered categories; without an ``order`` its type must tell one."""
-    order = tuple(_find_order(name, values) if order is None else order)
+    if order is not None:
+        pass
+    elif pat.is_dictionary(values.type) and values.type.ordered and values.num_chunks:
+        order = values.unify_dictionaries().chunk(0).dictionary.to_pylist()
+    elif tables.name_values(values.type) in ("numbers", "booleans"):
+        order = sorted(tables.find_distinct(name, values).values, key=_category_order)
+    else:
+        raise InvalidInputError(
+            f"Column {name!r} must have an order to be ordinal, got "
+            f"{tables.value_type(values.type)} without one. State it: "
+            f"kinds={{{name!r}: ['low', 'middle', 'high']}} with its own categories."
+        )
+    order = tuple(order)
     counts, n_missing, _ = _count_categories(name, values, Kind("ordinal", order))
     rows = tuple(counts.get(category, 0) for category in order)
     places = np.repeat([*np.arange(float(len(order))), np.nan], [*rows, n_missing])
     return OrdinalColumn(name, order, rows, _describe_numbers(name, places, missing))
-
-
-def _find_order(name: str, values: pa.ChunkedArray) -> Sequence[Category]:
-    if pat.is_dictionary(values.type) and values.type.ordered and values.num_chunks:
-        return values.unify_dictionaries().chunk(0).dictionary.to_pylist()
-    if name_values(values.type) in ("numbers", "booleans"):
-        return sorted(find_distinct(name, values).values, key=_category_order)
-    raise InvalidInputError(
-        f"Column {name!r} must have an order to be ordinal, got {value_type(values.type)} "
-        "without one. "
-        f"State it: kinds={{{name!r}: ['low', 'middle', 'high']}} with its own categories."
-    )
 
 
 def _category_order(category: Category) -> tuple[bool, float, str]:
@@ -373,7 +361,7 @@ def _count_categories(
 
     What is none of its kind is refused.
     """
-    distinct = find_distinct(name, values)
+    distinct = tables.find_distinct(name, values)
     rows = distinct.count()
     rows, n_missing = rows[:-1], int(rows[-1])
     n_seen = int(np.count_nonzero(rows))
@@ -419,12 +407,14 @@ def _describe_numbers(
 
 def _describe_dates(name: str, values: pa.ChunkedArray, missing: NumericMissing) -> DatetimeColumn:
     """Describe a column of dates by those of its parts that vary."""
-    timestamps = to_timestamps(name, values)
+    timestamps = tables.to_timestamps(name, values)
     n_missing = timestamps.null_count
     _refuse_all_missing(name, len(timestamps) - n_missing, n_missing)
     first, last = pc.min_max(timestamps).as_py().values()
     parts = [
-        _describe_numbers(f"{name}.{part}", date_part(part, timestamps, first.date()), missing)
+        _describe_numbers(
+            f"{name}.{part}", tables.date_part(part, timestamps, first.date()), missing
+        )
         for part in DATE_PARTS
     ]
     # What is the same in every row says nothing, such as the hour of dates without one.

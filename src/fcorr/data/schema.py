@@ -2,12 +2,12 @@
 
 import datetime
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
-from fcorr._core import InvalidInputError, Tabled, near_match
+from fcorr._core import InvalidInputError, Tabled, first_few, near_match
 from fcorr.data.tables import DATE_PARTS, Category
 
 if TYPE_CHECKING:
@@ -301,34 +301,27 @@ _COLUMNS: dict[str, type[Column]] = {
 def _column_from_dict(data: dict[str, Any]) -> Column:
     """Make a column's description from plain data, as its fields and its ``kind``."""
     fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in data.items()
-        if name != "kind"
+        name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
     }
     for part in {"position", "number"}.intersection(fields):
         fields[part] = NumericColumn(**fields[part])
     if "features" in fields:
         fields["features"] = tuple(NumericColumn(**feature) for feature in fields["features"])
-    return _COLUMNS[data["kind"]](**fields)
+    return _COLUMNS[fields.pop("kind")](**fields)
 
 
 def describe_column(column: Column) -> str:
     """Say in a few words what training learnt of a column."""
     if isinstance(column, CategoricalColumn):
-        return _first_few(column.labels, ", ")
+        return first_few(column.labels, 8)
     if isinstance(column, OrdinalColumn):
-        return _first_few([str(category) for category in column.categories], " < ")
+        return first_few(map(str, column.categories), 8, " < ")
     if isinstance(column, RatedColumn):
         low, high = column.number.low, column.number.high
         return f"{len(column.categories):,} categories, rated {low:.4g} to {high:.4g}"
     if isinstance(column, DatetimeColumn):
         return f"{column.first} to {column.last}, as {', '.join(column.parts)}"
     return f"{column.low:.10g} to {column.high:.10g}, mean {column.mean:.4g}"
-
-
-def _first_few(labels: Sequence[str], separator: str, limit: int = 8) -> str:
-    more = f" and {len(labels) - limit:,} more" if len(labels) > limit else ""
-    return separator.join(labels[:limit]) + more
 
 
 def _are_counted(column: CategoricalColumn | RatedColumn) -> bool:

@@ -17,12 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fcorr._core import (
-    InvalidInputError,
-    enumerate_some,
-    errors_of_writing,
-    near_match,
-)
+from fcorr._core import InvalidInputError, enumerate_some, errors_of_writing, near_match
 from fcorr.data.encode import EncodedTable
 from fcorr.data.files import Piece, read_piece, split_parquet
 from fcorr.data.tables import BLOCK
@@ -83,11 +78,6 @@ class ParquetTable:
         left_out = set(self._check(names))
         return ParquetTable(self.path, [name for name in self.columns if name not in left_out])
 
-    def list_files(self) -> list[tuple[str, int]]:
-        """List the files' names and sizes."""
-        files = sorted({piece.file for piece in self.pieces})
-        return [(os.path.basename(file), os.path.getsize(file)) for file in files]
-
     def read(self, name: str) -> pa.ChunkedArray:
         """Read one column as a whole."""
         self._check([name])
@@ -118,22 +108,20 @@ class ParquetTable:
                 table, places, rows = table.filter(rows >= 0), places[rows >= 0], rows[rows >= 0]
             yield places, rows, table
 
-    def sample(self, share: float, seed: int, counted: NDArray[np.intp] | None = None) -> "Sample":
-        """Draw about a share of the rows at ``counted`` places; what lies between has no say."""
+    def sample(
+        self, share: float, seed: int, counted: NDArray[np.intp] | None = None
+    ) -> tuple[pa.Table, NDArray[np.int64]]:
+        """Draw about a share of the rows at ``counted`` places; what lies between has no say.
+
+        Returns rows, and their numbers among those that are counted.
+        """
         limit = np.uint64(min(share, 1.0) * (2**64 - 2**11))
         tables, drawn = [], []
         for _, rows, table in self.numbered_blocks(counted):
             is_drawn = (hash_places(rows, seed) < limit) | (share >= 1)
             tables.append(table.filter(pa.array(is_drawn)))
             drawn.append(rows[is_drawn])
-        return Sample(pa.concat_tables(tables).unify_dictionaries(), np.concatenate(drawn))
-
-
-class Sample(NamedTuple):
-    """Rows of a table, and their numbers among those that are counted."""
-
-    table: pa.Table
-    rows: NDArray[np.int64]
+        return pa.concat_tables(tables).unify_dictionaries(), np.concatenate(drawn)
 
 
 def share_to_sample(n_rows: int, n_columns: int, memory: int) -> float:
@@ -150,16 +138,10 @@ class StoredPart(NamedTuple):
 
 
 class RowStore:
-    """Encoded rows in the files of a folder, each a random part of the table.
+    """Encoded rows in the files of an empty folder, each a random part of the table.
 
-    Parameters
-    ----------
-    folder : path-like
-        An empty folder for them.
-    n_rows, n_codes, n_numbers : int
-        How many rows there are going to be, and what each has.
-    memory : int
-        Bytes that may be used; a part takes a small share of them.
+    There are going to be ``n_rows``, each of ``n_codes`` and ``n_numbers``. A part takes a small
+    share of the ``memory``, in bytes.
     """
 
     def __init__(
@@ -198,10 +180,6 @@ class RowStore:
         """Read a part."""
         rows = np.fromfile(self._path(part), self._row)
         return StoredPart(*(rows[name].copy() for name in StoredPart._fields))
-
-    def read_places(self, part: int) -> NDArray[np.int64]:
-        """Read a part, and keep no more than the places of its rows."""
-        return np.fromfile(self._path(part), self._row)["places"].copy()
 
     def parts(self, order: Iterable[int], then: Callable[[StoredPart], Item]) -> Iterator[Item]:
         """Read parts in some order and do something with each; a thread does it ahead."""

@@ -273,21 +273,21 @@ def refuse_values(
     readable_as: pa.DataType | None = None,
 ) -> NoReturn:
     """Raise the error that names the first value, or the first that cannot be read as a type."""
+
+    def is_readable(value: object) -> bool:
+        try:
+            return readable_as is not None and bool(pa.scalar(value).cast(readable_as).is_valid)
+        except (pa.ArrowException, TypeError):
+            return False
+
     values = ((row, scalar.as_py()) for row, scalar in enumerate(column) if scalar.is_valid)
-    row, value = next((v for v in values if not _is_readable(v[1], readable_as)), (0, None))
+    row, value = next((v for v in values if not is_readable(v[1])), (0, None))
     shown = repr(value) if isinstance(value, str | int | float | None) else str(value)
     raise ColumnError(
         f"Column {name!r} must hold {expected}, got {name_values(column.type)}: {shown} in row "
         f"{first_row + row}",
         f"{remedy}.",
     )
-
-
-def _is_readable(value: object, dtype: pa.DataType | None) -> bool:
-    try:
-        return dtype is not None and bool(pa.scalar(value).cast(dtype).is_valid)
-    except (pa.ArrowException, TypeError):
-        return False
 
 
 # ------------------------------------------------------------------------------ numbers

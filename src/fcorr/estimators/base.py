@@ -38,6 +38,7 @@ from fcorr.data.encode import (
     find_differences,
     read_exposure,
     read_outcomes,
+    unpack_rows,
     use_ratings,
 )
 from fcorr.data.infer import MinCategoryRows, infer_schema, rate_columns, warn_of_copies
@@ -58,22 +59,23 @@ from fcorr.estimators.options import (
     check_device,
     parse_amount,
 )
-from fcorr.estimators.proxies import find_groups
-from fcorr.estimators.trainer import EvalSet, OnEpochEnd, Trainer, Watch
-from fcorr.estimators.training_table import TrainingTable, open_training_table
+from fcorr.estimators.trainer import (
+    EvalSet,
+    OnEpochEnd,
+    Trainer,
+    TrainingTable,
+    Watch,
+    open_training_table,
+)
 from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.engine import resolve_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network, Pack
 from fcorr.nn.layers import choose_knots
 from fcorr.training.loop import History, Pace
 from fcorr.training.objective import CarWeight, Loss, Objective
-from fcorr.training.pack import (
-    SINGLE,
-    Recipe,
-)
-from fcorr.training.proxies import ProxyDial, ScoreDial
-from fcorr.training.rows import Rows
-from fcorr.training.workers import Ranks, Workers, locate_rows, map_rows, start_workers
+from fcorr.training.pack import SINGLE, Recipe
+from fcorr.training.proxies import ProxyDial, ScoreDial, find_groups
+from fcorr.training.rows import Ranks, Rows, Workers, map_rows, start_workers
 
 Columns = str | int | Sequence[str | int] | None
 Auto = Literal["auto"]
@@ -169,10 +171,6 @@ class BaseFCorr(BaseEstimator, ABC):
     @abstractmethod
     def _link(self) -> Link:
         """Return what makes predictions, per unit of exposure, of balanced outputs."""
-
-    def _balanced_link(self) -> Link:
-        """Return what makes predictions of the network's outputs."""
-        return replace(self._link(), shift=tuple(self.balance_.tolist()))
 
     @abstractmethod
     def _read_off(self, encoded: EncodedTable) -> None:
@@ -277,12 +275,13 @@ class BaseFCorr(BaseEstimator, ABC):
                 f"{enumerate_some(self.schema_.names)} and invariance={self.invariance!r}. Add "
                 "features, or use invariance=None."
             )
-        known = data.outcomes_of_table
+        known = outcomes if data.drawn is None else outcomes.take(data.drawn)
         warn_of_copies(table, self.schema_, known.classes[1], known.label)
         schema, ratings = rate_columns(
             table, self.schema_, known, link=self._link().name, seed=self.seed_
         )
-        self.schema_ = data.complete(schema)
+        # That of drawn rows becomes one of all: counts are estimates then.
+        self.schema_ = schema if data.drawn is None else schema.scaled(data.n_rows)
         self.n_features_in_ = len(table.names)
         if table.named:
             self.feature_names_in_ = np.asarray(table.names, dtype=object)
@@ -299,9 +298,8 @@ class BaseFCorr(BaseEstimator, ABC):
                     argument="proxy",
                 )
             weight = outcomes.weight * outcomes.exposure
-            batch_size = None
-            if isinstance(self._dial(), ScoreDial):
-                batch_size = self._batch_size(len(encoded))
+            in_batches = isinstance(self._dial(), ScoreDial)
+            batch_size = self._batch_size(len(encoded)) if in_batches else None
             groups = find_groups(table, encoded, self.schema_, weight, batch_size)
         with data.store(self.schema_, ratings, memory, self.seed_) as store:
             learnt = use_ratings(encoded, self.schema_, ratings)
@@ -324,7 +322,16 @@ class BaseFCorr(BaseEstimator, ABC):
         # On all rows of X, also on those that early stopping set aside: it is their totals that
         # must agree, and one constant per output is not overfitted.
         outputs = self._raw_outputs(encoded) if data.source is None else self._output_files(data)
-        _warn_of_equal_outputs(outputs, outcomes)
+        spread = outputs.std(0).max()  # the outputs have the scale of 1
+        if spread < _NO_SPREAD and (outcomes.y != outcomes.y[0]).any():
+            warnings.warn(
+                f"{EQUAL_PREDICTIONS}, got outputs with a standard deviation of {spread:.1g}. "
+                "Either X says nothing of y, or training went astray: try a smaller learning_rate, "
+                "a longer memory of the optimiser (advanced={'beta2': 0.999}), less dropout or "
+                "more epochs.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self.balance_ = self._balance(outputs, outcomes)
         # Rows that a network learnt from look better than others will: where there are bags, a
         # threshold is chosen by the members that left a row out.
@@ -365,12 +372,8 @@ class BaseFCorr(BaseEstimator, ABC):
 
     def _fixed_settings(self) -> dict[str, Any]:
         """Return what the arguments decide about every member."""
-        chosen = {
-            **{
-                name: getattr(self, name) for name in ("head", "dropout", "epochs", "learning_rate")
-            },
-            **{name: self._options.get(name) for name in ("n_views", "n_knots")},
-        }
+        chosen = {n: getattr(self, n) for n in ("head", "dropout", "epochs", "learning_rate")}
+        chosen |= {name: self._options.get(name) for name in ("n_views", "n_knots")}
         # In words that JSON has: they are written to the model file.
         settings = {name: to_plain(value) for name, value in chosen.items() if value != "auto"}
         if "head" in settings:
@@ -390,7 +393,6 @@ class BaseFCorr(BaseEstimator, ABC):
     def _make_network(
         self, encoded: EncodedTable, recipe: Recipe, generator: torch.Generator | None
     ) -> FCorrTransformer:
-        """Make the network of a recipe for the training table."""
         options = self._options
         network: dict[str, Any] = {
             "head": list(recipe.head),
@@ -446,8 +448,12 @@ class BaseFCorr(BaseEstimator, ABC):
         )
 
     def _prepare_numbers(self, model: Any, numbers: Tensor, workers: Workers) -> Tensor:
-        """Do with numbers what need not be done in every step."""
-        return locate_rows(model, numbers, workers)
+        """Do with numbers what need not be done in every step: find them among the knots."""
+        size = max(1, numbers.shape[1])
+        found = map_rows(
+            model, numbers, numbers, lambda _, x: model.locate(x), workers, numbers_per_row=size
+        )
+        return torch.cat([*found])
 
     def _read_eval_set(
         self, eval_set: EvalSet | None
@@ -456,12 +462,7 @@ class BaseFCorr(BaseEstimator, ABC):
             return None
         if isinstance(eval_set, list) and len(eval_set) == 1:
             eval_set = eval_set[0]  # LightGBM takes a list of pairs; one of them is what we use
-        if not isinstance(eval_set, tuple | list) or len(eval_set) not in (2, 3):
-            raise InvalidInputError(
-                f"eval_set must be (X, y) or (X, y, sample_weight), got {type(eval_set).__name__}. "
-                "Pass eval_set=(X_validation, y_validation)."
-            )
-        X, y, sample_weight = eval_set if len(eval_set) == 3 else (*eval_set, None)
+        X, y, sample_weight = unpack_rows(eval_set, "eval_set")
         with (
             errors_about("eval_set"),
             counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight),
@@ -491,8 +492,6 @@ class BaseFCorr(BaseEstimator, ABC):
     def _objective(
         self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, penalty_scale: float
     ) -> Objective:
-        """Return what training minimises."""
-
         def penalty() -> Tensor:
             return penalty_scale * model.views.penalty(recipe.smoothness, recipe.credibility)
 
@@ -513,6 +512,10 @@ class BaseFCorr(BaseEstimator, ABC):
         patience = _PATIENCE if isinstance(stopping, bool | np.bool_) else int(stopping)
         if waits:
             patience = max(2, round(_WAITING_SHARE * epochs))
+        collapsed = 0  # of the last epochs, in which sensitive features are embedded as one number
+        if self.invariance == "adapt" and self.schema_.sensitive:
+            share = 1.0 if self._options["main_effects"] else _COLLAPSED_SHARE
+            collapsed = max(1, round(share * epochs))
         return Pace(
             epochs=epochs,
             batch_size=batch_size,
@@ -520,15 +523,8 @@ class BaseFCorr(BaseEstimator, ABC):
             beta2=(0.95 if self._has_car else 0.999) if beta2 == "auto" else beta2,
             weight_decay=recipe.weight_decay,
             patience=patience if waits or stopping else None,
-            collapsed_epochs=self._collapsed(epochs),
+            collapsed_epochs=collapsed,
         )
-
-    def _collapsed(self, epochs: int) -> int:
-        """Return for how many of the last epochs sensitive features are embedded as one number."""
-        if self.invariance != "adapt" or not self.schema_.sensitive:
-            return 0
-        share = 1.0 if self._options["main_effects"] else _COLLAPSED_SHARE
-        return max(1, round(share * epochs))
 
     @property
     def _has_car(self) -> bool:
@@ -600,7 +596,12 @@ class BaseFCorr(BaseEstimator, ABC):
         table = read_table(X, unread=unread)
         if table.named and fitted_with_names:
             return table
-        names = {len(columns): columns for columns in self._possible_inputs()}
+        # The columns that it may have; where two are as many, the later counts.
+        exposure = self.schema_.exposure
+        not_read = self.schema_.sensitive if getattr(self, "exact_", False) else ()
+        left_out: list[set[str | None]] = [{exposure, *not_read}, {*not_read}, {exposure}, set()]
+        possible = [tuple(n for n in self._column_names if n not in each) for each in left_out]
+        names = {len(columns): columns for columns in possible}
         if len(table.names) not in names:
             raise InvalidInputError(
                 f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
@@ -614,13 +615,6 @@ class BaseFCorr(BaseEstimator, ABC):
                 stacklevel=3,
             )
         return table.renamed(names[len(table.names)])
-
-    def _possible_inputs(self) -> list[tuple[str, ...]]:
-        """Columns that a table without names may have; where two are as many, the later counts."""
-        exposure = self.schema_.exposure
-        unread = self.schema_.sensitive if getattr(self, "exact_", False) else ()
-        left_out: list[set[str | None]] = [{exposure, *unread}, {*unread}, {exposure}, set()]
-        return [tuple(n for n in self._column_names if n not in names) for names in left_out]
 
     def _read_exposure(self, table: Table) -> NDArray[np.float64]:
         """Return each row's exposure, 1 where there is no column of them."""
@@ -756,7 +750,9 @@ class BaseFCorr(BaseEstimator, ABC):
         proven = self.portfolio_ is not None or is_exact(model, positions)
         # A proof leaves nothing to search through, and no changes to measure.
         values = () if proven else feature_values(model, self.schema_)
-        link = Link("identity") if proven else self._balanced_link()
+        link = Link("identity")
+        if not proven:
+            link = replace(self._link(), shift=tuple(self.balance_.tolist()))
         changes: dict[str, ArrayLike] | None = None
         if X is not None and proven:
             n_rows = self._read_known_table(X, read_sensitive=False).n_rows
@@ -847,7 +843,6 @@ class BaseFCorr(BaseEstimator, ABC):
                 )
 
     def _plain_parameters(self) -> dict[str, Any]:
-        """Return the arguments in words that JSON has."""
         parameters = self.get_params(deep=False)
         # A generator has moved on since the fit: the seed drawn from it is what repeats the model.
         parameters["random_state"] = self.seed_
@@ -882,20 +877,6 @@ def _unchanged_if_it_fails(estimator: BaseFCorr) -> Iterator[None]:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
-
-
-def _warn_of_equal_outputs(outputs: NDArray[np.float64], outcomes: Outcomes) -> None:
-    """Warn of a network that learnt next to nothing; its outputs have the scale of 1."""
-    spread = outputs.std(0).max()
-    if spread < _NO_SPREAD and (outcomes.y != outcomes.y[0]).any():
-        warnings.warn(
-            f"{EQUAL_PREDICTIONS}, got outputs with a standard deviation of {spread:.1g}. "
-            "Either X says nothing of y, or training went astray: try a smaller learning_rate, "
-            "a longer memory of the optimiser (advanced={'beta2': 0.999}), less dropout or more "
-            "epochs.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
 
 
 def _as_columns(columns: Columns) -> Sequence[str | int]:

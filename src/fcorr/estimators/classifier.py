@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.extmath import softmax
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
@@ -21,14 +22,7 @@ from fcorr.estimators.invariance import Invariance
 from fcorr.estimators.options import Advanced
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
-from fcorr.training.objective import (
-    CarWeight,
-    Loss,
-    binary_log_loss,
-    class_shift,
-    log_loss,
-    softmax,
-)
+from fcorr.training.objective import CarWeight, Loss, binary_log_loss, class_shift, log_loss
 from fcorr.training.proxies import DecisionDial, ProxyDial, ProxyTarget, ScoreDial
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None

@@ -17,7 +17,7 @@ import joblib
 import torch
 import torch.distributed as dist
 
-from fcorr._core import InvalidInputError, connect_ray, require, write_atomically
+from fcorr._core import InvalidInputError, connect_ray, is_integer, require, write_atomically
 from fcorr.data.stream import ParquetTable
 from fcorr.estimators.base import BaseFCorr
 
@@ -59,7 +59,7 @@ def fit_on_ray(
     FCorrClassifier or FCorrRegressor
         The estimator, fitted.
     """
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+    if not is_integer(workers, 1):
         raise InvalidInputError(
             f"workers must be an integer of at least 1, got {workers!r}.", argument="workers"
         )

@@ -134,7 +134,6 @@ class _Graph:
         return _Value(self, out)
 
     def free_name(self) -> str:
-        """Return a name that nothing has."""
         return next(n for i in self._numbers if (n := f"t{i}") not in self._columns)
 
     def _name(self, value: Any) -> str:
@@ -149,15 +148,12 @@ class _Graph:
         return str(self.constants[key].name)
 
     def tensor(self, array: NDArray[Any], name: str = "") -> Any:
-        """Return an array in ONNX's form."""
         return self.onnx.numpy_helper.from_array(array.copy(order="C"), name)
 
     def cast(self, value: _Value, dtype: Any) -> _Value:
-        """Convert to a type of numpy's."""
         return self("Cast", value, to=self.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def describe(self, name: str, dtype: Any, *shape: int | str) -> Any:
-        """Say of what type and shape a value is."""
         kind = self.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.helper.make_tensor_value_info(name, kind, shape)
 
@@ -172,14 +168,12 @@ class _Graph:
         return _Value(self, name)
 
     def add_output(self, name: str, value: _Value, dtype: Any, *shape: int) -> None:
-        """Let a tensor, ``(N, *shape)``, be an output."""
         while name in self._columns:
             name += "_"
         self.nodes.append(self.helper.make_node("Identity", [value.name], [name]))
         self.outputs.append(self.describe(name, dtype, "n_rows", *shape))
 
     def finish(self, opset: int, description: str, metadata: dict[str, Any]) -> bytes:
-        """Return the file's content, checked."""
         constants = list(self.constants.values())
         graph = self.helper.make_graph(self.nodes, "fcorr", self.inputs, self.outputs, constants)
         opsets = [self.helper.make_opsetid(*each) for each in (("", opset), ("ai.onnx.ml", 4))]
@@ -198,7 +192,6 @@ class _Graph:
 
 
 def _add_model(g: _Graph, estimator: Estimator) -> None:
-    """Add all, from the inputs to the outputs."""
     schema, portfolio = estimator.schema_, estimator.portfolio_
     rows = _Rows(g, schema, schema.sensitive if estimator.exact_ else ())
     networks = estimator.model_.members
@@ -225,7 +218,6 @@ def _add_model(g: _Graph, estimator: Estimator) -> None:
 
 
 def _add_classes(g: _Graph, estimator: Any, outputs: _Value) -> None:
-    """Add probabilities and decisions."""
     if estimator.threshold_ is None:
         probabilities = g("Softmax", outputs, axis=1)
         chosen = g("ArgMax", probabilities, axis=1, keepdims=0)
@@ -328,7 +320,6 @@ def _encode_column(g: _Graph, column: Column) -> dict[str, _Value]:
 def _encode_categories(
     g: _Graph, column: CategoricalColumn | OrdinalColumn | RatedColumn
 ) -> _Value:
-    """Look categories up."""
     seen = [category for category in column.categories if category is not None]
     places = np.append(np.arange(len(seen), dtype=np.int32), np.int32(UNSEEN))
     *known, unseen, missing = encode_places(places, column)[0].astype(np.float64)

@@ -141,7 +141,9 @@ class Portfolio:
             else:
                 column = encoded.numbers[:, feature - n_categorical]
                 grids.append(number_grid(column))
-            places.append(_nearest(grids[-1], column))
+            known = grids[-1][~np.isnan(grids[-1])]
+            nearest = np.searchsorted((known[1:] + known[:-1]) / 2, column)
+            places.append(np.where(np.isnan(column), len(grids[-1]) - 1, nearest))  # NaN is last
         sizes = [len(grid) for grid in grids]
         occurring, row_of = np.unique(np.ravel_multi_index(places, sizes), return_inverse=True)
         if len(occurring) > MAX_PORTFOLIO:
@@ -210,10 +212,3 @@ class Portfolio:
             run_kernel("add_log_predictions", outputs, math.log(share), link != "exp", total)
         assert total is not None  # shares sum to 1
         return total[:, 1:] - total[:, :1] if link == "sigmoid" else total
-
-
-def _nearest(grid: NDArray[np.float32], numbers: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Return the place of the grid value nearest to each number; NaN's is the last."""
-    known = grid[~np.isnan(grid)]
-    places = np.searchsorted((known[1:] + known[:-1]) / 2, numbers)
-    return np.where(np.isnan(numbers), len(grid) - 1, places)

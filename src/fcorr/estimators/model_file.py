@@ -16,14 +16,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from fcorr._core import ModelFileError, compute_digest, write_atomically
+from fcorr._core import ModelFileError, compute_digest, is_integer, write_atomically
 from fcorr._version import __version__
 from fcorr.certify import is_exact
 from fcorr.data.schema import Schema
 from fcorr.estimators.base import READ_IN_TRAINING, BaseFCorr
 from fcorr.estimators.classifier import FCorrClassifier
 from fcorr.estimators.invariance import Portfolio
-from fcorr.estimators.options import check_arguments, is_integer
+from fcorr.estimators.options import check_arguments
 from fcorr.estimators.regressor import FCorrRegressor
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Pack
@@ -99,8 +99,11 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tenso
             f"{os.fspath(path)!r} is not a whole model file: it is truncated or of another kind "
             f"({error}). Copy it again, or save the model again with model.save(path)."
         ) from error
-    header = _parse(text)
-    if header is None:
+    try:
+        header = json.loads(text or "null")
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict) or type(header.get("format")) is not int:
         raise ModelFileError(
             f"{os.fspath(path)!r} is a safetensors file, but not a model of fcorr: its header has "
             "no fcorr entry. Load it with the program that made it."
@@ -121,15 +124,6 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tenso
             "where it came, or save the model again with model.save(path)."
         )
     return header, tensors
-
-
-def _parse(text: str | None) -> dict[str, Any] | None:
-    try:
-        header = json.loads(text or "null")
-    except (ValueError, RecursionError):
-        return None
-    is_header = isinstance(header, dict) and type(header.get("format")) is int
-    return header if is_header else None
 
 
 def _restore(header: dict[str, Any], tensors: dict[str, Tensor]) -> Estimator:

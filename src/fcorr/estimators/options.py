@@ -1,14 +1,13 @@
 """The estimators' arguments: the rules they must keep, checked once, when ``fit`` begins."""
 
 import math
-import numbers
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 import torch
 
-from fcorr._core import InvalidInputError, enumerate_some, near_match
+from fcorr._core import InvalidInputError, enumerate_some, is_integer, is_number, near_match
 from fcorr.data.schema import parse_kinds
 from fcorr.metrics.thresholds import RULES, is_threshold_rule
 from fcorr.nn.engine import EngineName
@@ -78,35 +77,7 @@ class Advanced(TypedDict, total=False):
     device: str
 
 
-DEFAULTS: Advanced = {
-    "n_layers": 1,
-    "residual": True,
-    "numeric_embedding": "spline",
-    "main_effects": True,
-    "n_views": "auto",
-    "n_knots": "auto",
-    "batch_size": "auto",
-    "beta2": "auto",
-    "early_stopping": False,
-    "validation_fraction": 0.1,
-    "missing_categorical": "category",
-    "missing_numeric": "mean",
-    "engine": "auto",
-    "device": "cpu",
-}
-
 _Rule = tuple[str, Callable[[Any], bool]]
-
-
-def is_integer(value: object, at_least: int) -> bool:
-    """Whether a value is a whole number, and large enough."""
-    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    return is_whole and int(value) >= at_least  # type: ignore[call-overload]
-
-
-def _is_number(value: object) -> bool:
-    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return is_real and math.isfinite(float(value))  # type: ignore[arg-type]
 
 
 def _is_boolean(value: object) -> bool:
@@ -115,7 +86,7 @@ def _is_boolean(value: object) -> bool:
 
 def _is_class_weight(value: object) -> bool:
     if isinstance(value, Mapping):
-        return all(_is_number(weight) and weight > 0 for weight in value.values())
+        return all(is_number(weight) and weight > 0 for weight in value.values())
     return value is None or value == "balanced"
 
 
@@ -125,7 +96,7 @@ def _choice(*options: str | None) -> _Rule:
 
 
 _BOOLEAN: _Rule = ("True or False", _is_boolean)
-_SHARE: _Rule = ("a number in [0, 1)", lambda v: _is_number(v) and 0 <= v < 1)
+_SHARE: _Rule = ("a number in [0, 1)", lambda v: is_number(v) and 0 <= v < 1)
 _COUNT: _Rule = ("an integer of at least 1", lambda v: is_integer(v, 1))
 _MOST_VIEWS = 64
 _AMOUNTS: dict[str, tuple[dict[str, int], float, str]] = {
@@ -153,10 +124,10 @@ _COUNT_OR_AUTO = _or_auto(_COUNT)
 _RULES: dict[str, _Rule] = {
     "car": (
         "a number of at least 0, 'paper' or None",
-        lambda v: v is None or v == "paper" or (_is_number(v) and v >= 0),
+        lambda v: v is None or v == "paper" or (is_number(v) and v >= 0),
     ),
     "invariance": _choice("adapt", "marginal", None),
-    "proxy": ("a number of at least 0", lambda v: _is_number(v) and v >= 0),
+    "proxy": ("a number of at least 0", lambda v: is_number(v) and v >= 0),
     "proxy_target": _choice("score", "decision", "odds"),
     "n_members": _COUNT_OR_AUTO,
     "head": _or_auto(
@@ -167,7 +138,7 @@ _RULES: dict[str, _Rule] = {
     ),
     "dropout": _or_auto(_SHARE),
     "epochs": _COUNT_OR_AUTO,
-    "learning_rate": _or_auto(("a number above 0", lambda v: _is_number(v) and v > 0)),
+    "learning_rate": _or_auto(("a number above 0", lambda v: is_number(v) and v > 0)),
     "monotone": (
         "a dict of columns and 'increasing' or 'decreasing', or None",
         lambda v: (
@@ -176,7 +147,7 @@ _RULES: dict[str, _Rule] = {
     ),
     "min_category_rows": _COUNT_OR_AUTO,
     "objective": _choice("mse", "poisson", "gamma", "tweedie"),
-    "tweedie_power": ("a number in (1, 2)", lambda v: _is_number(v) and 1 < v < 2),
+    "tweedie_power": ("a number in (1, 2)", lambda v: is_number(v) and 1 < v < 2),
     "exposure": (
         "the name of a column, or its position where there are no names, or None",
         lambda v: v is None or isinstance(v, str) or is_integer(v, 0),
@@ -187,7 +158,7 @@ _RULES: dict[str, _Rule] = {
     ),
     "threshold": (
         f"a number in [0, 1], {RULES}",
-        lambda v: (_is_number(v) and 0 <= v <= 1) or is_threshold_rule(v),
+        lambda v: (is_number(v) and 0 <= v <= 1) or is_threshold_rule(v),
     ),
     "verbose": (
         "True, False or an integer of at least 0",
@@ -195,28 +166,32 @@ _RULES: dict[str, _Rule] = {
     ),
 }
 
-_ADVANCED_RULES: dict[str, _Rule] = {
-    "n_layers": _COUNT,
-    "residual": _BOOLEAN,
-    "numeric_embedding": _choice("spline", "paper"),
-    "main_effects": _BOOLEAN,
-    "n_views": (
-        f"an integer from 1 to {_MOST_VIEWS}, or 'auto'",
-        lambda v: v == "auto" or (is_integer(v, 1) and v <= _MOST_VIEWS),
-    ),
-    "n_knots": ("an integer of at least 2, or 'auto'", lambda v: v == "auto" or is_integer(v, 2)),
-    "batch_size": _COUNT_OR_AUTO,
-    "beta2": _or_auto(_SHARE),
-    "early_stopping": (
-        "True, False or a number of epochs to wait of at least 1",
-        lambda v: _is_boolean(v) or is_integer(v, 1),
-    ),
-    "validation_fraction": ("a number in (0, 1)", lambda v: _is_number(v) and 0 < v < 1),
-    "missing_categorical": _choice("category", "mode"),
-    "missing_numeric": _choice("mean", "category"),
-    "engine": _choice("auto", "compiled", "plain"),
-    "device": ("the name of a device of torch", lambda v: isinstance(v, str)),
+_VIEWS: _Rule = (
+    f"an integer from 1 to {_MOST_VIEWS}",
+    lambda v: is_integer(v, 1) and v <= _MOST_VIEWS,
+)
+_KNOTS: _Rule = ("an integer of at least 2", lambda v: is_integer(v, 2))
+_PATIENCE: _Rule = (
+    "True, False or a number of epochs to wait of at least 1",
+    lambda v: _is_boolean(v) or is_integer(v, 1),
+)
+_ADVANCED: dict[str, tuple[Any, _Rule]] = {  # defaults and rules
+    "n_layers": (1, _COUNT),
+    "residual": (True, _BOOLEAN),
+    "numeric_embedding": ("spline", _choice("spline", "paper")),
+    "main_effects": (True, _BOOLEAN),
+    "n_views": ("auto", _or_auto(_VIEWS)),
+    "n_knots": ("auto", _or_auto(_KNOTS)),
+    "batch_size": ("auto", _COUNT_OR_AUTO),
+    "beta2": ("auto", _or_auto(_SHARE)),
+    "early_stopping": (False, _PATIENCE),
+    "validation_fraction": (0.1, ("a number in (0, 1)", lambda v: is_number(v) and 0 < v < 1)),
+    "missing_categorical": ("category", _choice("category", "mode")),
+    "missing_numeric": ("mean", _choice("mean", "category")),
+    "engine": ("auto", _choice("auto", "compiled", "plain")),
+    "device": ("cpu", ("the name of a device of torch", lambda v: isinstance(v, str))),
 }
+DEFAULTS = cast(Advanced, {name: default for name, (default, _) in _ADVANCED.items()})
 
 
 def check_arguments(arguments: Mapping[str, Any]) -> None:
@@ -253,13 +228,13 @@ def complete_advanced(advanced: Advanced | None) -> Advanced:
             argument="advanced",
         )
     for name, value in (advanced or {}).items():
-        if name not in _ADVANCED_RULES:
+        if name not in _ADVANCED:
             raise InvalidInputError(
-                f"advanced must hold some of {enumerate_some(_ADVANCED_RULES, limit=10)}, "
-                f"got {name!r}.{near_match(name, _ADVANCED_RULES)} Correct or drop it.",
+                f"advanced must hold some of {enumerate_some(_ADVANCED, limit=10)}, "
+                f"got {name!r}.{near_match(name, _ADVANCED)} Correct or drop it.",
                 argument="advanced",
             )
-        _check(f"advanced[{name!r}]", value, *_ADVANCED_RULES[name])
+        _check(f"advanced[{name!r}]", value, *_ADVANCED[name][1])
     return DEFAULTS | (advanced or {})
 
 
@@ -286,7 +261,7 @@ def parse_amount(argument: Literal["budget", "memory"], amount: str | float) -> 
     size = math.nan
     if found is not None:
         size = float(found[1]) * units.get(found[2].lower(), math.nan)
-    elif _is_number(amount):
+    elif is_number(amount):
         size = float(amount)
     if not least <= size < math.inf:
         raise InvalidInputError(f"{argument} must be {rule}, got {amount!r}.", argument=argument)

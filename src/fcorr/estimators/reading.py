@@ -21,19 +21,12 @@ from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed
+from fcorr._core import InvalidInputError, RandomState, draw_seed, is_integer
 from fcorr.certify import Link
 from fcorr.data.encode import EncodedTable
-from fcorr.data.schema import (
-    CategoricalColumn,
-    Column,
-    OrdinalColumn,
-    RatedColumn,
-    Schema,
-)
+from fcorr.data.schema import CategoricalColumn, Column, OrdinalColumn, RatedColumn, Schema
 from fcorr.estimators.base import BaseFCorr
 from fcorr.estimators.invariance import label_value
-from fcorr.estimators.options import is_integer
 from fcorr.estimators.results import (
     Explanation,
     FeatureMatrix,
@@ -46,7 +39,7 @@ from fcorr.metrics.sharing import draw_orders, share_out
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network
 from fcorr.training.objective import LinkName
-from fcorr.training.workers import start_workers
+from fcorr.training.rows import start_workers
 
 UNITS = {
     "sigmoid": "log-odds",
@@ -90,11 +83,15 @@ class ReadableFCorr(BaseFCorr):
         link, (_, unit) = self._link().name, self._scale()
         shapes = [_read_shapes(member) for member in self.model_.members]
         columns = {f.name: column for column in schema.columns for f in column.features}
+        # How many rows a category needs to be believed by half, mean over the chosen recipes.
+        k = float(np.mean([r["credibility"] for r in self.recipes_ if r["chosen"]]))
         effects = {}
         for position, name in enumerate(schema.feature_names):
             of_members = [shape[position] for shape in shapes]
-            levels = _list_levels(schema, position, columns[name], of_members, self._credibility)
-            by_member = unit * np.stack([shape.at(levels.points) for shape in of_members])
+            values, points, rows, credibility = _list_levels(
+                schema, position, columns[name], of_members, k
+            )
+            by_member = unit * np.stack([shape.at(points) for shape in of_members])
             if position in self._unread:
                 by_member[:] = 0
             effect = by_member.mean(0)
@@ -107,14 +104,8 @@ class ReadableFCorr(BaseFCorr):
             }
             if classes is None:  # one output needs no axis
                 arrays = {name: x if x is None else x[:, 0] for name, x in arrays.items()}
-            effects[name] = MainEffect(
-                name,
-                columns[name].kind,
-                levels.values,
-                rows=levels.rows,
-                credibility=levels.credibility,
-                **arrays,
-            )
+            arrays |= {"rows": rows, "credibility": credibility}
+            effects[name] = MainEffect(name, columns[name].kind, values, **arrays)
         return MainEffects(effects, UNITS[link], classes)
 
     def importance(
@@ -305,21 +296,16 @@ class ReadableFCorr(BaseFCorr):
     # What fit reads off the training table
 
     def _read_off(self, encoded: EncodedTable) -> None:
-        self._move_main_effects(encoded)
+        if self._options["main_effects"]:  # what heads do with a feature by itself is counted to it
+            networks = self.model_.members
+            n_slots = max(len(network.main_values()) for network in networks)
+            n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
+            some = sample_rows(encoded, n_rows, self.seed_)
+            rows = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
+            with start_workers(2**62) as workers:
+                list(workers.map(lambda network: network.move_main_effects(*rows), networks))
         self.significance_ = self._significance(encoded)
         self.importance_ = self._importance(encoded)
-
-    def _move_main_effects(self, encoded: EncodedTable) -> None:
-        """Count to the main effects what heads do with a feature by itself, on average."""
-        if not self._options["main_effects"]:
-            return
-        networks = self.model_.members
-        n_slots = max(len(network.main_values()) for network in networks)
-        n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
-        some = sample_rows(encoded, n_rows, self.seed_)
-        rows = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
-        with start_workers(2**62) as workers:
-            list(workers.map(lambda network: network.move_main_effects(*rows), networks))
 
     def _importance(self, encoded: EncodedTable) -> Vector:
         """Return the total importance of each feature, on some of the rows."""
@@ -378,11 +364,6 @@ class ReadableFCorr(BaseFCorr):
     def _class_labels(self) -> tuple[Any, ...] | None:
         """Return what the outputs are of, where there are several."""
         return None
-
-    @property
-    def _credibility(self) -> float:
-        """How many rows a category needs to be believed by half, mean over the chosen recipes."""
-        return float(np.mean([r["credibility"] for r in self.recipes_ if r["chosen"]]))
 
     @property
     def _n_bags(self) -> int:
@@ -494,23 +475,17 @@ def _read_shapes(network: FCorrTransformer) -> list[_Shape]:
     return shapes
 
 
-@dataclass(frozen=True, eq=False)
-class _Levels:
-    """A feature's values: in the table's words, in the model's, their rows, and credibility."""
-
-    values: tuple[str | float | None, ...]
-    points: Vector
-    rows: Vector
-    credibility: Vector
+_Levels = tuple[tuple[str | float | None, ...], Vector, Vector, Vector]
 
 
 def _list_levels(
     schema: Schema, position: int, column: Column, shapes: Sequence[_Shape], k: float
 ) -> _Levels:
+    """List a feature's values in the table's words and in the model's, their rows, credibility."""
     if isinstance(column, CategoricalColumn):
         rows = np.array([*column.counts, column.n_pooled_rows][: column.n_codes], dtype=float)
         credibility = np.divide(rows, rows + k, where=rows > 0, out=np.zeros(len(rows)))
-        return _Levels(column.labels, np.arange(len(rows), dtype=float), rows, credibility)
+        return column.labels, np.arange(len(rows), dtype=float), rows, credibility
     number = schema.numeric[position - len(schema.cardinalities)]
     if isinstance(column, RatedColumn):  # where a missing value is a category like any other
         counts = np.array(column.counts, dtype=float)
@@ -518,7 +493,7 @@ def _list_levels(
         categories = ["missing" if c is None else str(c) for c in column.categories]
         labels = tuple(categories[i] for i in shown)
         points = (np.array(column.ratings)[shown] - number.mean) / number.scale
-        return _Levels(labels, points, counts[shown], np.array(column.credibilities)[shown])
+        return labels, points, counts[shown], np.array(column.credibilities)[shown]
     values: tuple[str | float | None, ...]
     if isinstance(column, OrdinalColumn):
         values = tuple(str(category) for category in column.categories)
@@ -531,19 +506,7 @@ def _list_levels(
     if number.keep_missing:
         values, points = (*values, None), np.append(points, np.nan)
         rows = np.append(rows, number.n_missing)
-    return _Levels(values, points, rows, np.full(len(rows), np.nan))
-
-
-def set_feature(encoded: EncodedTable, position: int, values: NDArray[Any]) -> EncodedTable:
-    """Return encoded rows with other values of one feature."""
-    codes, numbers = encoded.codes, encoded.numbers
-    if position < codes.shape[1]:
-        codes = codes.copy()
-        codes[:, position] = values
-    else:
-        numbers = numbers.copy()
-        numbers[:, position - codes.shape[1]] = values
-    return replace(encoded, codes=codes, numbers=numbers)
+    return values, points, rows, np.full(len(rows), np.nan)
 
 
 def jackknife_error(bags: Vector) -> Vector:
@@ -613,24 +576,10 @@ def explained_shares(
     Sobol's total index by the formula of Jansen (1999); the numerator is half of what permutation
     importance finds, if the model is right.
 
-    Parameters
-    ----------
-    score : callable
-        Outputs of M models for encoded rows: ``(B, M, n_outputs)``.
-    encoded : EncodedTable
-        The rows.
-    link : str
-        What makes predictions of outputs.
-    effects : ndarray of shape (B, M, n_outputs, n_features), optional
-        The models' main effects.
-    seed, n_exchanges : int
-        Order of the rows, and how many others each is exchanged with.
-
-    Returns
-    -------
-    main, total : ndarrays of shape (M, n_features)
-        The share if only the main effect were that of the other row, 0 without ``effects``; and if
-        the value is. Both are 0 for a model that predicts one value for all.
+    ``score`` has the outputs of M models, ``(B, M, n_outputs)``, of which the ``link`` makes
+    predictions, and ``effects`` their main effects, ``(B, M, n_outputs, n_features)``. Returns the
+    shares ``(M, n_features)`` if only the main effect were that of the other row, 0 without
+    ``effects``, and if the value is. Both are 0 for a model that predicts one value for all.
     """
     n_rows, (n_codes, n_numbers) = len(encoded), (encoded.codes.shape[1], encoded.numbers.shape[1])
     circle = np.random.default_rng(seed).permutation(n_rows)
@@ -642,8 +591,10 @@ def explained_shares(
         other = np.empty(n_rows, dtype=np.intp)
         other[circle] = np.roll(circle, shift)
         for j in range(n_codes + n_numbers):
-            column = encoded.codes[:, j] if j < n_codes else encoded.numbers[:, j - n_codes]
-            after = torch.from_numpy(score(set_feature(encoded, j, column[other])))
+            codes, numbers = encoded.codes.copy(), encoded.numbers.copy()
+            column = codes[:, j] if j < n_codes else numbers[:, j - n_codes]
+            column[:] = column[other]
+            after = torch.from_numpy(score(replace(encoded, codes=codes, numbers=numbers)))
             total[:, j] += divergence(link, before, after).mean(0)
             if effects is not None:
                 moved = torch.from_numpy(effects[other, ..., j] - effects[..., j])
@@ -710,22 +661,10 @@ def shapley_values(
 ) -> tuple[Tensor, Tensor]:
     """Share a function of embedded features out among them, by orders in which they appear.
 
-    A feature gets what the function changes by when its views take the place of zeros, on average
-    over the orders. All features together get ``score(e) − score(0)``, whatever the orders.
-
-    Parameters
-    ----------
-    score : callable
-        ``(B, H, F)`` → ``(B, n_outputs)``.
-    e_BHF : Tensor
-        Embedded features.
-    orders : ndarray of shape (n_orders, F)
-        Orders, each second one the reverse of the one before.
-
-    Returns
-    -------
-    values, errors : Tensors of shape (B, F, n_outputs) in float64
-        The mean over orders, and its standard error over pairs of them.
+    A feature gets what the function, ``(B, H, F)`` → ``(B, n_outputs)``, changes by when its views
+    take the place of zeros: the mean over the orders, and its standard error over pairs of them,
+    ``(B, F, n_outputs)`` in float64. All features together get ``score(e) − score(0)``, whatever
+    the orders.
     """
     at_zero = score(torch.zeros_like(e_BHF)).double().numpy()
 

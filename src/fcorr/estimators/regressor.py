@@ -18,16 +18,8 @@ from fcorr.estimators.base import Auto, Columns, Monotone
 from fcorr.estimators.invariance import Invariance
 from fcorr.estimators.options import Advanced
 from fcorr.estimators.reading import ReadableFCorr
-from fcorr.training.objective import (
-    CarWeight,
-    Loss,
-    gamma_loss,
-    log_shift,
-    mean_shift,
-    poisson_loss,
-    squared_error,
-    tweedie_loss,
-)
+from fcorr.training import objective as objectives
+from fcorr.training.objective import CarWeight, Loss
 
 ObjectiveName = Literal["mse", "poisson", "gamma", "tweedie"]
 
@@ -273,9 +265,9 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
         y, output = outcomes.numbers(), outputs[:, 0]
         if self.objective_ == "mse":
             standardised = (y - self.base_) / self.target_scale_
-            return np.array([mean_shift(output, standardised, outcomes.weight)])
+            return np.array([np.average(standardised - output, weights=outcomes.weight)])
         log_means = np.log(outcomes.exposure) + self.base_ + output
-        return np.array([log_shift(log_means, y, outcomes.weight)])
+        return np.array([objectives.log_shift(log_means, y, outcomes.weight)])
 
     def _link(self) -> Link:
         if self.objective_ == "mse":
@@ -290,10 +282,10 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
 
     def _loss(self) -> Loss:
         losses: dict[ObjectiveName, Loss] = {
-            "mse": squared_error,
-            "poisson": poisson_loss,
-            "gamma": gamma_loss,
-            "tweedie": tweedie_loss(float(self.tweedie_power)),
+            "mse": objectives.squared_error,
+            "poisson": objectives.poisson_loss,
+            "gamma": objectives.gamma_loss,
+            "tweedie": objectives.tweedie_loss(float(self.tweedie_power)),
         }
         return losses[self.objective_]
 

@@ -36,8 +36,8 @@ class FeatureMatrix(Tabled):
     values: Vector
 
     def __getitem__(self, key: tuple[str, str]) -> float:
-        row, column = key
-        return float(self.values[self._position(row), self._position(column)])
+        row, column = (_find(name, self.names, "The matrix") for name in key)
+        return float(self.values[row, column])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype, copy=copy)
@@ -57,9 +57,6 @@ class FeatureMatrix(Tabled):
             for name, values in zip(self.names, self.values, strict=True)
         ]
         yield "Between features", ("", *self.names), rows, ""
-
-    def _position(self, name: str) -> int:
-        return _find(name, self.names, "The matrix")
 
 
 def _find(name: str, names: Sequence[str], what: str) -> int:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from fcorr._core import (
     InvalidInputError,
     connect_ray,
+    is_integer,
     near_match,
     renumber_rows,
     require,
@@ -31,8 +32,7 @@ from fcorr.data.files import Piece, read_piece, split_parquet
 from fcorr.data.tables import Table
 from fcorr.estimators.classifier import FCorrClassifier
 from fcorr.estimators.model_file import Estimator, load
-from fcorr.estimators.options import is_integer
-from fcorr.training.workers import start_workers
+from fcorr.training.rows import start_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

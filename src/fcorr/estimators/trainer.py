@@ -1,46 +1,224 @@
-"""The training half of a fit: one network on all rows, or a pack of them on bags of rows."""
+"""The training half of a fit: the rows, and one network on all of them or a pack on bags of them.
+
+Rows are those of a table in memory, or in Parquet files that are read piece by piece.
+"""
 
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from fcorr._core import InvalidInputError, Progress, show_progress
-from fcorr.data.encode import EncodedTable
-from fcorr.data.stream import RowStore
-from fcorr.estimators.training_table import TrainingTable
+from fcorr._core import (
+    InvalidInputError,
+    Progress,
+    counted_rows,
+    find_counted,
+    numbered_by,
+    renumber_rows,
+    show_progress,
+    temporary_folder,
+)
+from fcorr.data.encode import (
+    EncodedTable,
+    Outcomes,
+    column_name,
+    encode,
+    parts_of_one_table,
+    read_exposure,
+    read_outcomes,
+    use_ratings,
+)
+from fcorr.data.schema import Schema
+from fcorr.data.stream import ParquetTable, RowStore, share_to_sample
+from fcorr.data.tables import Table, read_table, resolve_columns
 from fcorr.nn.engine import prepare_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.training import pack as packs
 from fcorr.training.checkpoint import Checkpoint, StateKeeper
 from fcorr.training.loop import EpochRecord, train
-from fcorr.training.pack import (
-    PAPERS,
-    SINGLE,
-    Bag,
-    Candidates,
-    Recipe,
-    Trained,
-    count_trainings,
-    draw_recipe,
-    hash_bags,
-    list_recipes,
-    make_bags,
-    train_pack,
-)
+from fcorr.training.pack import PAPERS, SINGLE, Bag, Recipe, Trained
 from fcorr.training.proxies import DecisionDial, Groups
-from fcorr.training.rows import Fold, Rows, StoredRows, TrainingRows
-from fcorr.training.workers import Ranks, Workers, start_processes, start_workers
+from fcorr.training.rows import (
+    Fold,
+    Ranks,
+    Rows,
+    StoredRows,
+    TrainingRows,
+    Workers,
+    start_processes,
+    start_workers,
+)
 
 if TYPE_CHECKING:
     from fcorr.estimators.base import BaseFCorr
 
 EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
 OnEpochEnd = Callable[[EpochRecord], object]
+
+_SAMPLED, _STORED = 1, 2  # added to a seed: what is drawn by one has nothing to do with the other
+
+# ------------------------------------------------------------------------------ rows
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """Rows to learn from: their table and outcomes, and the names of columns with other roles.
+
+    Of a table in files, the ``source``, some rows were drawn: ``table`` has these. ``places`` are
+    those of all rows in the files, where some of these have a weight of 0.
+    """
+
+    table: Table
+    outcomes: Outcomes  # of all rows
+    target: str | None
+    weight: str | None
+    exposure: str | None
+    source: ParquetTable | None = None
+    drawn: NDArray[np.int64] | None = None
+    places: NDArray[np.int64] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.outcomes.y)
+
+    def blocks(self) -> Iterator[tuple[NDArray[np.int64], Table]]:
+        """Read the rows in files block by block; each process its own row groups."""
+        assert self.source is not None
+        ranks = Ranks.current()
+        pieces = self.source.pieces[ranks.own :: ranks.n]
+        for places, rows, block in self.source.numbered_blocks(self.places, pieces):
+            if not len(rows):
+                continue
+            try:
+                yield rows, read_table(block)
+            except InvalidInputError as error:
+                raise renumber_rows(error, places) from error
+
+    @contextmanager
+    def store(
+        self, schema: Schema, ratings: Mapping[str, NDArray[np.float64]], memory: int, seed: int
+    ) -> Iterator[RowStore | None]:
+        """Encode the rows into files, to be read in any order; None where they are in memory."""
+        if self.source is None or self.drawn is None:
+            yield None
+            return
+        drawn = self.drawn
+
+        def encoded() -> Iterator[tuple[NDArray[np.int64], EncodedTable]]:
+            for rows, table in self.blocks():
+                found = encode(table, schema)
+                # Of a rated column, rows that the ratings come from have those of others.
+                own = np.flatnonzero(np.isin(rows, drawn, assume_unique=True))
+                if ratings and len(own):
+                    among = np.searchsorted(drawn, rows[own])
+                    held_out = {name: values[among] for name, values in ratings.items()}
+                    part = EncodedTable(found.codes[own], found.numbers[own])
+                    found.numbers[own] = use_ratings(part, schema, held_out).numbers
+                yield rows, found
+
+        with temporary_folder() as folder:
+            sizes = self.n_rows, len(schema.categorical), len(schema.numeric)
+            store = RowStore(folder, *sizes, memory, seed + _STORED)
+            n_drawn = self.table.n_rows
+            way_out = f" The schema is that of {n_drawn:,} drawn rows: raise memory for more."
+            with parts_of_one_table(schema, way_out):
+                store.write(encoded())
+            yield store
+
+
+@contextmanager
+def open_training_table(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    exposure: str | int | None,
+    memory: int,
+    seed: int,
+) -> Iterator[TrainingTable]:
+    """Read the rows to learn from; within it, errors number the rows as the user does."""
+    if isinstance(X, str | os.PathLike):
+        X = ParquetTable(X)
+    if isinstance(X, ParquetTable):
+        yield from _open_files(X, y, sample_weight, exposure, memory, seed)
+        return
+    target, weight = column_name(y), column_name(sample_weight)
+    _warn_of_other_order(X, y)
+    with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
+        table = read_table(X)
+        name, exposures = None, np.ones(table.n_rows)
+        if exposure is not None:
+            (name,) = resolve_columns(table, [exposure], "exposure")
+            exposures = read_exposure(table, name)
+        outcomes = read_outcomes(y, sample_weight, exposures)
+        yield TrainingTable(table, outcomes, target, weight, name)
+
+
+def _open_files(
+    source: ParquetTable,
+    y: Any,
+    sample_weight: Any,
+    exposure: str | int | None,
+    memory: int,
+    seed: int,
+) -> Iterator[TrainingTable]:
+    for argument, name in {"y": y, "sample_weight": sample_weight}.items():
+        if not isinstance(name, str) and (argument == "y" or name is not None):
+            raise InvalidInputError(
+                f"{argument} must name a column of the files that X is in, got "
+                f"{type(name).__name__}. Pass its name.",
+                argument=argument,
+            )
+    features = source.without([name for name in (y, sample_weight) if name is not None])
+    weights = None if sample_weight is None else source.read(sample_weight)
+    counted = find_counted(weights) if weights is not None else None
+    with numbered_by(counted):
+
+        def read(name: str) -> Any:
+            column = source.read(name)
+            column = column if counted is None else column.take(counted)
+            # With its name, which messages know then.
+            return nw.from_native(column, series_only=True).alias(name)
+
+        n_rows = source.n_rows if counted is None else len(counted)
+        exposures = np.ones(n_rows)
+        if exposure is not None:
+            source.without([str(exposure)])  # or it says that there is none
+            column = Table({str(exposure): read(str(exposure)).to_native()}, n_rows, named=True)
+            exposures = read_exposure(column, str(exposure))
+        outcomes = read_outcomes(
+            read(y), None if sample_weight is None else read(sample_weight), exposures
+        )
+        share = share_to_sample(n_rows, len(features.columns), memory)
+        sample, drawn = features.sample(share, seed + _SAMPLED, counted)
+        roles = y, sample_weight, None if exposure is None else str(exposure)
+        yield TrainingTable(read_table(sample), outcomes, *roles, features, drawn, counted)
+
+
+def _warn_of_other_order(X: Any, y: Any) -> None:
+    """Warn where labels of pandas say that rows of y are in another order than those of X."""
+    ours: Any = getattr(X, "index", None)
+    theirs: Any = getattr(y, "index", None)
+    if not hasattr(ours, "equals") or not hasattr(theirs, "equals") or ours.equals(theirs):
+        return
+    if len(ours) == len(theirs) and ours.is_unique and ours.isin(theirs).all():
+        warnings.warn(
+            "X and y have the same index labels in another order, and rows are taken by position. "
+            "If they belong together by label, pass y.loc[X.index].",
+            stacklevel=6,
+        )
+
+
+# ------------------------------------------------------------------------------ networks
 
 
 @dataclass(frozen=True)
@@ -54,18 +232,11 @@ class Watch:
 
 
 class Trainer:
-    """Trains the networks of one fit. What they are, the estimator says.
+    """Trains the networks of one fit.
 
-    Parameters
-    ----------
-    estimator : BaseFCorr
-        With schema, seed and what is known of the target.
-    encoded : EncodedTable
-        All rows, or of a table in files some, with the ``store`` that has all.
-    data, watch
-        Where the rows come from, and how the fit is watched.
-    groups : Groups or None
-        Those of the proxy dial.
+    What they are, the estimator says, which has the schema, the seed and what is known of the
+    target. ``encoded`` are all rows, or of a table in files some, and the ``store`` has all;
+    ``groups`` are those of the proxy dial.
     """
 
     def __init__(
@@ -100,7 +271,8 @@ class Trainer:
             arguments = {**estimator.get_params(deep=False), "random_state": estimator.seed_}
             del arguments["verbose"]
             if data.source is not None:
-                arguments["files"] = data.source.list_files()
+                files = sorted({piece.file for piece in data.source.pieces})
+                arguments["files"] = [(os.path.basename(f), os.path.getsize(f)) for f in files]
             arrays = encoded.codes, encoded.numbers, self.target.numpy(), self.weight
             self.kept = Checkpoint(watch.checkpoint, arguments, *arrays)
 
@@ -141,13 +313,13 @@ class Trainer:
                 "Add rows, or use n_members=1.",
                 argument="n_members",
             )
-        recipes = list_recipes(self.n_rows, self.fixed)
+        recipes = packs.list_recipes(self.n_rows, self.fixed)
         if self.store is None:
             strata = torch.from_numpy(estimator._strata(self.outcomes))
-            bags = make_bags(strata, n_members, seed)
+            bags = packs.make_bags(strata, n_members, seed)
         else:
-            bags = hash_bags(self.n_rows, n_members, seed)
-        n_trainings = count_trainings(recipes, bags, n_members)
+            bags = packs.hash_bags(self.n_rows, n_members, seed)
+        n_trainings = packs.count_trainings(recipes, bags, n_members)
         shown = show_progress("training", n_trainings, shown=bool(estimator.verbose), unit="member")
         # Processes that train together take one member after the other, or would wait for each
         # other's gradients of different ones.
@@ -159,7 +331,7 @@ class Trainer:
         ):
             prepare_engine(progress.say)
             self._settle_dial(replace(SINGLE, **self.fixed), workers)
-            candidates = Candidates(
+            candidates = packs.Candidates(
                 recipes,
                 bags,
                 self._train_member,
@@ -168,11 +340,11 @@ class Trainer:
                 each=each,
                 progress=progress,
             )
-            result = train_pack(
+            result = packs.train_pack(
                 candidates,
                 n_members=n_members,
                 until=self.watch.until,
-                draw=lambda number: replace(draw_recipe(number, seed), **self.fixed),
+                draw=lambda number: replace(packs.draw_recipe(number, seed), **self.fixed),
             )
         estimator.recipes_, estimator.oob_loss_ = result.tried, result.loss
         return result.members, result.held_out.numpy()
@@ -272,8 +444,8 @@ class Trainer:
             weight = torch.from_numpy(self.weight).float()
             stored = self.store, self.target, weight, model.locate
             if fold is None:
-                return StoredRows.open(*stored), validation
-            return StoredRows.open(*stored, fold.others), StoredRows.open(*stored, fold)
+                return StoredRows(*stored), validation
+            return StoredRows(*stored, fold.others), StoredRows(*stored, fold)
         if bag is not None:
             return some.take(bag.rows), some.take(bag.held_out)
         if not sets_aside:

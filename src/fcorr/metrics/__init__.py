@@ -3,7 +3,7 @@
 How good the predictions are and whether groups bring what was expected of them (`insurance`, and
 scikit-learn's own), whether groups fare alike (`group`), whether prices follow a group by way of
 other columns (`proxies`), from which score on to decide (`thresholds`), whether a flip of the
-sensitive column changes anything (`flips`, `counterfactual`), how sure all of that is
+sensitive column changes anything (`flips`), how sure all of that is
 (`intervals`), and what share of the population sees a change at most, going by a sample of it
 (`population`).
 
@@ -22,12 +22,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from fcorr.metrics._checks import leave_out_uncounted
-from fcorr.metrics.counterfactual import (
+from fcorr.metrics.flips import (
+    FlippedScores,
     average_individual_fairness,
     decisions_flipped,
     flip_changes,
+    flip_scores,
 )
-from fcorr.metrics.flips import FlippedScores, flip_scores
 from fcorr.metrics.group import (
     GroupRates,
     demographic_parity_difference,

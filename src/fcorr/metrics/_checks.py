@@ -15,7 +15,14 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, NotEstimableWarning, Tabled, counted_rows
+from fcorr._core import (
+    InvalidInputError,
+    NotEstimableWarning,
+    Tabled,
+    counted_rows,
+    is_integer,
+    is_missing,
+)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -101,7 +108,7 @@ def as_classes(y_true: Any) -> FloatArray:
     """Return the true classes as zeros and ones, or say how to get them."""
     truth = as_floats(y_true, "y_true")
     way_out = "Code the classes first: y_true = (labels == positive_class).astype(int)."
-    refuse_rows(~is_binary(truth), truth, "y_true must hold 0 and 1 only", way_out)
+    refuse_rows(~np.isin(truth, [0, 1]), truth, "y_true must hold 0 and 1 only", way_out)
     return truth
 
 
@@ -109,13 +116,8 @@ def as_decisions(y_true: Any, y_pred: Any, sample_weight: Any) -> list[FloatArra
     """Return true classes and decisions as zeros and ones, and weights, of one length."""
     columns = as_columns(sample_weight, y_true=as_classes(y_true), y_pred=y_pred)
     decision, way_out = columns[1], "Threshold scores first: y_pred = (scores >= 0.5).astype(int)."
-    refuse_rows(~is_binary(decision), decision, "y_pred must hold 0 and 1 only", way_out)
+    refuse_rows(~np.isin(decision, [0, 1]), decision, "y_pred must hold 0 and 1 only", way_out)
     return columns
-
-
-def is_binary(column: FloatArray) -> npt.NDArray[np.bool_]:
-    """Tell which rows hold 0 or 1."""
-    return (column == 0) | (column == 1)
 
 
 def as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
@@ -168,7 +170,7 @@ def check_confidence(confidence: float) -> None:
 
 def check_resamples(n_resamples: int) -> None:
     """Refuse a number of resamples that gives no interval."""
-    if not isinstance(n_resamples, int | np.integer) or n_resamples < 1:
+    if not is_integer(n_resamples, 1):
         raise InvalidInputError(
             f"n_resamples must be a positive integer, got {n_resamples!r}. 500 is usual."
         )
@@ -258,14 +260,6 @@ def encode_groups(
     first_row = np.unique(codes, return_index=True)[1]
     parts = [[labels.categories[code] for code in labels.codes[first_row]] for labels in encoded]
     return Labels(tuple(zip(*parts, strict=True)), codes)
-
-
-def is_missing(label: Any) -> bool:
-    """Tell whether a label stands for a value that is not known."""
-    try:
-        return label is None or bool(label != label)  # NaN and NaT differ from themselves
-    except TypeError:
-        return True  # pandas.NA will not say whether it equals itself
 
 
 def describe_label(label: Any) -> str:

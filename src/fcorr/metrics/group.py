@@ -6,28 +6,21 @@ groups remain is nan. Neither a 0 nor a crash would say that the data has no ans
 
 Rows whose label is missing are a group of their own, None. Several sensitive columns make one group
 of each combination that occurs, labelled by a tuple: intersections such as ("Black", "Female").
+
+An audit takes all figures of all groups at once, with their bootstrap (`GroupedRows`).
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fcorr._core import enumerate_some
-from fcorr.metrics._checks import (
-    Column,
-    FloatArray,
-    Weights,
-    as_columns,
-    as_decisions,
-    check_same_length,
-    describe_label,
-    encode_groups,
-    is_binary,
-    leave_out_uncounted,
-    not_estimable,
-)
+from fcorr._core import InvalidInputError, enumerate_some
+from fcorr.metrics import _checks as checks
+from fcorr.metrics._checks import Column, FloatArray, IntArray, Weights
 
 _Rate = Literal["mean_prediction", "tpr", "fpr"]
 _CONDITION: dict[_Rate, str] = {"mean_prediction": "rows", "tpr": "positives", "fpr": "negatives"}
@@ -58,7 +51,7 @@ class GroupRates:
     fpr: float
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def group_rates(
     y_true: Column | None, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> list[GroupRates]:
@@ -93,14 +86,14 @@ def group_rates(
     [('f', 'a'), ('f', 'b'), ('m', 'b'), ('m', None)]
     """
     if y_true is None:
-        prediction, weight = as_columns(sample_weight, y_pred=y_pred)
+        prediction, weight = checks.as_columns(sample_weight, y_pred=y_pred)
         return _tabulate(None, prediction, weight, sensitive_features)
-    truth, prediction, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
-    are_decisions = (is_binary(truth) & is_binary(prediction)).all()
+    truth, prediction, weight = checks.as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
+    are_decisions = np.isin([truth, prediction], [0, 1]).all()
     return _tabulate(truth if are_decisions else None, prediction, weight, sensitive_features)
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def demographic_parity_difference(
     y_true: Any, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
@@ -124,7 +117,7 @@ def demographic_parity_difference(
     return _largest_difference(table, "mean_prediction", "demographic_parity_difference")
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def equal_opportunity_difference(
     y_true: Column, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
@@ -142,12 +135,12 @@ def equal_opportunity_difference(
     >>> equalized_odds_difference(y, decisions, sensitive_features=sex)
     1.0
     """
-    truth, decision, weight = as_decisions(y_true, y_pred, sample_weight)
+    truth, decision, weight = checks.as_decisions(y_true, y_pred, sample_weight)
     table = _tabulate(truth, decision, weight, sensitive_features)
     return _largest_difference(table, "tpr", "equal_opportunity_difference")
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def equalized_odds_difference(
     y_true: Column, y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
@@ -158,7 +151,7 @@ def equalized_odds_difference(
     :func:`equal_opportunity_difference`; nan when fewer than two groups have positives, or fewer
     than two have negatives: one half of the odds alone would understate it.
     """
-    truth, decision, weight = as_decisions(y_true, y_pred, sample_weight)
+    truth, decision, weight = checks.as_decisions(y_true, y_pred, sample_weight)
     table = _tabulate(truth, decision, weight, sensitive_features)
     of_positives = _largest_difference(table, "tpr", "equalized_odds_difference")
     of_negatives = _largest_difference(table, "fpr", "equalized_odds_difference")
@@ -168,8 +161,8 @@ def equalized_odds_difference(
 def _tabulate(
     truth: FloatArray | None, prediction: FloatArray, weight: FloatArray, sensitive_features: Any
 ) -> list[GroupRates]:
-    groups, codes = encode_groups(sensitive_features)
-    check_same_length(y_pred=prediction, sensitive_features=codes)
+    groups, codes = checks.encode_groups(sensitive_features)
+    checks.check_same_length(y_pred=prediction, sensitive_features=codes)
 
     def mean(weight: FloatArray) -> FloatArray:
         mass = np.bincount(codes, weights=weight)
@@ -191,7 +184,9 @@ def _tabulate(
 def _largest_difference(table: list[GroupRates], rate: _Rate, metric: str) -> float:
     known = [value for line in table if not math.isnan(value := getattr(line, rate))]
     left_out = [line for line in table if math.isnan(getattr(line, rate))]
-    named = enumerate_some([f"{describe_label(line.group)} (n={line.n})" for line in left_out])
+    named = enumerate_some(
+        [f"{checks.describe_label(line.group)} (n={line.n})" for line in left_out]
+    )
     condition, reason = _CONDITION[rate], ""
     if len(known) < 2:
         reason = (
@@ -204,5 +199,270 @@ def _largest_difference(table: list[GroupRates], rate: _Rate, metric: str) -> fl
             f"out: {named}."
         )
     if reason:
-        not_estimable(f"{metric} is not estimable{reason}", stacklevel=5)
+        checks.not_estimable(f"{metric} is not estimable{reason}", stacklevel=5)
     return max(known) - min(known) if len(known) > 1 else math.nan
+
+
+# ------------------------------------------------------------------------------ all figures at once
+# For a million rows and hundreds of resamples. What `bootstrap_interval` does for any metric, one
+# call per resample, is done here for rates, means, ratios and rankings by sums over rows that were
+# put in order once. A resample is a weight per row: how often the row was drawn.
+
+Figures = dict[str, FloatArray]
+"""Figures by name, one number per group; nan is what a group's rows cannot give."""
+
+
+class GroupedRows:
+    """Rows of groups, of which all figures are computed as often as need be.
+
+    ``codes`` are the rows' groups, from 0 on, each of which has rows. With a ``decision``, 0 or 1,
+    the ``score`` is the probability of a class, which came about where ``truth`` is 1; else these
+    are amounts, and ``deviance`` is what each row adds to theirs.
+
+    Examples
+    --------
+    >>> y = np.array([0, 1, 1])
+    >>> rows = GroupedRows(np.array([0, 0, 1]), np.ones(3), np.array([0.2, 0.6, 0.9]), y, y)
+    >>> found = rows.figures()
+    >>> found["selection rate"].tolist(), found["AUROC"].tolist()
+    ([0.5, 1.0], [1.0, nan])
+    """
+
+    def __init__(
+        self,
+        codes: IntArray,
+        weight: FloatArray,
+        score: FloatArray,
+        truth: FloatArray | None = None,
+        decision: FloatArray | None = None,
+        deviance: FloatArray | None = None,
+    ) -> None:
+        order = np.lexsort((score, codes))
+        codes, score, self._weight = codes[order], score[order], weight[order]
+        self.counts = np.bincount(codes)
+        ends = np.cumsum(self.counts)
+        self._groups = [*map(slice, ends - self.counts, ends)]
+        columns = {"score": score, "score²": score * score}
+        given = {"truth": truth, "decision": decision, "deviance": deviance}
+        columns |= {n: x[order].astype(float) for n, x in given.items() if x is not None}
+        if truth is not None and decision is not None:
+            columns["hit"] = columns["truth"] * columns["decision"]
+        self._names, self._columns = [*columns], np.column_stack([*columns.values()])
+        self._truth = columns.get("truth", score)  # in one piece
+        # Between rows of equal scores, their order says nothing: they are added up first.
+        is_new = np.append(True, (np.diff(score) != 0) | (np.diff(codes) != 0))
+        self._runs = None if is_new.all() else np.flatnonzero(is_new)
+        starts = codes if self._runs is None else codes[self._runs]
+        ends = np.searchsorted(starts, np.arange(len(self.counts)), side="right")
+        self._runs_of = [*map(slice, [0, *ends[:-1]], ends)]
+
+    def figures(self, times: NDArray[Any] | None = None) -> Figures:
+        """Compute all figures; in a resample, rows count so many times, in an order of their own.
+
+        Which row gets which number does not matter, as these are drawn alike.
+        """
+        w = self._weight if times is None else self._weight * times
+        mass = np.array([w[group].sum() for group in self._groups])
+        products = np.array([_dot(w[group], self._columns[group]) for group in self._groups])
+        sums = dict(zip(self._names, products.T, strict=True))
+        with np.errstate(invalid="ignore", divide="ignore"):  # 0/0 is nan: not estimable
+            mean = sums["score"] / mass
+            found = {"weight": mass, "mean predicted": mean}
+            found["variance"] = sums["score²"] / mass - mean**2
+            if "decision" in sums:
+                found["selection rate"] = sums["decision"] / mass
+            if "truth" not in sums:
+                return found
+            truth = sums["truth"]
+            found["mean actual"] = truth / mass
+            found["actual / expected"] = truth / np.where(sums["score"] > 0, sums["score"], np.nan)
+            gini = 1 - 2 * self._areas(w) / (mass * truth)
+            if "decision" not in sums:
+                return found | {"Gini": gini, "deviance": sums["deviance"] / mass}
+            hit, chosen = sums["hit"], sums["decision"]
+            return found | {
+                "true positive rate": hit / truth,
+                "false positive rate": (chosen - hit) / (mass - truth),
+                "precision": hit / chosen,
+                # The area under the ROC curve is the Lorenz curve's, on another scale.
+                "AUROC": 0.5 + gini / (2 * (1 - truth / mass)),
+            }
+
+    def _areas(self, w: FloatArray) -> FloatArray:
+        """Compute the area under each group's Lorenz curve, times its totals."""
+        amount = w * self._truth
+        if self._runs is not None:
+            w, amount = (np.add.reduceat(x, self._runs) for x in (w, amount))
+        curves = (np.cumsum(amount[of]) - amount[of] / 2 for of in self._runs_of)
+        return np.array([_dot(w[of], y) for of, y in zip(self._runs_of, curves, strict=True)])
+
+
+def _dot(weight: FloatArray, values: FloatArray) -> Any:
+    """Sum over rows, by numpy itself: threads of a BLAS would wait for each other."""
+    return np.einsum("n,n...->...", weight, values)
+
+
+def resample(grouped: Sequence[GroupedRows], n_resamples: int, seed: int) -> list[list[Figures]]:
+    """Draw rows again and again; return the figures of all groupings of each resample."""
+    rng, n_rows = np.random.default_rng(seed), int(grouped[0].counts.sum())
+    found = []
+    for _ in range(n_resamples):
+        times = np.bincount(rng.integers(0, n_rows, n_rows), minlength=n_rows)
+        found.append([rows.figures(times) for rows in grouped])
+    return found
+
+
+def interval(values: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of percentile intervals over the first axis; nan where few draws have one.
+
+    A draw in which a group has no rows, or no positives, gives nan. Where that is more than the
+    share that an interval leaves out, what remains would look surer than it is.
+    """
+    tail = (1 - confidence) / 2
+    rare = np.isnan(values).mean(axis=0) > 2 * tail
+    low, high = np.nanquantile(np.where(rare, 0.0, values), [tail, 1 - tail], axis=0)
+    return np.where(rare, np.nan, low), np.where(rare, np.nan, high)
+
+
+# ------------------------------------------------------------------------------ tables
+
+MIN_ROWS = 30
+"""Rows that a group needs to have an interval, and to be compared with others."""
+
+_LACKING = {
+    "true positive rate": "no positives",
+    "false positive rate": "no negatives",
+    "precision": "nobody was selected",
+    "adverse impact ratio": "nobody was selected",
+    "AUROC": "one class only",
+    "actual / expected": "nothing was expected",
+    "mean / highest": "no mean is positive",
+    "Gini": "no positive amounts",
+}
+
+
+def _gap(values: FloatArray) -> FloatArray:
+    return np.asarray(values.max(axis=-1) - values.min(axis=-1))
+
+
+_COMPARED: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
+    "adverse impact ratio": ("adverse impact ratio", lambda values: values.min(axis=-1)),
+    "selection rate difference": ("selection rate", _gap),
+    "standardised mean difference": (
+        "standardised mean difference",
+        lambda values: np.abs(values).max(axis=-1),
+    ),
+    "true positive rate difference": ("true positive rate", _gap),
+    "false positive rate difference": ("false positive rate", _gap),
+    "precision difference": ("precision", _gap),
+    "mean ratio": ("mean / highest", lambda values: values.min(axis=-1)),
+    "actual over expected difference": ("actual / expected", _gap),
+}
+"""What groups are compared by: a figure, and what is made of it over the groups."""
+
+
+def cell(
+    estimate: Any, low: Any = math.nan, high: Any = math.nan, *, why: str = ""
+) -> dict[str, Any]:
+    """Put a figure and its interval together as plain data; what is not estimable has the reason.
+
+    Examples
+    --------
+    >>> cell(0.5), cell(math.nan, why="no rows")
+    ({'estimate': 0.5}, {'estimate': None, 'why': 'no rows'})
+    """
+    if math.isnan(estimate):
+        return {"estimate": None, "why": why}
+    ends = {} if math.isnan(low) or math.isnan(high) else {"low": float(low), "high": float(high)}
+    return {"estimate": float(estimate), **ends}
+
+
+def tabulate_groups(
+    names: Sequence[str], rows: GroupedRows, draws: Figures, confidence: float
+) -> dict[str, Any]:
+    """Put each group's figures with their intervals into a table, and what groups differ by.
+
+    ``draws`` are the figures of resamples, ``(n_resamples, n_groups)``. What few rows say is in the
+    table, without an interval; what groups differ by does not rest on it. Returns plain data:
+    ``groups``, ``differences``, the ``largest`` group, and those ``too_small``.
+    """
+    found = rows.figures()
+    largest = int(np.argmax(found["weight"]))
+    for figures in (found, draws):
+        _add_ratios(figures, found, largest)
+    is_large = rows.counts >= MIN_ROWS
+    ends = {
+        name: np.where(is_large, interval(values, confidence), np.nan)
+        for name, values in draws.items()
+    }
+    groups: list[dict[str, Any]] = [
+        {
+            "group": name,
+            "n": int(rows.counts[g]),
+            "weight": float(found["weight"][g]),
+            "figures": {
+                figure: cell(
+                    values[g], *ends[figure][:, g].tolist(), why=_LACKING.get(figure, "no rows")
+                )
+                for figure, values in found.items()
+                if figure not in ("weight", "variance")
+            },
+        }
+        for g, name in enumerate(names)
+    ]
+    differences = {}
+    for name, (figure, compare) in _COMPARED.items():
+        if figure in found:
+            known = is_large & ~np.isnan(found[figure])
+            why = f"fewer than two groups of {MIN_ROWS} rows"
+            if is_large.sum() > 1:
+                why += f" have it ({_LACKING.get(figure, 'no rows')} in others)"
+            differences[name] = cell(math.nan, why=why)
+            if known.sum() > 1:
+                numbers = interval(compare(draws[figure][:, known]), confidence)
+                differences[name] = cell(compare(found[figure][known]), *numbers)
+    too_small = [name for name, large in zip(names, is_large, strict=True) if not large]
+    found_groups = {"largest": names[largest], "groups": groups, "too_small": too_small}
+    return {**found_groups, "differences": differences}
+
+
+def _add_ratios(figures: Figures, found: Figures, largest: int) -> None:
+    """Add what sets a group against another: the one with the highest rate, or the largest."""
+    weight, mean = figures["weight"], figures["mean predicted"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = weight / weight.sum(-1, keepdims=True)
+        centre = np.nansum(share * mean, -1, keepdims=True)
+        square = np.nansum(share * (figures["variance"] + (mean - centre) ** 2), -1, keepdims=True)
+        figures["standardised mean difference"] = (mean - mean[..., [largest]]) / np.sqrt(square)
+        rate, name = "selection rate", "adverse impact ratio"
+        if rate not in found:
+            rate, name = "mean predicted", "mean / highest"
+        highest = figures[rate][..., [int(np.nanargmax(found[rate]))]]
+        figures[name] = figures[rate] / np.where(highest > 0, highest, np.nan)
+
+
+def deviances(truth: FloatArray, score: FloatArray, power: float) -> FloatArray:
+    """Return what each row adds to the Tweedie deviance; to the squared error where power is 0."""
+    from scipy.special import xlogy
+
+    if power == 0:
+        return (truth - score) ** 2
+    if not (np.isfinite(power) and power >= 1):
+        raise InvalidInputError(
+            f"power must be 0 or a number of at least 1, got {power!r}. "
+            "0 is the squared error, 1 is Poisson, 2 is gamma; 1.5 is usual for pure premiums."
+        )
+    way_out = "Predict on a log scale, or raise small predictions to a floor."
+    checks.refuse_rows(score <= 0, score, "Predictions must be positive for a deviance", way_out)
+    way_out = "Leave out the rows without a claim, or use a power below 2."
+    checks.refuse_rows(
+        (truth == 0) & (power >= 2), truth, f"y must be positive for power {power:g}", way_out
+    )
+    way_out = "Check the sign, and claims that were recovered."
+    checks.refuse_rows(truth < 0, truth, "y must not be negative for a deviance", way_out)
+    if power == 1:
+        return np.asarray(2 * (xlogy(truth, truth / score) - truth + score))
+    if power == 2:
+        return 2 * (np.log(score / truth) + truth / score - 1)
+    a, b = 1 - power, 2 - power
+    return np.asarray(2 * (truth**b / (a * b) - truth * score**a / a + score**b / b))

@@ -22,20 +22,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed
-from fcorr.metrics._checks import (
-    Column,
-    FloatArray,
-    ResultTable,
-    Weights,
-    as_columns,
-    check_confidence,
-    check_same_length,
-    encode_groups,
-    leave_out_uncounted,
-    not_estimable,
-    refuse_rows,
-)
+from fcorr._core import InvalidInputError, RandomState, draw_seed, is_integer
+from fcorr.metrics import _checks as checks
+from fcorr.metrics._checks import Column, FloatArray, ResultTable, Weights
 from fcorr.metrics.intervals import bootstrap_interval
 
 # ------------------------------------------------------------------------------ Lorenz curves
@@ -64,7 +53,7 @@ class LorenzCurve:
         return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = None) -> LorenzCurve:
     """Order the rows by prediction, and add up their weights and their observed amounts.
 
@@ -92,7 +81,7 @@ def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = Non
     >>> curve.gini
     0.375
     """
-    amount, prediction, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
+    amount, prediction, weight = checks.as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     total = np.sum(weight * amount)
     if total <= 0:
         raise InvalidInputError(
@@ -102,7 +91,7 @@ def lorenz_curve(y_true: Column, y_pred: Column, *, sample_weight: Weights = Non
     return _curve(amount, prediction, weight)
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def normalized_gini_score(
     y_true: Column, y_pred: Column, *, sample_weight: Weights = None
 ) -> float:
@@ -120,11 +109,11 @@ def normalized_gini_score(
     >>> round(normalized_gini_score([0, 0, 50, 100], [1, 3, 2, 4]), 4)
     0.7143
     """
-    amount, prediction, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
+    amount, prediction, weight = checks.as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     total = float(np.sum(weight * amount))
     best = _curve(amount, amount, weight).gini if total > 0 else 0.0
     if best <= 0:
-        return not_estimable(
+        return checks.not_estimable(
             "normalized_gini_score is not estimable: it needs amounts that differ and have a "
             f"positive sum, got {total:g} in {len(amount)} rows."
         )
@@ -183,7 +172,7 @@ class LiftTable(ResultTable):
     rows: tuple[LiftBin, ...]
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def lift_table(
     y_true: Column,
     y_pred: Column,
@@ -215,14 +204,16 @@ def lift_table(
     """
     given = {"y_true": y_true, "y_pred": y_pred}
     if y_incumbent is None:
-        actual, predicted, weight = as_columns(sample_weight, **given)
+        actual, predicted, weight = checks.as_columns(sample_weight, **given)
         columns = _bin_columns(predicted, weight, n_bins, means_of=(predicted, actual))
         return LiftTable(tuple(LiftBin(int(n), *map(float, rest)) for n, *rest in columns))
-    actual, predicted, incumbent, weight = as_columns(
+    actual, predicted, incumbent, weight = checks.as_columns(
         sample_weight, **given, y_incumbent=y_incumbent
     )
     way_out = "Raise small predictions to a floor, or leave out those rows."
-    refuse_rows(incumbent <= 0, incumbent, "y_incumbent must be positive to divide by", way_out)
+    checks.refuse_rows(
+        incumbent <= 0, incumbent, "y_incumbent must be positive to divide by", way_out
+    )
     means_of = (predicted, actual, incumbent)
     columns = _bin_columns(predicted / incumbent, weight, n_bins, means_of=means_of)
     return LiftTable(tuple(DoubleLiftBin(int(n), *map(float, rest)) for n, *rest in columns))
@@ -232,7 +223,7 @@ def _bin_columns(
     key: FloatArray, weight: FloatArray, n_bins: int, *, means_of: Sequence[FloatArray]
 ) -> Iterable[tuple[float, ...]]:
     """Put rows into bins by a key; give each bin's size, weight, range of the key, and means."""
-    if not isinstance(n_bins, int | np.integer) or n_bins < 1:
+    if not is_integer(n_bins, 1):
         raise InvalidInputError(f"n_bins must be a positive integer, got {n_bins!r}. 10 is usual.")
     # A block of equal keys goes where its middle lies on the scale of cumulated weight.
     levels, block = np.unique(key, return_inverse=True)
@@ -285,7 +276,7 @@ class ActualExpectedTable(ResultTable):
     confidence: float
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def actual_over_expected(
     y_true: Column,
     y_pred: Column,
@@ -344,10 +335,10 @@ def actual_over_expected(
         raise InvalidInputError(
             f"interval must be 'poisson', for claim counts, or 'bootstrap', got {interval!r}."
         )
-    check_confidence(confidence)
-    observed, predicted, weight = as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
-    groups, codes = encode_groups(sensitive_features)
-    check_same_length(y_true=observed, sensitive_features=codes)
+    checks.check_confidence(confidence)
+    observed, predicted, weight = checks.as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
+    groups, codes = checks.encode_groups(sensitive_features)
+    checks.check_same_length(y_true=observed, sensitive_features=codes)
     if interval == "poisson":
         _check_claims(observed, weight)
     rng = np.random.default_rng(draw_seed(random_state))
@@ -389,7 +380,7 @@ def _check_claims(observed: FloatArray, weight: FloatArray) -> None:
         )
     way_out = "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
     is_wrong = ~is_count(weight * observed)
-    refuse_rows(is_wrong, observed, "interval='poisson' needs claim counts", way_out)
+    checks.refuse_rows(is_wrong, observed, "interval='poisson' needs claim counts", way_out)
 
 
 def _ratio(y_true: FloatArray, y_pred: FloatArray, sample_weight: FloatArray) -> float:

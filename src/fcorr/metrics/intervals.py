@@ -23,13 +23,7 @@ from fcorr._core import (
     open_processes,
     take_rows,
 )
-from fcorr.metrics._checks import (
-    check_confidence,
-    check_resamples,
-    check_same_length,
-    encode_groups,
-    leave_out_uncounted,
-)
+from fcorr.metrics import _checks as checks
 
 _ROW_KEYWORDS = ("sample_weight", "sensitive_features")
 
@@ -65,7 +59,7 @@ class Interval:
     n_partial: int = 0
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def bootstrap_interval(
     metric: Callable[..., Any],
     *arrays: Any,
@@ -112,8 +106,8 @@ def bootstrap_interval(
     >>> interval.estimate, interval.low, interval.high
     (1.0, 0.0, 3.0)
     """
-    check_resamples(n_resamples)
-    check_confidence(confidence)
+    checks.check_resamples(n_resamples)
+    checks.check_confidence(confidence)
     estimate = _as_number(metric(*arrays, **options))
     named = {key: options[key] for key in _ROW_KEYWORDS if options.get(key) is not None}
     given = {f"argument {k + 1}": array for k, array in enumerate(arrays)} | named
@@ -123,11 +117,11 @@ def bootstrap_interval(
             "bootstrap_interval needs an argument with rows to resample, got none. "
             "Pass the metric's columns after the metric."
         )
-    check_same_length(**{name: range(n) for name, n in lengths.items()})
+    checks.check_same_length(**{name: range(n) for name, n in lengths.items()})
     n_rows = next(iter(lengths.values()))
     groups = np.zeros(n_rows, dtype=np.intp)
     if "sensitive_features" in named:
-        groups = encode_groups(named["sensitive_features"]).codes
+        groups = checks.encode_groups(named["sensitive_features"]).codes
 
     def resample(rows: NDArray[np.int64]) -> tuple[float, bool, ValueError | None, set[Any]]:
         """Compute the metric on drawn rows, perhaps in another process; tell what it warned of."""

@@ -14,23 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fcorr.metrics._checks import (
-    Column,
-    FloatArray,
-    Weights,
-    as_columns,
-    check_same_length,
-    describe_label,
-    encode_groups,
-    leave_out_uncounted,
-    not_estimable,
-)
+from fcorr.metrics import _checks as checks
+from fcorr.metrics._checks import Column, FloatArray, Weights
 from fcorr.metrics.flips import FlippedScores, encode_grouped
 
 _ROUNDING = 1e-12  # of the largest price: what varies by less does not vary
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def demographic_unfairness(
     y_pred: Column, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> float:
@@ -61,9 +52,9 @@ def demographic_unfairness(
     >>> demographic_unfairness([1, 3, 3, 5], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    price, weight = as_columns(sample_weight, y_pred=y_pred)
-    labels = encode_groups(sensitive_features, encode_grouped)
-    check_same_length(y_pred=price, sensitive_features=labels.codes)
+    price, weight = checks.as_columns(sample_weight, y_pred=y_pred)
+    labels = checks.encode_groups(sensitive_features, encode_grouped)
+    checks.check_same_length(y_pred=price, sensitive_features=labels.codes)
     rows = _keep_known(labels.categories, labels.codes, "demographic_unfairness", stacklevel=5)
     if rows is None:
         return np.nan
@@ -105,7 +96,7 @@ class AdmissiblePrice:
     n_left_out: int = 0
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def nearest_admissible(
     y_pred: Column, estimates: FlippedScores, *, sample_weight: Weights = None
 ) -> AdmissiblePrice:
@@ -123,7 +114,7 @@ def nearest_admissible(
     return _find_nearest(y_pred, estimates, sample_weight, "nearest_admissible")
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def proxy_discrimination(
     y_pred: Column, estimates: FlippedScores, *, sample_weight: Weights = None
 ) -> float:
@@ -174,8 +165,8 @@ def proxy_discrimination(
 def _find_nearest(
     y_pred: Column, estimates: FlippedScores, sample_weight: Weights, metric: str
 ) -> AdmissiblePrice:
-    price, weight = as_columns(sample_weight, y_pred=y_pred)
-    check_same_length(y_pred=price, estimates=estimates)
+    price, weight = checks.as_columns(sample_weight, y_pred=y_pred)
+    checks.check_same_length(y_pred=price, estimates=estimates)
     columns = [j for j, label in enumerate(estimates.categories) if _is_known(label)]
     labels = [estimates.categories[j] for j in columns]
     rows = _keep_known(estimates.categories, estimates.original, metric, stacklevel=6)
@@ -230,10 +221,10 @@ def _keep_known(
     n_left_out, groups = np.count_nonzero(~rows), np.unique(codes[rows])
     reason = f" for {n_left_out} of {len(rows)} rows, whose group is unknown: they are left out."
     if len(groups) < 2:
-        named = ", ".join(describe_label(categories[code]) for code in groups) or "none"
+        named = ", ".join(checks.describe_label(categories[code]) for code in groups) or "none"
         reason = f": it compares two groups or more, got {named} and {n_left_out} unknown rows."
     if n_left_out or len(groups) < 2:
-        not_estimable(f"{metric} is not estimable{reason}", stacklevel=stacklevel)
+        checks.not_estimable(f"{metric} is not estimable{reason}", stacklevel=stacklevel)
     return rows if len(groups) > 1 else None
 
 

@@ -19,18 +19,9 @@ def share_out(
 ) -> NDArray[Any]:
     """Share a function of rows out among features, by what it changes by as each appears.
 
-    Parameters
-    ----------
-    appear : callable
-        For an order of the features, gives the function of the rows without any of them, and then
-        with one more at a time: each ``(B, *)``.
-    orders : ndarray of shape (n_orders, F)
-        Orders, each second one the reverse of the one before.
-
-    Returns
-    -------
-    ndarray of shape (n_orders / 2, B, F, *)
-        The mean of each pair of orders.
+    For an order of the features ``appear`` gives the function of the rows without any of them, and
+    then with one more at a time: each ``(B, *)``. Of ``orders``, ``(n_orders, F)``, each second one
+    is the reverse of the one before. Returns the mean of each pair: ``(n_orders / 2, B, F, *)``.
     """
     pairs = []
     for pair in orders.reshape(-1, 2, orders.shape[1]).tolist():

@@ -1,21 +1,13 @@
 """Thresholds: from which score on to decide positive, by F1, by false positives or by cost."""
 
-import math
-import numbers
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
-from fcorr._core import InvalidInputError
-from fcorr.metrics._checks import (
-    Column,
-    FloatArray,
-    Weights,
-    as_classes,
-    as_columns,
-    leave_out_uncounted,
-)
+from fcorr._core import InvalidInputError, is_number
+from fcorr.metrics import _checks as checks
+from fcorr.metrics._checks import Column, FloatArray, Weights
 
 ThresholdRule = Literal["f1"] | Mapping[str, Any]
 """``"f1"``, ``{"fpr": 0.05}`` or ``{"cost": (c_fp, c_fn)}``."""
@@ -23,7 +15,7 @@ ThresholdRule = Literal["f1"] | Mapping[str, Any]
 RULES = "'f1', {'fpr': a rate in [0, 1]} or {'cost': (of a false positive, of a false negative)}"
 
 
-@leave_out_uncounted
+@checks.leave_out_uncounted
 def choose_threshold(
     y_true: Column, y_score: Column, *, rule: ThresholdRule = "f1", sample_weight: Weights = None
 ) -> float:
@@ -61,7 +53,7 @@ def choose_threshold(
     """
     if not is_threshold_rule(rule):
         raise InvalidInputError(f"rule must be {RULES}, got {rule!r}.")
-    columns = as_columns(sample_weight, y_true=as_classes(y_true), y_score=y_score)
+    columns = checks.as_columns(sample_weight, y_true=checks.as_classes(y_true), y_score=y_score)
     thresholds, true_positive, false_positive = _counts(*columns)
     n_positive, n_negative = true_positive[-1], false_positive[-1]
     if n_positive == 0 or n_negative == 0:
@@ -88,15 +80,10 @@ def is_threshold_rule(value: object) -> bool:
         case str():
             return value == "f1"
         case {"fpr": rate, **others} if not others:
-            return _is_number(rate) and 0 <= rate <= 1
+            return is_number(rate) and 0 <= rate <= 1
         case {"cost": [_, _] as costs, **others} if not others:
-            return all(_is_number(cost) and cost >= 0 for cost in costs) and any(costs)
+            return all(is_number(cost) and cost >= 0 for cost in costs) and any(costs)
     return False
-
-
-def _is_number(value: object) -> bool:
-    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return is_real and math.isfinite(float(value))  # type: ignore[arg-type]
 
 
 def _counts(

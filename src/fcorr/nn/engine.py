@@ -34,7 +34,7 @@ def resolve_engine(engine: EngineName) -> Literal["compiled", "plain"]:
 def use_engine(engine: EngineName) -> Iterator[None]:
     """Choose the engine within a ``with`` block, in this thread only.
 
-    The threads of :class:`fcorr.training.workers.Workers` take over what their caller chose.
+    The threads of :class:`fcorr.training.rows.Workers` take over what their caller chose.
     """
     resolve_engine(engine)
     before = _chosen.get()

@@ -1,39 +1,74 @@
 """Sweeps: the same model over a grid of arguments and seeds, and the choice among them."""
 
+import hashlib
+import json
 import math
 import numbers
 import os
+import platform
+import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 
-from fcorr._core import InvalidInputError, html_table, near_match, show_progress
-from fcorr.audit.measure import (
-    LOWER_IS_BETTER,
-    MAIN_METRIC,
-    Measured,
-    check_estimator,
-    read_test_rows,
-    unpack,
+from fcorr._core import (
+    InvalidInputError,
+    enumerate_some,
+    errors_about,
+    errors_of_writing,
+    html_table,
+    is_integer,
+    near_match,
+    open_processes,
+    show_progress,
+    text_table,
+    to_plain,
 )
+from fcorr._version import __version__
+from fcorr.audit import measure as measuring
+from fcorr.audit.measure import LOWER_IS_BETTER, MAIN_METRIC, AuditRows, Measured
 from fcorr.audit.page import TextTable, show_metric, show_small
-from fcorr.data.encode import hash_rows
+from fcorr.data.encode import hash_rows, unpack_rows
 from fcorr.estimators.model_file import Estimator
-from fcorr.estimators.options import is_integer
-from fcorr.search.runs import (
-    Experiment,
-    Grid,
-    Point,
-    Record,
-    append_record,
-    expand_grid,
-    read_records,
+from fcorr.estimators.options import check_arguments, complete_advanced
+
+Point = dict[str, Any]
+Grid = Mapping[str, Sequence[Any]]
+Record = dict[str, Any]
+"""One run as plain data; see :class:`Sweep`."""
+
+DEFAULT_GRID: tuple[Grid, ...] = (
+    {"car": [0.0, *(10.0**power for power in range(9))], "invariance": [None]},
+    {"invariance": ["adapt", "marginal"]},
 )
+"""λ from 0 to 1e8, acting alone, and the two exact forms."""
+
+_OTHER_QUESTIONS = "Models would answer different questions: make a sweep for each."
+_NOT_COMPARABLE = "Their performance could not be compared: make a sweep for each."
+_NOT_VARIED = {
+    "random_state": "Use seeds=... instead.",
+    "sensitive": _OTHER_QUESTIONS,
+    "exposure": _OTHER_QUESTIONS,
+    "objective": _NOT_COMPARABLE,
+    "tweedie_power": _NOT_COMPARABLE,
+    "verbose": "A sweep shows its own progress.",
+    "device": "Set it in the estimator.",
+    "engine": "Set it in the estimator.",
+}
+
+_FIELDS = (
+    *("key", "estimator", "data", "arguments", "seed", "measured", "notes", "seconds", "versions"),
+)
+_START = b'{"key": '  # of every record, so that one that was cut off can be told from other text
 
 
 def sweep(
@@ -119,7 +154,9 @@ def sweep(
     >>> found.choose().point
     {'car': 10000.0, 'invariance': 'adapt'}
     """
-    check_estimator(estimator, "sweep", "Use scikit-learn's GridSearchCV for other models.")
+    measuring.check_estimator(
+        estimator, "sweep", "Use scikit-learn's GridSearchCV for other models."
+    )
     budget, seeds = _read_budget(budget), _read_seeds(seeds)
     if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise InvalidInputError(
@@ -128,8 +165,8 @@ def sweep(
             argument="n_jobs",
         )
     points = expand_grid(grid, estimator.get_params(deep=False))
-    rows = read_test_rows(estimator, eval_set, "eval_set")
-    data = [hash_rows(X, y, sample_weight), hash_rows(*unpack(eval_set, "eval_set"))]
+    rows = measuring.read_test_rows(estimator, eval_set, "eval_set")
+    data = [hash_rows(X, y, sample_weight), hash_rows(*unpack_rows(eval_set, "eval_set"))]
     if data[0] == data[1]:
         raise InvalidInputError(
             "eval_set must be other rows than X: a model looks good on the rows it was fitted to. "
@@ -200,6 +237,193 @@ def _read_seeds(seeds: Any) -> list[int]:
             argument="seeds",
         )
     return [int(seed) for seed in listed]
+
+
+# ------------------------------------------------------------------------------ grids
+
+
+def expand_grid(grid: Grid | Sequence[Grid] | None, base: Mapping[str, Any]) -> list[Point]:
+    """List the points of a grid, checked; all have the same arguments.
+
+    Those that one of several grids leaves out are those of ``base``, the estimator's own. Points
+    whose models are equal, such as exact ones that differ in λ alone, are one.
+    """
+    try:
+        varied = [*ParameterGrid(DEFAULT_GRID if grid is None else grid)]
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"grid must map arguments to lists of values, got {grid!r}. Write for example "
+            f"grid={{'car': [0, 1e2, 1e4], 'invariance': [None]}}. {error}"
+        ) from error
+    if not varied:
+        raise InvalidInputError("grid must hold at least one argument, got none.")
+    for point in varied:
+        for name in point:
+            if name not in base:
+                raise InvalidInputError(
+                    f"grid must name arguments of the estimator, got {name!r}."
+                    f"{near_match(str(name), base)} It has {enumerate_some(base, 40)}."
+                )
+        for name in (*point, *(point.get("advanced") or ())):
+            if name in _NOT_VARIED:
+                raise InvalidInputError(f"grid must not vary {name!r}. {_NOT_VARIED[name]}")
+    own = {name: base[name] for point in varied for name in point}
+    listed = [own | point for point in varied]
+    points: dict[str, Point] = {}
+    for point in listed:
+        check_arguments({**base, **point})
+        points.setdefault(_canonical({**base, **point}), point)
+    are_exact = all({**base, **point}["invariance"] is not None for point in listed)
+    if are_exact and len({point.get("car") for point in listed}) > 1:
+        warnings.warn(
+            "The grid varies car, but all its models are exact: no flip changes their predictions "
+            "at any λ. Add 'invariance': [None] to see what λ does alone.",
+            stacklevel=3,
+        )
+    return list(points.values())
+
+
+def list_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all arguments that make the model what it is, as plain data."""
+    # The others change neither the model nor what is measured, or a sweep sets them by itself.
+    left_out = ("random_state", "verbose")
+    options = complete_advanced(arguments["advanced"]).items()
+    advanced = {name: value for name, value in options if name not in ("engine", "device")}
+    kept = {name: value for name, value in arguments.items() if name not in left_out}
+    return to_plain({**kept, "advanced": advanced})
+
+
+def _canonical(arguments: Mapping[str, Any]) -> str:
+    """Write arguments such that equal models have equal texts."""
+    plain = list_arguments(arguments)
+    plain["car"] = plain["car"] or 0.0  # None switches it off, too
+    # CAR has no part in training an exact form, but where the paper's model adapts.
+    form, has_views = plain["invariance"], plain["advanced"]["main_effects"]
+    if form == "marginal" or (form == "adapt" and has_views):
+        plain["car"] = 0.0
+    as_floats = json.loads(json.dumps(plain), parse_int=float)  # 100 and 100.0 are one value
+    return json.dumps(as_floats, sort_keys=True)
+
+
+# ------------------------------------------------------------------------------ runs and records
+
+
+def read_records(path: str | os.PathLike[str]) -> list[Record]:
+    """Read the records of a file, if it is there, and make it ready to be appended to.
+
+    A last line that was cut off, as when a machine goes down, is taken away.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InvalidInputError(
+            f"path must be a file, got the folder {str(path)!r}. Name a file such as 'sweep.jsonl'."
+        )
+    path.absolute().parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        return []
+    content = path.read_bytes()
+    *lines, rest = content.split(b"\n")
+    records: list[Record] = []
+    try:
+        for line in lines:
+            record = json.loads(line)
+            Measured(**record["measured"])
+            records.append({name: record[name] for name in _FIELDS})
+        if rest and not rest.startswith(_START) and not _START.startswith(rest):
+            raise ValueError
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidInputError(
+            f"path must be a file of a sweep's records, got {str(path)!r}, whose line "
+            f"{len(records) + 1} is none. Name a file that does not exist yet."
+        ) from error
+    if rest:
+        with path.open("r+b") as file:
+            file.truncate(len(content) - len(rest))
+    return records
+
+
+def append_record(path: str | os.PathLike[str], record: Record) -> None:
+    """Add a record to a file, and see to it that it is there whatever happens next."""
+    line = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    left = "the runs before this one are in the file"
+    with errors_of_writing(path, left), Path(path).open("ab") as file:
+        file.write(line.encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What all runs of a sweep share: the model that they vary, the rows, and a hash of these.
+
+    A run is one fit, of a point of the grid with a seed; runs do not depend on each other.
+    """
+
+    estimator: Estimator
+    train: tuple[Any, Any, Any]
+    rows: AuditRows
+    data: str
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """The estimator's own arguments."""
+        return self.estimator.get_params(deep=False)
+
+    def key(self, point: Point, seed: int) -> str:
+        """Name a run: the same arguments, seed and data give the same key."""
+        content = json.dumps([_canonical({**self.base, **point}), seed, self.data])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def fit(self, point: Point, seed: int) -> Estimator:
+        """Fit the model of a run."""
+        model: Estimator = clone(self.estimator)
+        model.set_params(**point, random_state=seed, verbose=False)
+        with errors_about(f"The run {point}, seed {seed}"):
+            return model.fit(*self.train)
+
+    def carry_out(self, runs: Sequence[tuple[Point, int]], n_jobs: int) -> Iterator[Any]:
+        """Fit and measure runs, one after the other or side by side, in the order they end.
+
+        Each gives its point, its record, and what else it warned of.
+        """
+        with open_processes() as spread:
+            if spread is not None:  # of a backend that the caller has chosen, such as Ray's
+                yield from spread(lambda run: self._carry_out_run(run[0], run[1], True), runs)
+                return
+        jobs = [joblib.delayed(self._carry_out_run)(*run, n_jobs != 1) for run in runs]
+        yield from joblib.Parallel(n_jobs, return_as="generator_unordered")(jobs)
+
+    def _carry_out_run(self, point: Point, seed: int, is_one_of_many: bool) -> tuple[Any, ...]:
+        if is_one_of_many:  # in a process of its own: the other cores have other runs
+            torch.set_num_threads(1)
+        with measuring.collect_warnings() as (notes, other_warnings):
+            start = time.perf_counter()
+            model = self.fit(point, seed)
+            fitted = time.perf_counter()
+            with errors_about("eval_set"):
+                subject = measuring.open_model(model, self.rows)
+                measured = measuring.measure(subject, self.rows)
+            finished = time.perf_counter()
+        record: Record = to_plain(
+            {
+                "key": self.key(point, seed),
+                "estimator": type(model).__name__,
+                "data": self.data,
+                "arguments": list_arguments({**self.base, **point}),
+                "seed": seed,
+                "measured": asdict(measured),
+                "notes": notes,
+                "seconds": {"fit": fitted - start, "measure": finished - fitted},
+                "versions": {
+                    "fcorr": __version__,
+                    "torch": torch.__version__,
+                    "numpy": np.__version__,
+                    "python": platform.python_version(),
+                    "engine": model.history_.engine,
+                },
+            }
+        )
+        return point, record, other_warnings
 
 
 # ------------------------------------------------------------------------------ points
@@ -446,7 +670,7 @@ class Sweep:
         return list(dict.fromkeys(note for record in self.records for note in record["notes"]))
 
     def __str__(self) -> str:
-        return "\n".join([self.table().text(), *self.notes])
+        return "\n".join([text_table("", *self.table()), *self.notes])
 
     def _repr_html_(self) -> str:
         return html_table("on the validation rows", *self.table(), note=" ".join(self.notes))

@@ -21,38 +21,22 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from fcorr._core import (
-    InvalidInputError,
-    compute_digest,
-    to_plain,
-    write_atomically,
-)
+from fcorr._core import InvalidInputError, compute_digest, to_plain, write_atomically
 from fcorr._version import __version__
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.loop import EpochRecord, History
 from fcorr.training.pack import Recipe, Trained
-from fcorr.training.workers import Ranks
+from fcorr.training.rows import Ranks
 
 _WITHIN_EPOCH, _BETWEEN_EPOCHS = 120.0, 1.0  # seconds of work that may be lost
 _Content = tuple[dict[str, Tensor], dict[str, Any]]
 
 
 class Checkpoint:
-    """Networks of one fit, trained or in training, in a folder.
+    """Networks of one fit, trained or in training, in a folder, which is made if it is not there.
 
-    Parameters
-    ----------
-    folder : path-like
-        Made if it is not there.
-    arguments : mapping
-        What the fit was asked for.
-    arrays : ndarray
-        All that it learns from.
-
-    Raises
-    ------
-    InvalidInputError
-        The folder has another fit; the message says in what it differs.
+    ``arguments`` are what the fit was asked for, ``arrays`` all that it learns from. If the folder
+    has another fit, an :class:`InvalidInputError` says in what it differs.
     """
 
     def __init__(

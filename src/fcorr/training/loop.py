@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from fcorr._core import InvalidInputError, Progress, Tabled
 from fcorr.nn.layers import dropout_from
 from fcorr.training.objective import Objective
-from fcorr.training.rows import Rows, TrainingRows
-from fcorr.training.workers import Ranks, Workers, chunk_rows
+from fcorr.training.rows import Ranks, Rows, TrainingRows, Workers, chunk_rows
 
 if TYPE_CHECKING:
     from fcorr.training.checkpoint import StateKeeper
@@ -118,8 +117,7 @@ def train(
     training goes on from there, to the same weights as if it had never stopped. Where
     ``on_epoch_end`` returns something true, training ends.
     """
-    run = _Run(objective, rows, pace, generator, workers)
-    run.start(keeper)
+    run = _Run(objective, rows, pace, generator, workers, keeper)
     while run.epoch <= pace.epochs and not run.is_over:
         if run.epoch > run.collapse_after and not objective.collapsed:
             objective.collapse(rows)
@@ -157,31 +155,32 @@ class _Run:
         pace: Pace,
         generator: torch.Generator,
         workers: Workers,
+        keeper: "StateKeeper | None",
     ) -> None:
         self.objective, self.rows, self.pace, self.generator = objective, rows, pace, generator
         model = objective.model
+        # Weights of linear layers alone are to decay.
+        linear = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Linear)}
+        groups: Any = [
+            {"params": [p for p in model.parameters() if (id(p) in linear) is decays]}
+            | {"weight_decay": pace.weight_decay if decays else 0.0}
+            for decays in (True, False)
+        ]
         betas = (0.9, pace.beta2)
-        groups = _parameter_groups(model, pace.weight_decay)
         self.optimizer = torch.optim.AdamW(groups, lr=pace.learning_rate, betas=betas, fused=True)
         self.n_steps = pace.epochs * math.ceil(len(rows) / pace.batch_size)
         self.history, self.best = History(), BestWeights(model)
         self.collapse_after = pace.epochs - pace.collapsed_epochs
         self.epoch, self.n_done, self.is_over = 1, 0, False
         self.step, self.sums = 0, torch.zeros(2)
-        self.workers, self.ranks = workers, Ranks.current()
-
-    def start(self, keeper: "StateKeeper | None") -> None:
-        """Settle what is settled once, or go on from what was kept."""
-        objective, rows = self.objective, self.rows
+        self.ranks = Ranks.current()
         kept = None if keeper is None else keeper.recall()
         if kept is None and objective.has_car and objective.car_weight is None:
             # the paper's rule settles it
             n_rows = chunk_rows(objective.numbers_per_row(rows))
-            objective.settle_weight(rows.some(self.pace.batch_size, self.generator), n_rows)
-        self.gradients = SlicedGradients(
-            objective, rows, self.pace.batch_size, self.workers, self.generator
-        )
-        self.before_epoch = self.generator.get_state()
+            objective.settle_weight(rows.some(pace.batch_size, generator), n_rows)
+        self.gradients = SlicedGradients(objective, rows, pace.batch_size, workers, generator)
+        self.before_epoch = generator.get_state()
         if kept is not None:
             self._restore(*kept)
 
@@ -316,7 +315,10 @@ class SlicedGradients:
                 [a + b for a, b in zip(gradients, parts, strict=True)] if gradients else parts
             )
         if self.ranks.n > 1:
-            losses, gradients = self._add_up(losses, gradients)
+            parts = gradients or [torch.zeros_like(parameter) for parameter in self.parameters]
+            total = self.ranks.add_up(torch.cat([losses, *(part.flatten() for part in parts)]))
+            losses, *flat = total.split([len(losses), *(part.numel() for part in parts)])
+            gradients = [each.view_as(part) for each, part in zip(flat, parts, strict=True)]
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
         return losses
@@ -334,13 +336,6 @@ class SlicedGradients:
         for i, generator in enumerate(self.generators):
             owner = i % n_processes if self.is_shared else self.ranks.own
             generator.set_state(states[owner, i].clone())  # torch would read from the start
-
-    def _add_up(self, losses: Tensor, gradients: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        parts = gradients or [torch.zeros_like(parameter) for parameter in self.parameters]
-        total = self.ranks.add_up(torch.cat([losses, *(part.flatten() for part in parts)]))
-        sizes = [len(losses), *(part.numel() for part in parts)]
-        losses, *flat = total.split(sizes)
-        return losses, [each.view_as(part) for each, part in zip(flat, parts, strict=True)]
 
     def _one(
         self, rows: Rows, chosen: Tensor, generator: torch.Generator, n_rows: int
@@ -371,18 +366,6 @@ def _evaluate(objective: Objective, rows: TrainingRows, workers: Workers) -> tup
         sums += found
     loss, total_loss = (rows.add_up(sums) / len(rows)).tolist()
     return loss, total_loss
-
-
-def _parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Set the weights of linear layers apart, which alone are to decay."""
-    weights = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Linear)}
-    return [
-        {
-            "params": [p for p in model.parameters() if (id(p) in weights) is decays],
-            "weight_decay": weight_decay if decays else 0.0,
-        }
-        for decays in (True, False)
-    ]
 
 
 class BestWeights:

@@ -19,14 +19,14 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils.extmath import softmax
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
 from fcorr.nn.car import Exchange, car_sensitive, paper_weight
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.proxies import ProxyDial
-from fcorr.training.rows import Rows, TrainingRows
-from fcorr.training.workers import Ranks, Workers
+from fcorr.training.rows import Ranks, Rows, TrainingRows, Workers
 
 CarWeight = float | Literal["paper"] | None
 LinkName = Literal["identity", "sigmoid", "softmax", "exp"]
@@ -218,11 +218,6 @@ class Objective:
 # ------------------------------------------------------------------------------ balance
 
 
-def mean_shift(outputs: Floats, target: Floats, weight: Floats) -> float:
-    """Return the shift after which the weighted mean of the outputs is that of the target."""
-    return float(np.sum(weight * (target - outputs)) / np.sum(weight))
-
-
 def log_shift(log_means: Floats, target: Floats, weight: Floats) -> float:
     """Return the shift of log-means after which the weighted sum of the means is the target's.
 
@@ -262,12 +257,6 @@ def class_shift(logits: Floats, share: Floats, weight: Floats) -> Floats:
         shift += shorter * step
         gap = share - mean
     return shift - shift.mean()
-
-
-def softmax(logits: Floats) -> Floats:
-    """Turn logits, one column per class, into probabilities."""
-    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return exponentials / exponentials.sum(axis=1, keepdims=True)
 
 
 def _mean_probabilities(logits: Floats, weight: Floats, shift: Floats) -> tuple[Floats, Floats]:

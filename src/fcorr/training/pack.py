@@ -13,7 +13,7 @@ and TabPack (Gorishniy et al., 2026).
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -24,8 +24,7 @@ from torch import Tensor
 from fcorr._core import Progress
 from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.loop import History
-from fcorr.training.rows import Fold
-from fcorr.training.workers import Map
+from fcorr.training.rows import Fold, Map
 
 _FEW_ROWS = 10_000  # up to which the first round tries every recipe on all bags, not on one
 _VERY_FEW_ROWS = 2_000  # up to which bags leave out less, and are more
@@ -185,6 +184,7 @@ def hash_bags(n_rows: int, n_members: int | None, seed: int) -> list[Bag]:
     return [Bag(nothing, torch.from_numpy(np.flatnonzero(f.has(places))), f) for f in folds]
 
 
+@dataclass
 class Candidates:
     """Networks of some recipes, trained on some bags when they are first asked for.
 
@@ -192,21 +192,17 @@ class Candidates:
     outputs for some rows; ``each`` maps over threads or processes, whose number changes nothing.
     """
 
-    def __init__(
-        self,
-        recipes: Sequence[Recipe],
-        bags: Sequence[Bag],
-        train_one: Callable[[Recipe, Bag, int], Trained],
-        loss: Callable[[Tensor, Tensor], float],
-        *,
-        seed: int,
-        each: Map,
-        progress: Progress,
-    ) -> None:
-        self.recipes, self.bags = list(recipes), bags
-        self.train_one, self.loss = train_one, loss
-        self.seed, self.each, self.progress = seed, each, progress
-        self.trained: dict[tuple[int, int], Trained] = {}
+    recipes: list[Recipe]
+    bags: Sequence[Bag]
+    train_one: Callable[[Recipe, Bag, int], Trained]
+    loss: Callable[[Tensor, Tensor], float]
+    seed: int
+    each: Map
+    progress: Progress
+    trained: dict[tuple[int, int], Trained] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.recipes = list(self.recipes)  # which may grow
 
     def train(self, recipes: Iterable[int], bags: Iterable[int]) -> None:
         """Train what of it is not trained yet."""
@@ -228,7 +224,8 @@ class Candidates:
 
     def outputs(self, chosen: Sequence[int], bags: Iterable[int]) -> Tensor:
         """Return mean outputs of the held-out rows of some bags, one bag after the other."""
-        return torch.cat([_mean([self.trained[r, b].outputs for r in chosen]) for b in bags])
+        of_bags = [[self.trained[r, b].outputs.double() for r in chosen] for b in bags]
+        return torch.cat([torch.stack(outputs).mean(0) for outputs in of_bags])
 
     def held_out(self, bags: Iterable[int]) -> Tensor:
         """Return the rows that some bags leave out, one bag after the other."""
@@ -373,7 +370,3 @@ def select_greedily(
         chosen.append(best)
         least = losses[best]
     return chosen or [0]
-
-
-def _mean(outputs: Sequence[Tensor]) -> Tensor:
-    return torch.stack([each.double() for each in outputs]).mean(0)

@@ -1,16 +1,211 @@
-"""Rows to train on: tensors in memory, or encoded rows in files that are read part by part."""
+"""Rows to train on, and the threads and processes that share the work on them.
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+Rows are tensors in memory, or encoded rows in files that are read part by part.
+
+A thread takes its own rows through a model. Processes that train together all run the same ``fit``:
+of a table in memory each has all rows, and works on some slices of every batch; of a table in files
+each has some row groups. Gradients are added up by torch.distributed, in the same order everywhere,
+so that all processes have the same weights at any time. Whoever starts the processes, torchrun or
+Ray, is none of the loop's business.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from threading import Lock, Thread
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from fcorr._core import open_processes
 from fcorr.data.stream import RowStore, StoredPart, hash_places
 from fcorr.training.proxies import Groups
-from fcorr.training.workers import Ranks
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+# Sizes of work are counted in numbers of the table as FCorrTransformer reads it; what other models
+# do with a row is counted as so many numbers as it takes the memory of.
+_WORTH_A_THREAD = 2**14  # numbers that a thread should have to itself; below, starting costs more
+_CHUNK_NUMBERS = 2**18  # scored at a time by each thread
+
+_setting = Lock()
+_COLUMNS = ("x_cat", "x_num", "target", "weight")
+
+# ------------------------------------------------------------------------------ threads
+
+
+class Workers:
+    """Map a function over pieces of work, in order, on as many threads as torch was given.
+
+    Torch's own threads share out every single operation and meet again after it. Here each thread
+    takes some rows through all operations, and they meet once. What is computed does not depend on
+    the number of threads: the pieces are the same, and each is worked on by one thread.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor | None, n_threads: int = 1) -> None:
+        self._pool = pool
+        self._most_pending = 2 * n_threads
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Yield the results in the order of the items.
+
+        Threads run ahead of the caller by a few pieces only: results that nobody has taken yet
+        would otherwise fill the memory.
+        """
+        if self._pool is None:
+            yield from map(function, items)
+            return
+        pending: deque[Future[Result]] = deque()
+        for item in items:
+            # The thread that computes sees the caller's context: the engine that it chose.
+            pending.append(self._pool.submit(copy_context().run, function, item))
+            if len(pending) == self._most_pending:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+@contextmanager
+def start_workers(n_numbers: int) -> Iterator[Workers]:
+    """Start threads for work on ``n_numbers`` numbers at a time; torch itself then uses one.
+
+    The calling thread's setting of torch is restored on the way out; that of others stays as it is.
+    """
+    n_threads = _use_one_thread()
+    try:
+        if n_threads == 1 or n_numbers < 2 * _WORTH_A_THREAD:
+            yield Workers(None)
+            return
+        with ThreadPoolExecutor(n_threads, initializer=_use_one_thread) as pool:
+            yield Workers(pool, n_threads)
+    finally:
+        if n_threads > 1:
+            torch.set_num_threads(n_threads)
+
+
+@contextmanager
+def start_processes(workers: Workers) -> Iterator[Map]:
+    """Give a map over the processes that the caller chose for it, with one thread each.
+
+    Where none was chosen, it is that of the threads.
+    """
+    with open_processes() as spread:
+        if spread is None:
+            yield workers.map
+        else:
+            yield lambda function, items: spread(partial(_with_one_thread, function), items)
+
+
+def _with_one_thread(function: Callable[[Item], Result], item: Item) -> Result:
+    with start_workers(0):
+        return function(item)
+
+
+def _use_one_thread() -> int:
+    """Make torch use one thread in the calling thread, and return how many it used until now.
+
+    Torch has a setting for each thread, and a thread that has not used torch yet takes over the
+    last that was made in any: without a remedy the 1 from here, which then outlives the work.
+    With it, that takes a first use between the two settings below; such a thread stays slow.
+    """
+    with _setting:
+        n_threads = torch.get_num_threads()  # also makes the setting this thread's own
+        if n_threads > 1:
+            torch.set_num_threads(1)
+            remedy = Thread(target=torch.set_num_threads, args=(n_threads,))
+            remedy.start()
+            remedy.join()
+    return n_threads
+
+
+def map_rows(
+    model: nn.Module,
+    x_cat: Tensor,
+    x_num: Tensor,
+    function: Callable[..., Tensor],
+    workers: Workers,
+    *,
+    numbers_per_row: int | None = None,
+) -> Iterator[Tensor]:
+    """Apply ``function(x_cat, x_num)`` without gradient, in chunks that bound the memory.
+
+    ``numbers_per_row`` is the size of a row's work, by default the number of features.
+    """
+    model.eval()
+
+    def without_gradient(chunk: tuple[Tensor, Tensor]) -> Tensor:
+        with torch.no_grad():  # a setting of each thread
+            return function(*chunk)
+
+    size = chunk_rows(numbers_per_row or x_cat.shape[1] + x_num.shape[1])
+    return workers.map(without_gradient, zip(x_cat.split(size), x_num.split(size), strict=True))
+
+
+def chunk_rows(numbers_per_row: int) -> int:
+    """Return how many rows to take at a time, a multiple of 16 unless they are fewer."""
+    rows = _CHUNK_NUMBERS // numbers_per_row
+    return rows // 16 * 16 or max(1, rows)
+
+
+# ------------------------------------------------------------------------------ processes
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """How many processes train together, and which of them this is."""
+
+    n: int = 1
+    own: int = 0
+
+    @classmethod
+    def current(cls) -> "Ranks":
+        """Return those of torch.distributed, or one process by itself."""
+        if dist.is_available() and dist.is_initialized():
+            return cls(dist.get_world_size(), dist.get_rank())
+        return cls()
+
+    def add_up(self, values: Tensor) -> Tensor:
+        """Return the sum over all processes, in place."""
+        if self.n > 1:
+            dist.all_reduce(values)
+        return values
+
+    def share(self, number: int) -> tuple[int, ...]:
+        """Return the numbers of all processes."""
+        numbers = torch.zeros(self.n, dtype=torch.int64)
+        numbers[self.own] = number
+        return tuple(self.add_up(numbers).tolist())
+
+    def agree(self, number: int) -> int:
+        """Return the first process's number."""
+        return self.share(number)[0]
+
+
+@contextmanager
+def join_torchrun() -> Iterator[bool]:
+    """Join the processes that torchrun has started, if it has; tell whether this is the first."""
+    if not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys() or dist.is_initialized():
+        yield True
+        return
+    dist.init_process_group("gloo")
+    try:
+        yield dist.get_rank() == 0
+    finally:
+        dist.destroy_process_group()
+
+
+# ------------------------------------------------------------------------------ rows
 
 
 @dataclass(frozen=True)
@@ -65,18 +260,20 @@ class Rows:
         """Draw rows at random."""
         return self.take(torch.randperm(len(self), generator=generator)[:n_rows].to(self.device))
 
+    def followed_by(self, other: "Rows") -> "Rows":
+        """Return these rows and then others, without groups."""
+        both = {
+            name: torch.cat([getattr(each, name) for each in (self, other)]) for name in _COLUMNS
+        }
+        return Rows(**both, groups=None)
+
     def add_up(self, values: Tensor) -> Tensor:
         """Return what is given: every process has all rows."""
         return values
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Rows":
-        return Rows(
-            change(self.x_cat),
-            change(self.x_num),
-            change(self.target),
-            change(self.weight),
-            None if self.groups is None else self.groups.each(change),
-        )
+        groups = None if self.groups is None else self.groups.each(change)
+        return Rows(**{name: change(getattr(self, name)) for name in _COLUMNS}, groups=groups)
 
 
 @dataclass(frozen=True)
@@ -107,30 +304,20 @@ class StoredRows:
     """Rows in files, of which a process has some parts, or all.
 
     ``target`` and ``weight`` are those of the whole table, by the places of its rows; ``locate``
-    is the model's. ``fold`` says which rows are meant. ``counts`` are the rows of each process.
+    is the model's. ``fold`` says which rows are meant.
     """
 
     store: RowStore
     target: Tensor
     weight: Tensor
     locate: Callable[[Tensor], Tensor]
-    ranks: Ranks
     fold: Fold | None = None
-    counts: tuple[int, ...] = ()
+    ranks: Ranks = field(default_factory=Ranks.current)
 
-    @classmethod
-    def open(
-        cls,
-        store: RowStore,
-        target: Tensor,
-        weight: Tensor,
-        locate: Callable[[Tensor], Tensor],
-        fold: Fold | None = None,
-    ) -> "StoredRows":
-        """Find out which rows there are."""
-        ranks = Ranks.current()
-        rows = cls(store, target, weight, locate, ranks, fold)
-        return replace(rows, counts=ranks.share(len(rows.places)))
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """The rows of each process; all of them have to ask for it."""
+        return self.ranks.share(len(self.places))
 
     def __len__(self) -> int:
         return sum(self.counts)
@@ -148,8 +335,7 @@ class StoredRows:
     @property
     def places(self) -> NDArray[np.int64]:
         """Places of this process's rows in the table, in the order of :meth:`chunks`."""
-        found = [self.store.read_places(part) for part in range(self.store.n_parts)]
-        places = np.concatenate(found)
+        places = np.concatenate([self.store.read(i).places for i in range(self.store.n_parts)])
         return places if self.fold is None else places[self.fold.has(places)]
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Rows, Tensor, int]]:
@@ -171,7 +357,7 @@ class StoredRows:
         order = torch.randperm(self.store.n_parts, generator=generator).tolist()
         for found in self.store.parts(order, self._read):
             shuffled = found.take(torch.randperm(len(found), generator=generator))
-            rows = shuffled if rest is None else _join(rest, shuffled)
+            rows = shuffled if rest is None else rest.followed_by(shuffled)
             n_full = len(rows) // own * own
             for chosen in torch.arange(n_full).split(own) if n_full else ():
                 yield rows, chosen, totals[given]
@@ -217,12 +403,3 @@ class StoredRows:
 
 TrainingRows = Rows | StoredRows
 """Rows to train on, wherever they are."""
-
-
-def _join(*rows: Rows) -> Rows:
-    return Rows(
-        torch.cat([each.x_cat for each in rows]),
-        torch.cat([each.x_num for each in rows]),
-        torch.cat([each.target for each in rows]),
-        torch.cat([each.weight for each in rows]),
-    )
