@@ -7,8 +7,10 @@ import pytest
 from paper.experiments import list_runs
 from paper.models import load_split, papers_threshold
 from tests.audit.conftest import classifier, people, policies, regressor
+from tests.conftest import _one_thread, _short_search, few_recipes
 
 __all__ = ["classifier", "people", "policies", "regressor"]
+__all__ += ["_one_thread", "_short_search", "few_recipes"]
 
 
 @pytest.fixture
