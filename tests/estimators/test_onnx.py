@@ -74,7 +74,7 @@ TARGETS = {
     "gamma": lambda y: y,
     "tweedie": lambda y: np.maximum(y - 1, 0),
 }
-QUICK = {"sensitive": ["sex", "income"], "epochs": 2, "random_state": 0}
+QUICK = {"sensitive": ["sex", "income"], "epochs": 1, "random_state": 0}
 QUICK["kinds"] = {"grade": ["low", "mid", "high"], "zone": "categorical"}
 
 

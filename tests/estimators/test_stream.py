@@ -63,7 +63,7 @@ def small_parts(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("n_members", [1, 4])
+@pytest.mark.parametrize("n_members", [1, 2])
 def test_it_is_as_good_as_in_memory(people, folder, n_members):
     options = OPTIONS | {"n_members": n_members}
     X, y, w = people.drop(columns=["y", "w"]), people["y"], people["w"]
