@@ -30,15 +30,11 @@ LABELS = _rng.integers(2, size=200).tolist()
 FRAMES = {
     "pandas": lambda c: pd.DataFrame(c),
     "pandas-categorical": lambda c: pd.DataFrame(c).astype({"sex": "category", "job": "category"}),
-    "pandas-nullable": lambda c: pd.DataFrame(c).convert_dtypes(),
     "pandas-index": lambda c: pd.DataFrame(c, index=range(1000, 800, -1)),
     "polars": lambda c: pl.DataFrame(c),
-    "polars-categorical": lambda c: pl.DataFrame(c).cast({"sex": pl.Categorical}),
     "polars-enum": lambda c: pl.DataFrame(c).cast({"job": pl.Enum(["c", "b", "a"])}),
     "pyarrow": lambda c: pa.table(c),
-    "pyarrow-chunks": lambda c: pa.Table.from_batches(pa.table(c).to_batches(max_chunksize=64)),
     "pyarrow-batch": lambda c: pa.RecordBatch.from_pydict(c),
-    "polars-small": lambda c: pl.DataFrame(c).cast({"children": pl.Int8}),
 }
 
 

@@ -18,7 +18,6 @@ from fcorr.estimators.reading import (
     explained_shares,
     jackknife_error,
     mean_output,
-    rank_correlation,
     shapley_values,
     without_bias,
 )
@@ -386,13 +385,6 @@ def test_noise_is_in_the_last_third():
     assert set(model.importance(X).names[-3:]) == set("abc")
     order = np.argsort(model.feature_importances_)
     assert set(X.columns[order[:3]]) == set("abc")
-
-
-def test_rank_correlation():
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(0, 5, 30).astype(float), rng.integers(0, 5, 30).astype(float)
-    assert rank_correlation(a, b) == pytest.approx(pd.Series(a).corr(pd.Series(b), "spearman"))
-    assert math.isnan(rank_correlation(a, np.zeros(30)))
 
 
 def test_importances_are_of_the_columns_of_a_table(table):
