@@ -6,8 +6,9 @@ from hypothesis import settings
 
 from fcorr import certify
 from fcorr.nn.engine import use_engine
+from fcorr.training import pack
 
-settings.register_profile("fcorr", deadline=None)  # other processes may have the machine
+settings.register_profile("fcorr", max_examples=40, deadline=None)  # the machine may be busy
 settings.load_profile("fcorr")
 
 
@@ -23,6 +24,23 @@ def _short_search():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certify, "_N_STEPS", certify._N_STEPS // 5)
         yield
+
+
+ALL_RECIPES = pack.RECIPES
+
+
+@pytest.fixture(autouse=True, scope="session")
+def few_recipes():
+    """Let a pack choose among a table, a small network and a smooth one: others take long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pack, "RECIPES", tuple(ALL_RECIPES[k] for k in (0, 2, 5)))
+        yield
+
+
+@pytest.fixture
+def all_recipes(monkeypatch):
+    """Choose as other processes do."""
+    monkeypatch.setattr(pack, "RECIPES", ALL_RECIPES)
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -41,16 +43,21 @@ RUNNING = ["README.md", *(f"docs/{name}.md" for name in TOPICS)]
 GUIDES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/guides/[!i]*.md"))
 
 
-FROM_DISK = """
-import types, pandas, sklearn.datasets
-sklearn.datasets.fetch_openml = lambda data_id, as_frame: types.SimpleNamespace(
-    frame=pandas.read_parquet({path!r})
-)
-"""
+@pytest.fixture
+def run_page(tmp_path, monkeypatch):
+    """Run code in names and a folder of its own; the process is that of the test."""
+
+    def run_page(code):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(tmp_path)  # a page may write a module
+        exec(compile(code, "page", "exec"), {"__name__": "__main__"})
+
+    return run_page
 
 
+@pytest.mark.filterwarnings("ignore:.*:PendingDeprecationWarning:shap")
 @pytest.mark.parametrize("name", [*RUNNING, *GUIDES])
-def test_code_runs(tmp_path, name):
+def test_code_runs(tmp_path, monkeypatch, capsys, run_page, name):
     # A page is one script. Blocks whose first line is a file's name in a comment are that file.
     written = re.findall(r"```\w+\n(# (\w+\.\w+)\n.*?)```", (ROOT / name).read_text(), re.DOTALL)
     for text, file in written:
@@ -61,9 +68,12 @@ def test_code_runs(tmp_path, name):
         path = Path(os.environ.get("FCORR_DATA", "")) / "freMTPL2" / "freMTPL2freq.parquet"
         if not path.exists():
             pytest.skip("FCORR_DATA does not name a folder with freMTPL2, which the page downloads")
-        script = FROM_DISK.format(path=str(path)) + script
-    shaps_own = ["-W", "ignore::PendingDeprecationWarning"] if "import shap" in script else []
-    printed = run_block(script, tmp_path, "-W", "error", *shaps_own)
+        monkeypatch.setattr(
+            "sklearn.datasets.fetch_openml",
+            lambda data_id, as_frame: SimpleNamespace(frame=pd.read_parquet(path)),
+        )
+    run_page(script)
+    printed = capsys.readouterr().out
     for block in blocks(ROOT / name, "text"):  # parts of what the code prints
         assert not [line for line in block.splitlines() if not is_printed(line, printed)]
     if name in GUIDES:  # their commands take the files that their code wrote
@@ -114,33 +124,23 @@ def test_outputs_that_a_page_shows_are_compared():
         assert not is_printed(line, printed), line
 
 
-def run_block(block, folder, *options):
-    command = [sys.executable, *options, "-c", block]
-    path = os.environ.get("PYTHONPATH", "")
-    if "from paper" in block:  # which takes a clone
-        path = f"{ROOT}{os.pathsep}{path}"
-    env = os.environ | {"PYTHONPATH": path}
-    run = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    return run.stdout
-
-
 @pytest.mark.parametrize(
     ("document", "packages"), [("serving", ("onnx", "onnxruntime")), ("scale", ())]
 )
-def test_models_are_served_as_the_document_says(tmp_path, document, packages):
+def test_models_are_served_as_the_document_says(run_page, document, packages):
     """By its first block: tests of scoring run those for clusters."""
     for package in packages:
         pytest.importorskip(package, reason=f"needs {package}, as in fcorr[onnx]")
-    run_block(blocks(ROOT / "docs" / f"{document}.md")[0], tmp_path, "-W", "error")
+    run_page(blocks(ROOT / "docs" / f"{document}.md")[0])
 
 
-def test_mlflow_takes_a_model_as_the_document_says(tmp_path):
+@pytest.mark.filterwarnings("default")  # MLflow has warnings of its own
+def test_mlflow_takes_a_model_as_the_document_says(tmp_path, run_page):
     if importlib.util.find_spec("mlflow") is None:
         pytest.skip("needs mlflow, which no extra has")
     _, script, use = blocks(ROOT / "docs" / "serving.md")
     (tmp_path / "fcorr_pyfunc.py").write_text(script)
-    run_block(use, tmp_path)  # MLflow has warnings of its own
+    run_page(use)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -17,7 +17,7 @@ from fcorr.cli import app
 
 # A fit of one epoch takes a tenth of a second; the same examples in every run.
 SOME = settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

@@ -7,9 +7,10 @@ import pytest
 from paper.experiments import list_runs
 from paper.models import load_split, papers_threshold
 from tests.audit.conftest import classifier, people, policies, regressor
-from tests.conftest import each_engine
+from tests.conftest import _one_thread, _short_search, each_engine, few_recipes
 
-__all__ = ["classifier", "each_engine", "people", "policies", "regressor"]
+__all__ = ["classifier", "people", "policies", "regressor"]
+__all__ += ["_one_thread", "_short_search", "each_engine", "few_recipes"]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from fcorr.audit.proxies import (
     measure_proxies,
 )
 from fcorr.data import make_proxy_bias
-from fcorr.metrics import demographic_unfairness, nearest_admissible, proxy_discrimination
+from fcorr.metrics import nearest_admissible, proxy_discrimination
 
 QUICK = {"n_resamples": 20, "random_state": 0}
 
@@ -166,8 +166,7 @@ def test_probabilities_of_two_classes():
     assert np.abs(trees - lines).mean() < 0.1
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_groups_of_several_columns_and_of_numbers(frame):
+def test_groups_of_several_columns_and_of_numbers():
     rng = np.random.default_rng(0)
     columns = {
         "sex": np.array(["f", "m"])[np.arange(400) % 2],
@@ -175,7 +174,7 @@ def test_groups_of_several_columns_and_of_numbers(frame):
         "age": rng.uniform(18, 90, 400),
         "x": rng.normal(size=400),
     }
-    X = frame(columns)
+    X = pl.DataFrame(columns)
     joint = best_estimates(X, columns["x"], ["sex", "race"], random_state=0)
     assert joint.categories == (("f", "a"), ("f", "b"), ("m", "a"))  # those that occur
     assert joint.groups[1] == ("m", "a")
@@ -191,18 +190,6 @@ def test_a_group_that_some_model_would_not_see_is_refused(policies):
         best_estimates(X, y, "S")
     with pytest.raises(InvalidInputError, match="y must have two classes, got 0, 1, 2"):
         best_estimates(X, np.arange(len(X)) % 3, "X3", estimator=LogisticRegression())
-
-
-def test_by_estimates_of_rows_only_the_blind_price_discriminates(policies):
-    """The truth is 0.33 for the line without S, and 0 for the discrimination-free price."""
-    X, y = policies
-    line = on_frame(LinearRegression())
-    estimates = best_estimates(X, y, "S", estimator=line, random_state=0)
-    others = X[["Z", "X1", "X2"]].assign(X3=X["X3"] == "yes")
-    blind = LinearRegression().fit(others, y).predict(others)
-    assert proxy_discrimination(blind, estimates) == pytest.approx(0.33, abs=0.02)
-    assert proxy_discrimination(estimates.scores @ [0.5, 0.5], estimates) == 0
-    assert demographic_unfairness(estimates.scores @ [0.5, 0.5], sensitive_features=X["S"]) < 0.01
 
 
 # ------------------------------------------------------------------------------ attribution

@@ -104,10 +104,3 @@ def test_every_kind_of_column(run, train):
         "day.day_of_week": ["datetime", "0 to 6, mean 2.967"],
         "day.days": ["datetime", "0 to 29, mean 14.5"],
     }
-
-
-def test_names_are_text_not_markup(run, train):
-    text = Path("data.csv").read_text().replace("amount", "km [/year]", 1)
-    Path("odd.csv").write_text(text)
-    train(data="odd.csv")
-    assert "km [/year]" in read_features(run)

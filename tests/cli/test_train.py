@@ -260,23 +260,19 @@ def test_names_that_look_like_others_are_quoted(train):
 
 
 BAD_DATA = [
-    ("bad.csv", "", "cannot be read as CSV"),
-    ("bad.csv", "key,a,y\n", "must have rows, got a header alone"),
-    ("bad.csv", "key,a,y\n1,2,3\n4\n", "must have 3 fields .* as in its header, got 1 in line 3"),
-    ("bad.csv", "key,a,y\n1,2,0\n2,3,0\n", "y must hold at least two classes"),
-    ("bad.csv", "key,a,y\n1,2,0\n2,inf,1\n", "Column 'a' must hold finite numbers"),
-    ("bad.csv", 'key,a,y\n1,"two\nlines",0\n\n2,c,1\n3,z,', "got 1 NaN, the first in line 6."),
-    ("bad.csv", 'key;a;y\n1;"two\nlines";0\n\n2;c;1\n3;z;', "got 1 NaN, the first in line 6."),
-    ("bad.txt", "key,a,y\n1,2,0\n", "'bad.txt' must end in .csv"),
+    ("key,a,y\n", "must have rows, got a header alone"),
+    ("key,a,y\n1,2,3\n4\n", "must have 3 fields .* as in its header, got 1 in line 3"),
+    ('key,a,y\n1,"two\nlines",0\n\n2,c,1\n3,z,', "got 1 NaN, the first in line 6."),
+    ('key;a;y\n1;"two\nlines";0\n\n2;c;1\n3;z;', "got 1 NaN, the first in line 6."),
 ]
 
 
-@pytest.mark.parametrize(("data", "text", "message"), BAD_DATA)
-def test_bad_data(train, files, data, text, message):
-    Path(data).write_text(text)
-    last = train(data=data, target="y", code=1).stderr.splitlines()[-1]
+@pytest.mark.parametrize(("text", "message"), BAD_DATA)
+def test_bad_data(train, files, text, message):
+    Path("bad.csv").write_text(text)
+    last = train(data="bad.csv", target="y", code=1).stderr.splitlines()[-1]
     assert re.match(f"error: .*{message}", last)
-    assert files() == {data}
+    assert files() == {"bad.csv"}
 
 
 NOTHING_ELSE = [word for name in ("age", "job", "amount", "flow") for word in ("--drop", name)]

@@ -1,7 +1,6 @@
-"""What every room stands on: errors, optional packages, files, plain data, randomness, progress."""
+"""What every room stands on: errors, optional packages, files, text, randomness, progress."""
 
 import io
-import json
 import math
 import os
 import stat
@@ -10,7 +9,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fcorr import _core
@@ -26,7 +24,6 @@ from fcorr._core import (
     show_progress,
     show_text,
     temporary_folder,
-    to_plain,
     user_cache,
     write_atomically,
 )
@@ -278,7 +275,7 @@ def test_no_cache_without_a_home(tmp_path, monkeypatch, expanded):
         user_cache()
 
 
-# Text and plain data
+# Text
 
 
 @pytest.mark.parametrize(
@@ -296,21 +293,6 @@ def test_no_cache_without_a_home(tmp_path, monkeypatch, expanded):
 def test_show_text(text, shown):
     assert show_text(text) == shown
     assert show_text(shown) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ({1: (np.int8(2), np.True_), "x": None}, {"1": [2, True], "x": None}),
-        ([math.nan, np.float32(math.inf), 0.5], [None, None, 0.5]),
-        (np.array([[1.5, np.nan], [0, 2]]), [[1.5, None], [0.0, 2.0]]),
-        (pd.Index(["clerk", "nurse"]), ["clerk", "nurse"]),
-        ({"sex"}, ["sex"]),
-    ],
-)
-def test_to_plain(value, expected):
-    assert to_plain(value) == expected
-    json.dumps(to_plain(value), allow_nan=False)
 
 
 def test_cells_of_a_table_are_text_and_no_markup():

@@ -62,15 +62,14 @@ def fine(column):
     return np.sort(np.r_[wide, near, near * (1 + 1e-7), near * (1 - 1e-7)])
 
 
-@each_task
 @pytest.mark.parametrize(
-    "options",
+    ("task", "options"),
     [
-        {},
-        {"n_members": 2},
-        {"sensitive": "sex", "invariance": "marginal"},
-        {"sensitive": "sex"},
-        {"advanced": {"engine": "plain", "n_layers": 2}},
+        ("binary", {}),
+        ("binary", {"n_members": 2}),
+        ("binary", {"sensitive": "sex", "invariance": "marginal"}),
+        ("binary", {"advanced": {"engine": "plain", "n_layers": 2}}),
+        ("poisson", {"sensitive": "sex"}),
     ],
     ids=str,
 )

@@ -10,7 +10,6 @@ import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss, mean_poisson_deviance
 
-import fcorr
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
 from fcorr.certify import Link
 from fcorr.data.encode import EncodedTable
@@ -19,7 +18,6 @@ from fcorr.estimators.reading import (
     explained_shares,
     jackknife_error,
     mean_output,
-    rank_correlation,
     shapley_values,
     without_bias,
 )
@@ -321,23 +319,6 @@ def test_mean_output_gives_the_mean_prediction(link):
     torch.testing.assert_close(mean, Link(link)(outputs).mean(0, keepdim=True))
 
 
-def test_main_and_total_of_a_known_function():
-    """Independent a, b, c and f = 2a + bc: of its variance of 5, a has 4, b and c 1 together."""
-    numbers = np.random.default_rng(0).normal(size=(20_000, 3))
-    encoded = EncodedTable(np.zeros((20_000, 0), np.int32), numbers)
-
-    def score(rows):
-        a, b, c = rows.numbers.T
-        return (2 * a + b * c)[:, None, None]
-
-    effects = numbers[:, None, None] * [2.0, 0.0, 0.0]
-    main, total = explained_shares(
-        score, encoded, "identity", effects=effects, seed=0, n_exchanges=4
-    )
-    np.testing.assert_allclose(main[0], [0.8, 0, 0], atol=0.03)
-    np.testing.assert_allclose(total[0], [0.8, 0.2, 0.2], atol=0.03)
-
-
 def test_significance_of_a_pack_is_without_bias(classifier, table):
     """By its definition, from the main effects of the members of each bag, in plain numpy."""
     encoded = classifier._encode_known(table[0])
@@ -393,25 +374,17 @@ def test_importance_is_what_permutation_finds_if_the_model_is_right(classifier, 
     assert classifier.importance(X)["age"]["total"] == pytest.approx(grown / known / 2, rel=0.3)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_noise_is_in_the_last_third(seed):
-    rng = np.random.default_rng(seed)
+def test_noise_is_in_the_last_third():
+    rng = np.random.default_rng(0)
     n = 600
     X = pd.DataFrame(rng.normal(size=(n, 9)), columns=[f"x{i}" for i in range(6)] + list("abc"))
     X["c"] = rng.choice(list("uvw"), n)
     signal = X["x0"] + X["x1"].abs() + X["x2"] * X["x3"] + X["x4"] - (X["x5"] > 0)
     y = signal + 0.3 * rng.normal(size=n)
-    model = FCorrRegressor(n_members=1, epochs=15, random_state=seed).fit(X, y)
+    model = FCorrRegressor(n_members=1, epochs=15, random_state=0).fit(X, y)
     assert set(model.importance(X).names[-3:]) == set("abc")
     order = np.argsort(model.feature_importances_)
     assert set(X.columns[order[:3]]) == set("abc")
-
-
-def test_rank_correlation():
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(0, 5, 30).astype(float), rng.integers(0, 5, 30).astype(float)
-    assert rank_correlation(a, b) == pytest.approx(pd.Series(a).corr(pd.Series(b), "spearman"))
-    assert math.isnan(rank_correlation(a, np.zeros(30)))
 
 
 def test_importances_are_of_the_columns_of_a_table(table):
@@ -573,7 +546,7 @@ def test_a_feature_with_a_main_effect_only(table):
     assert np.abs(found.correction[:, found.names.index("age")]).max() < 1e-5
 
 
-# ------------------------------------------------------------------------------ errors and files
+# ------------------------------------------------------------------------------ errors and text
 
 
 UNKNOWN = r"no feature 'agee'. Did you mean 'age'"
@@ -597,18 +570,6 @@ N_ROWS = "n_rows must be an integer of at least 2, got 1"
 def test_bad_questions(ask, message, classifier, table):
     with pytest.raises(InvalidInputError, match=message):
         ask(classifier, table[0])
-
-
-def test_a_file_keeps_what_was_read(classifier, table, tmp_path):
-    classifier.save(tmp_path / "model.fcorr")
-    again = fcorr.load(tmp_path / "model.fcorr")
-    np.testing.assert_array_equal(again.feature_importances_, classifier.feature_importances_)
-    pd.testing.assert_frame_equal(
-        again.main_effects().to_pandas(), classifier.main_effects().to_pandas()
-    )
-    np.testing.assert_array_equal(
-        again.explain(table[0][:5]).correction, classifier.explain(table[0][:5]).correction
-    )
 
 
 def test_notebooks(classifier, counts, table):

@@ -123,7 +123,7 @@ SAMPLES = st.integers(1, 8).flatmap(
 
 
 @given(SAMPLES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 def test_distances_agree_with_scipy(samples_and_weight):
     samples, weight = (np.array(values) for values in samples_and_weight)
     before = samples.copy()

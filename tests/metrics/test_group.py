@@ -17,10 +17,9 @@ METRICS = [demographic_parity_difference, equal_opportunity_difference, equalize
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("metric", METRICS)
-def test_agrees_with_fairlearn(metric, seed, weighted):
-    rng = np.random.default_rng(seed)
+def test_agrees_with_fairlearn(metric, weighted):
+    rng = np.random.default_rng(0)
     y_true, y_pred, sex, age = rng.integers(0, [[2], [2], [2], [4]], (4, 400))
     both = pd.DataFrame({"sex": np.array(["f", "m"])[sex], "age": age})
     weight = rng.random(400) if weighted else None

@@ -29,9 +29,8 @@ def best(scores, codes=None, categories=None):
 
 
 @pytest.mark.parametrize(("effect", "shift"), [(2.0, 3.0), (-1.0, 1.5), (0.5, 0.0)])
-@pytest.mark.parametrize("seed", range(2))
-def test_planted_proxy_has_the_share_that_its_population_says(effect, shift, seed):
-    X = make_proxy_bias(20_000, random_state=seed)[0].to_pandas()
+def test_planted_proxy_has_the_share_that_its_population_says(effect, shift):
+    X = make_proxy_bias(20_000, random_state=0)[0].to_pandas()
     s, x3 = (X["S"] == "yes").to_numpy(float), (X["X3"] == "yes").to_numpy(float)
     X["Z"] += (shift - PROXY_SHIFT) * s
     risk = X["X1"] - 0.5 * X["X2"] + TRUE_EFFECTS["X3"] * (x3 - 0.5)
@@ -109,7 +108,7 @@ def by_brute_force(price, scores, weight):
 
 
 @pytest.mark.parametrize("n_groups", [2, 3, 5])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_minimum_is_that_of_brute_force(seed, n_groups):
     rng = np.random.default_rng(seed)
     common = rng.normal(size=(40, 1))

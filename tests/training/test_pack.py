@@ -103,6 +103,7 @@ def test_equal_candidates_and_losses_that_are_no_numbers_choose_the_first(loss):
 # ------------------------------------------------------------------------------------- recipes
 
 
+@pytest.mark.usefixtures("all_recipes")
 def test_recipes_with_what_the_user_decided():
     assert list_recipes(5_000, {}) == list(RECIPES)
     fixed = list_recipes(5_000, {"epochs": 3, "head": (4,)})

@@ -100,7 +100,7 @@ RECIPES = (
     Recipe((128, 128), 8, 32, 0.5, 0.2, 10, 0.002, 0.3, 15.0, 15.0),
     Recipe((64, 64), 4, 32, 0.3, 0.1, 12, 0.002, 0.01, 5.0, 5.0),
     Recipe((64, 64), 4, 32, 0.3, 0.1, 6, 0.005, 0.01, 50.0, 5.0),
-    Recipe((256, 256), 8, 128, 0.5, 0.2, 15, 0.005, 0.01, 0.5, 1.5, min_rows=_VERY_FEW_ROWS + 1),
+    Recipe((128, 128), 8, 128, 0.5, 0.2, 15, 0.005, 0.01, 0.5, 1.5, min_rows=_VERY_FEW_ROWS + 1),
     Recipe((128, 128), 8, 128, 0.5, 0.1, 12, 0.003, 0.1, 150.0, 15.0, min_rows=_VERY_FEW_ROWS + 1),
 )
 """What the first round tries: from tables with sharp bends to tables of a few hundred rows."""
