@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import logging
 import math
 import os
 import re
@@ -50,6 +51,7 @@ def run_page(tmp_path, monkeypatch):
     def run_page(code):
         monkeypatch.chdir(tmp_path)
         monkeypatch.syspath_prepend(tmp_path)  # a page may write a module
+        monkeypatch.setattr(logging.root, "handlers", [])  # and set up the log
         exec(compile(code, "page", "exec"), {"__name__": "__main__"})
 
     return run_page
@@ -57,7 +59,7 @@ def run_page(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.*:PendingDeprecationWarning:shap")
 @pytest.mark.parametrize("name", [*RUNNING, *GUIDES])
-def test_code_runs(tmp_path, monkeypatch, capsys, run_page, name):
+def test_code_runs(tmp_path, monkeypatch, capsys, all_recipes, run_page, name):
     # A page is one script. Blocks whose first line is a file's name in a comment are that file.
     written = re.findall(r"```\w+\n(# (\w+\.\w+)\n.*?)```", (ROOT / name).read_text(), re.DOTALL)
     for text, file in written:

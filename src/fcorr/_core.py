@@ -48,7 +48,14 @@ class ModelFileError(ValueError):
 
 
 class UnseenCategoryWarning(UserWarning):
-    """Rows hold a category that training did not see; the message counts them."""
+    """Rows hold a category that training did not see; the message counts them, and names some.
+
+    ``counts`` is the same without the names, for what is handed on: values may be personal.
+    """
+
+    def __init__(self, message: str, counts: str = "") -> None:
+        super().__init__(message)
+        self.counts = counts or message
 
 
 class NotEstimableWarning(UserWarning):

@@ -528,7 +528,7 @@ def collect_warnings() -> Iterator[tuple[list[str], dict[str, type[Warning]]]]:
         warnings.simplefilter("always")
         yield notes, others
     for entry in caught:
-        text = str(entry.message)
+        text = getattr(entry.message, "counts", str(entry.message))  # no values of rows
         if not issubclass(entry.category, NotEstimableWarning):
             others[text] = entry.category
         elif text not in notes:

@@ -148,13 +148,16 @@ def _warn_of(parts: Sequence[_Found], schema: Schema, way_out: str = "") -> None
     ordinal = [name for name in names if isinstance(schema[name], OrdinalColumn)]
     coded = [name for name in names if name not in ordinal]
     if unseen:
-        counts = ", ".join(_count_unseen(unseen, name) for name in (*coded, *ordinal))
-        message = f"Categories not seen in training: {counts}."
-        if coded:
-            message += " Each is taken for the most frequent training category of its column."
-        if ordinal:
-            message += f" In {enumerate_some(ordinal)}, which is ordinal, it is taken as missing."
-        warnings.warn(message + way_out, UnseenCategoryWarning, stacklevel=3)
+        texts = []
+        for named in (True, False):
+            counts = ", ".join(_count_unseen(unseen, name, named) for name in (*coded, *ordinal))
+            text = f"Categories not seen in training: {counts}."
+            if coded:
+                text += " Each is taken for the most frequent training category of its column."
+            if ordinal:
+                text += f" In {enumerate_some(ordinal)}, which is ordinal, it is taken as missing."
+            texts.append(text + way_out)
+        warnings.warn(UnseenCategoryWarning(*texts), stacklevel=3)
     # Columns without any value, where training would hardly have given so many missing.
     empty = set.intersection(*empty_of) - set(names)
     columns = [column for column in schema.columns if column.name in empty]
@@ -167,12 +170,12 @@ def _warn_of(parts: Sequence[_Found], schema: Schema, way_out: str = "") -> None
         )
 
 
-def _count_unseen(unseen: _Unseen, name: str) -> str:
+def _count_unseen(unseen: _Unseen, name: str, named: bool) -> str:
     rows = Counter({value: n for (column, value), n in unseen.items() if column == name})
     shown = {v: "missing" if v is None else reprlib.repr(v) for v in rows if v is not ...}
     values = sorted(shown, key=lambda value: (-rows[value], shown[value]))[:3]
-    named = ", ".join(shown[value] for value in values) + ", …" * (len(rows) > 3)
-    return f"{rows.total()} row(s) of {name!r} ({named})"
+    some = f" ({', '.join(shown[value] for value in values)}{', …' * (len(rows) > 3)})"
+    return f"{rows.total()} row(s) of {name!r}{some * named}"
 
 
 def _encode_blocks(
