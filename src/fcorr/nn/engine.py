@@ -120,8 +120,8 @@ def _run_layer(kernel: str, h_BF: Tensor, *arguments: Any) -> None:
         # The first finds out how far each row reaches; then each takes those that are its own.
         rows = np.flatnonzero((reach > served) & (reach <= largest))
         if len(rows):
-            sums = np.empty((n_terms + 4, LANES), precision)
-            run_kernel(kernel, h_BF, rows, reach, sums, largest, *arguments)
+            sums, one_by_one = np.empty((n_terms + 4, LANES), precision), None if n_terms else True
+            run_kernel(kernel, h_BF, rows, reach, sums, largest, one_by_one, *arguments)
         served = largest
 
 
@@ -146,7 +146,7 @@ class CompiledEncoderLayer(torch.autograd.Function):
         ctx.options = eps, residual
         columns_BSF = h_BF.new_empty(len(h_BF), len(own), h_BF.shape[1])
         outputs = torch.empty_like(h_BF), columns_BSF, columns_BSF.new_empty(columns_BSF.shape[:2])
-        features = np.asarray(own, dtype=np.int64)
+        features = np.array(own) if own else None
         _run_layer("encoder_forward", h_BF, norms, stack, *ctx.options, features, *outputs)
         ctx.mark_non_differentiable(*outputs[1:])
         ctx.set_materialize_grads(False)

@@ -179,6 +179,8 @@ def _compiler(*fast: str) -> Callable[[Kernel], Kernel]:
     def compile_kernel(function: Kernel) -> Kernel:
         # A division by zero raises nothing: a check in every lane would undo the gain.
         options: dict[str, Any] = {"fastmath": set(fast), "error_model": "numpy", "nogil": True}
+        # No entrance from C, and none from Python to what kernels alone call: it takes time.
+        options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": function.__name__[0] == "_"}
         kernel: Any = njit(**options)(function)
         if hasattr(kernel, "_cache"):
             kernel._cache = _MachineCode(function)

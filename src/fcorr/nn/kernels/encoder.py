@@ -47,7 +47,7 @@ SERIES = (
     (np.float32, 8, 0.4),
     (np.float64, 24, 4.5),
     (np.float64, 64, 18.0),
-    (np.float64, 0, math.inf),  # no series
+    (np.float64, 0, math.inf),  # exponentials, and no series
 )
 
 _ONE = np.float32(1.0)
@@ -76,8 +76,18 @@ def _copy(x, out):
 
 
 @compiled_in_order
+def _fill(x, value):
+    """Set rows of lanes; to assign to a slice takes the compiler ten times as long."""
+    for j in range(len(x)):
+        for i in range(LANES):
+            x[j, i] = value
+
+
+@compiled_in_order
 def _mean(x, out):
-    total = np.zeros(LANES)  # double precision: rounding would grow with the number of features
+    total = np.empty(LANES)  # double precision: rounding would grow with the number of features
+    for i in range(LANES):
+        total[i] = 0.0
     for j in range(len(x)):
         for i in range(LANES):
             total[i] += x[j, i]
@@ -89,7 +99,9 @@ def _mean(x, out):
 def _normalize(x, eps, normed, scale, mean):
     """Subtract each lane's mean and divide by its deviation; ``scale`` is one over that."""
     _mean(x, mean)
-    total = np.zeros(LANES)
+    total = np.empty(LANES)
+    for i in range(LANES):
+        total[i] = 0.0
     for j in range(len(x)):
         for i in range(LANES):
             d = x[j, i] - mean[i]
@@ -105,8 +117,9 @@ def _normalize(x, eps, normed, scale, mean):
 def _normalize_gradient(scale, normed, weight, g, dx, total, product):
     """Add the gradient by x of ``Σ g · (normed · weight)`` to ``dx``."""
     n = np.float32(len(g))
-    total[:] = 0.0
-    product[:] = 0.0
+    for i in range(LANES):
+        total[i] = 0.0
+        product[i] = 0.0
     for j in range(len(g)):
         for i in range(LANES):
             gw = g[j, i] * weight[j]
@@ -164,13 +177,14 @@ def _stack_gradient(g, weight, x, activated):
 
 
 # ---------------------------------------------------------------------------------- attention
-# ``sums (K + 4, 128)`` and ``terms (K + 8, 128)`` are scratch in the precision of a series.
+# ``sums (K + 4, 128)`` and ``terms (K + 8, 128)`` are scratch in the precision of a series. Where
+# ``one_by_one`` is None, and not True, the sums of exponentials are not even compiled.
 
 
 @compiled_in_order
 def _power_sums(x, factor, sums, power):
     """Compute ``Σ_j x_j factor_j^k`` for each k, of few features at a time."""
-    sums[:] = 0.0
+    _fill(sums, 0.0)
     for first in range(0, len(x), _BLOCK):
         n = min(_BLOCK, len(x) - first)
         for j in range(n):
@@ -217,22 +231,26 @@ def _series(sums, order, x, terms, out):
 
 @compiled_in_order
 def _find_reach(z, root, lanes):
-    """Compute the mean of z, the largest key c, and X."""
+    """Compute the mean of z, the largest key c, and X, the least of which is returned."""
     mean, c, reach = lanes[0], lanes[1], lanes[2]
     _mean(z, mean)
-    c[:] = np.float32(1e-30)
-    reach[:] = 0.0
+    for i in range(LANES):
+        c[i] = 1e-30
+        reach[i] = 0.0
     for j in range(len(z)):
         for i in range(LANES):
             c[i] = max(c[i], abs(z[j, i] - mean[i]))
             reach[i] = max(reach[i], abs(z[j, i]))
+    least = np.inf
     for i in range(LANES):
         reach[i] *= c[i] / np.float32(root)
+        least = min(least, reach[i])
+    return least
 
 
 @compiled_in_order
-def _attend(z, root, lanes, largest, slopes, sums, terms, u, s, N, P, Q):
-    """Compute N, P/c and, with ``slopes``, Q/c²; without a series, all times e^{−shift}.
+def _attend(z, root, lanes, largest, one_by_one, n_orders, sums, terms, u, s, NPQ):
+    """Compute the first of N, P/c and Q/c²; one by one, all of them, times e^{−shift}.
 
     A lane that needs a longer series has queries of 0: nothing overflows there.
     """
@@ -244,16 +262,14 @@ def _attend(z, root, lanes, largest, slopes, sums, terms, u, s, N, P, Q):
         for i in range(LANES):
             u[j, i] = (z[j, i] - mean[i]) * of_keys[i]
             s[j, i] = z[j, i] * of_queries[i]
-            N[j, i] = _ONE
-    lanes[8:] = 0.0
-    if len(sums) == 4:
-        _sum_exponentials(u, s, lanes[8], lanes[9], N, P, Q)
-        return
-    _power_sums(N, u, sums, terms)
-    _series(sums, 0, s, terms, N)
-    _series(sums, 1, s, terms, P)
-    if slopes:
-        _series(sums, 2, s, terms, Q)
+            NPQ[0, j, i] = _ONE
+    _fill(lanes[8:], 0.0)
+    if one_by_one is None:
+        _power_sums(NPQ[0], u, sums, terms)
+        for order in range(n_orders):
+            _series(sums, order, s, terms, NPQ[order])
+    else:
+        _sum_exponentials(u, s, lanes[8], lanes[9], NPQ)
 
 
 @compiled_in_order
@@ -263,22 +279,23 @@ def _shift(s, low, high):
 
 
 @compiled_in_order
-def _sum_exponentials(u, s, low, high, N, P, Q):
+def _sum_exponentials(u, s, low, high, NPQ):
     for j in range(len(u)):
         for i in range(LANES):
             low[i] = min(low[i], u[j, i])
             high[i] = max(high[i], u[j, i])
     total = np.empty((3, LANES))
     for j in range(len(u)):
-        total[:] = 0.0
+        _fill(total, 0.0)
         for k in range(len(u)):
             for i in range(LANES):
                 e = exp(s[j, i] * np.float64(u[k, i]) - _shift(s[j, i], low[i], high[i]))
                 total[0, i] += e
                 total[1, i] += e * u[k, i]
                 total[2, i] += e * u[k, i] * u[k, i]
-        for i in range(LANES):
-            N[j, i], P[j, i], Q[j, i] = total[0, i], total[1, i], total[2, i]
+        for order in range(3):
+            for i in range(LANES):
+                NPQ[order, j, i] = total[order, i]
 
 
 @compiled_in_order
@@ -286,7 +303,8 @@ def _sum_by_key(u, s, low, high, x, out):
     """Compute ``Σ_i x_i e^{t_i y_j − shift_i}``."""
     total = np.empty(LANES)
     for j in range(len(u)):
-        total[:] = 0.0
+        for i in range(LANES):
+            total[i] = 0.0
         for k in range(len(u)):
             for i in range(LANES):
                 shift = _shift(s[k, i], low[i], high[i])
@@ -296,19 +314,20 @@ def _sum_by_key(u, s, low, high, x, out):
 
 
 @compiled_in_order
-def _attention_gradient(root, lanes, u, s, sums, terms, N, r, Q, g, U, C, dz):
+def _attention_gradient(root, lanes, one_by_one, u, s, sums, terms, NPQ, g, UC, dz):
     """Compute the gradient by z, given that by the attention's output, ``g``.
 
-    With ``r = P/N/c`` and ``a = g/N``: as a query, z_i moves its own output by (Q/N − (P/N)²)/√p;
-    as a key, y_j moves all of them, by ``Σ_i a_i e^{t_i y_j} (1 + t_i (y_j − r_i c))``, the sum of
-    ``U_j = Σ_i a_i (1 − s_i r_i) e^{t_i y_j}`` and ``u_j C_j``, where ``C_j = Σ_i a_i s_i
-    e^{t_i y_j}``.
+    In the place of P/c is ``r = P/N/c``. With ``a = g/N``: as a query, z_i moves its own output by
+    (Q/N − (P/N)²)/√p; as a key, y_j moves all of them, by ``Σ_i a_i e^{t_i y_j} (1 + t_i (y_j −
+    r_i c))``, the sum of ``U_j = Σ_i a_i (1 − s_i r_i) e^{t_i y_j}`` and ``u_j C_j``, where ``C_j =
+    Σ_i a_i s_i e^{t_i y_j}``.
     """
     c, square, mean_g, mean_y = lanes[1], lanes[3], lanes[6], lanes[7]
-    mean_g[:] = 0.0
-    mean_y[:] = 0.0
+    N, r, Q, U, C = NPQ[0], NPQ[1], NPQ[2], UC[0], UC[1]
     n = np.float32(len(g))
     for i in range(LANES):
+        mean_g[i] = 0.0
+        mean_y[i] = 0.0
         square[i] = c[i] * c[i] / np.float32(root)
     for j in range(len(g)):
         for i in range(LANES):
@@ -317,17 +336,15 @@ def _attention_gradient(root, lanes, u, s, sums, terms, N, r, Q, g, U, C, dz):
             dz[j, i] = (Q[j, i] * a - g[j, i] * (r[j, i] * r[j, i])) * square[i]
             C[j, i] = a * s[j, i]
             U[j, i] = a - C[j, i] * r[j, i]
-    if len(sums) == 4:
-        _sum_by_key(u, s, lanes[8], lanes[9], U, Q)
-        _sum_by_key(u, s, lanes[8], lanes[9], C, N)
-    else:
-        _power_sums(U, s, sums, terms)
-        _series(sums, 0, u, terms, Q)
-        _power_sums(C, s, sums, terms)
-        _series(sums, 0, u, terms, N)
+    for k in range(2):
+        if one_by_one is None:
+            _power_sums(UC[k], s, sums, terms)
+            _series(sums, 0, u, terms, NPQ[k])
+        else:
+            _sum_by_key(u, s, lanes[8], lanes[9], UC[k], NPQ[k])
     for j in range(len(g)):
         for i in range(LANES):
-            U[j, i] = Q[j, i] + u[j, i] * N[j, i]
+            U[j, i] = NPQ[0, j, i] + u[j, i] * NPQ[1, j, i]
             mean_y[i] += U[j, i]
     for j in range(len(g)):
         for i in range(LANES):
@@ -340,42 +357,56 @@ def _attention_gradient(root, lanes, u, s, sums, terms, N, r, Q, g, U, C, dz):
 
 @compiled_in_order
 def encoder_forward(
-    h, rows, reaches, sums, largest, norms, stack, eps, residual, own, out, columns, means
+    h,
+    rows,
+    reaches,
+    sums,
+    largest,
+    one_by_one,
+    norms,
+    stack,
+    eps,
+    residual,
+    own,
+    out,
+    columns,
+    means,
 ):
     """Compute the layer's output ``out (B, F)`` of some ``rows`` of ``h (B, F)``.
 
     ``norms (4, F)`` are weight and bias of the two LayerNorms, ``stack (2 L, F)`` those of the L
     element-wise linear layers. ``sums (K + 4, 128)`` is scratch in the precision of the series, K
     its number of terms, and ``largest`` the largest X that they serve: ``reaches (B,)`` is given
-    each row's X, and rows beyond get nothing else. Of the features ``own (S,)`` it also computes
+    each row's X, and rows beyond get nothing else. Of features ``own (S,)``, or None, it computes
     ``columns (B, S, F)``, the attention that every feature pays to them, and ``means (B, S)``, the
     attention's output at them.
     """
     n_rows, n = len(rows), h.shape[1]
     root = math.sqrt(n)
     x, normed, z, v, w = _empty(n, h), _empty(n, h), _empty(n, h), _empty(n, h), _empty(n, h)
-    u, s, N, P, Q = _empty(n, h), _empty(n, h), _empty(n, h), _empty(n, h), _empty(n, h)
+    u, s, NPQ = _empty(n, h), _empty(n, h), np.empty((3, n, LANES), dtype=h.dtype)
+    N, P = NPQ[0], NPQ[1]
     terms, lanes = _empty(len(sums) + 4, sums), _empty(10, h)
     n_stack = len(stack) // 2
     for first in range(0, n_rows, LANES):
         _load(h, rows, first, x)
         _normalize(x, eps, normed, lanes[4], lanes[5])
         _affine(normed, norms[0], norms[1], z)
-        _find_reach(z, root, lanes)
-        mean, c, reach, low, high = lanes[0], lanes[1], lanes[2], lanes[8], lanes[9]
-        if not reach.min() > largest:
-            _attend(z, root, lanes, largest, False, sums, terms, u, s, N, P, Q)
+        least = _find_reach(z, root, lanes)
+        mean, c, reach = lanes[0], lanes[1], lanes[2]
+        if not least > largest:
+            _attend(z, root, lanes, largest, one_by_one, 2, sums, terms, u, s, NPQ)
             for j in range(n):
                 for i in range(LANES):
                     v[j, i] = mean[i] + c[i] * (P[j, i] / N[j, i])
                     x[j, i] = (x[j, i] if residual else np.float32(0.0)) + v[j, i]
-            for k in range(len(own)):
+            if own is not None:
                 for i in range(min(LANES, n_rows - first)):
-                    if not reach[i] > largest:
-                        row = rows[first + i]
+                    for k in range(len(own) if not reach[i] > largest else 0):
+                        row, key = rows[first + i], u[own[k], i]
                         means[row, k] = v[own[k], i]
                         for j in range(n):
-                            e = exp(s[j, i] * u[own[k], i] - _shift(s[j, i], low[i], high[i]))
+                            e = exp(s[j, i] * key - _shift(s[j, i], lanes[8, i], lanes[9, i]))
                             columns[row, k, j] = e / N[j, i]
             _normalize(x, eps, normed, lanes[4], lanes[5])
             _affine(normed, norms[2], norms[3], v)
@@ -392,7 +423,20 @@ def encoder_forward(
 
 @compiled_in_order
 def encoder_backward(
-    h, rows, reaches, sums, largest, norms, stack, eps, residual, grad, dh, dnorms, dstack
+    h,
+    rows,
+    reaches,
+    sums,
+    largest,
+    one_by_one,
+    norms,
+    stack,
+    eps,
+    residual,
+    grad,
+    dh,
+    dnorms,
+    dstack,
 ):
     """Compute the gradient by the input, ``dh``; add that by the parameters to the last two.
 
@@ -402,8 +446,9 @@ def encoder_backward(
     root = math.sqrt(n)
     x, normed, z, normed_2 = _empty(n, h), _empty(n, h), _empty(n, h), _empty(n, h)
     g, da, dz, dx = _empty(n, h), _empty(n, h), _empty(n, h), _empty(n, h)
-    u, s, N, P, Q = _empty(n, h), _empty(n, h), _empty(n, h), _empty(n, h), _empty(n, h)
-    U, C, terms, lanes = _empty(n, h), _empty(n, h), _empty(len(sums) + 4, sums), _empty(10, h)
+    u, s, NPQ = _empty(n, h), _empty(n, h), np.empty((3, n, LANES), dtype=h.dtype)
+    N, P, UC = NPQ[0], NPQ[1], np.empty((2, n, LANES), dtype=h.dtype)
+    terms, lanes = _empty(len(sums) + 4, sums), _empty(10, h)
     n_stack = len(stack) // 2
     inputs = np.empty((n_stack + 1, n, LANES), dtype=np.float32)
     active = np.empty((n_stack + 1, n, LANES), dtype=np.float32)
@@ -411,10 +456,10 @@ def encoder_backward(
         _load(h, rows, first, x)
         _normalize(x, eps, normed, lanes[4], lanes[6])
         _affine(normed, norms[0], norms[1], z)
-        _find_reach(z, root, lanes)
+        least = _find_reach(z, root, lanes)
         mean, c, reach = lanes[0], lanes[1], lanes[2]
-        if not reach.min() > largest:
-            _attend(z, root, lanes, largest, True, sums, terms, u, s, N, P, Q)
+        if not least > largest:
+            _attend(z, root, lanes, largest, one_by_one, 3, sums, terms, u, s, NPQ)
             for j in range(n):
                 for i in range(LANES):
                     P[j, i] /= N[j, i]
@@ -437,7 +482,7 @@ def encoder_backward(
                 _stack_gradient(g, stack[2 * k], inputs[k], k > 0)
             _add_affine_gradient(g, normed_2, dnorms[2], dnorms[3])
             _normalize_gradient(lanes[5], normed_2, norms[2], g, da, lanes[6], lanes[7])
-            _attention_gradient(root, lanes, u, s, sums, terms, N, P, Q, da, U, C, dz)
+            _attention_gradient(root, lanes, one_by_one, u, s, sums, terms, NPQ, da, UC, dz)
             _add_affine_gradient(dz, normed, dnorms[0], dnorms[1])
             for j in range(n):
                 for i in range(LANES):
