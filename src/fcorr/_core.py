@@ -578,6 +578,8 @@ class Progress:
     """Tells why nothing seems to happen."""
     advance: Callable[[str], None] = lambda text: None
     """Takes note of one more step, with a few words about it."""
+    expect: Callable[[int], None] = lambda n_steps: None
+    """Takes note that there are this many steps in all, if it thought of fewer."""
 
 
 _logger = logging.getLogger("fcorr")
@@ -616,5 +618,11 @@ def show_progress(
             start = f"{unit} {n_done}/{n_steps}  " if step else ""
             print(start + text, file=sys.stderr, flush=True)
 
+    def expect(n_all: int) -> None:
+        nonlocal n_steps
+        n_steps = max(n_steps, n_all)
+        if bar is not None:
+            bar.update(task, total=n_steps)
+
     with bar or nullcontext():
-        yield Progress(lambda text: tell(text, 0), lambda text: tell(text, 1))
+        yield Progress(lambda text: tell(text, 0), lambda text: tell(text, 1), expect)

@@ -11,6 +11,7 @@ from fcorr._core import Progress
 from fcorr.training import pack
 from fcorr.training.loop import History
 from fcorr.training.pack import (
+    PRECISE,
     RECIPES,
     Candidates,
     Recipe,
@@ -105,14 +106,15 @@ def test_equal_candidates_and_losses_that_are_no_numbers_choose_the_first(loss):
 
 @pytest.mark.usefixtures("all_recipes")
 def test_recipes_with_what_the_user_decided():
-    assert list_recipes(5_000, {}) == list(RECIPES)
-    fixed = list_recipes(5_000, {"epochs": 3, "head": (4,)})
-    assert {(recipe.epochs, recipe.head) for recipe in fixed} == {(3, (4,))}
+    assert list_recipes(5_000, {}) == ([*RECIPES], [*PRECISE])
+    fixed, precise = list_recipes(5_000, {"dropout": 0.0, "head": (4,)})
+    assert {(recipe.dropout, recipe.head) for recipe in fixed + precise} == {(0.0, (4,))}
     assert [r.smoothness for r in fixed] == [r.smoothness for r in RECIPES]
     wanted = asdict(RECIPES[0])  # those that become equal are tried once
-    assert list_recipes(5_000, wanted) == [RECIPES[0]]
+    assert list_recipes(5_000, wanted) == ([RECIPES[0]], [])
     del wanted["dropout"]
-    assert [recipe.dropout for recipe in list_recipes(5_000, wanted)] == [0.0, 0.5, 0.3]
+    found = [[recipe.dropout for recipe in some] for some in list_recipes(5_000, wanted)]
+    assert found == [[0.0, 0.5, 0.3], [0.2, 0.1]]
 
 
 # ------------------------------------------------------------------------------------ training
@@ -136,16 +138,17 @@ def run(n_rows=40, n_members=None, n_recipes=3, n_threads=1, seed=11, **growth):
         assert outputs.dtype == torch.float64
         return float(outputs.square().mean())
 
-    reports, before = [], torch.get_num_threads()
+    reports, steps, before = [], [], torch.get_num_threads()
     try:
         torch.set_num_threads(n_threads)
         with start_workers(2**62) as workers:
             options = {"seed": seed, "each": workers.map}
-            progress = Progress(advance=reports.append)
+            progress = Progress(advance=reports.append, expect=steps.append)
             candidates = Candidates(recipes, bags, train_one, loss, progress=progress, **options)
             result = train_pack(candidates, n_members=n_members, **growth)
     finally:
         torch.set_num_threads(before)
+    assert max(steps) == len(reports)
     expected = count_trainings(recipes, bags, n_members)
     return result, bags, calls, len(reports), expected
 
@@ -163,6 +166,17 @@ def test_few_rows_try_every_recipe_on_every_bag():
     for k, bag in enumerate(bags):  # in the order of the rows
         expected = (result.members[k].outputs + result.members[8 + k].outputs).double() / 2
         torch.testing.assert_close(result.held_out[bag.held_out], expected)
+
+
+def test_where_one_leaves_little_of_the_loss_of_the_mean_more_precise_ones_are_tried():
+    precise = [Recipe(epochs=4, n_knots=128), Recipe(epochs=4, n_knots=256)]
+    noisy = run(precise=precise, mean_loss=3.9)[0]  # the best by itself leaves 1
+    assert len(noisy.tried) == 3
+    result, _, calls, n_reported, _ = run(precise=precise, mean_loss=4.3)
+    assert len(calls) == n_reported == 5 * 8
+    assert [each["n_knots"] for each in result.tried[3:] if each["chosen"]] == [128, 256]
+    assert [each["loss"] for each in result.tried[3:]] == pytest.approx([0.04] * 2, rel=0.1)
+    assert len(run(n_recipes=1, precise=precise, mean_loss=1e9)[0].tried) == 1  # asked for
 
 
 def test_a_pack_grows_until_nothing_helps_or_the_time_is_over():

@@ -313,7 +313,7 @@ class Trainer:
                 "Add rows, or use n_members=1.",
                 argument="n_members",
             )
-        recipes = packs.list_recipes(self.n_rows, self.fixed)
+        recipes, precise = packs.list_recipes(self.n_rows, self.fixed)
         if self.store is None:
             strata = torch.from_numpy(estimator._strata(self.outcomes))
             bags = packs.make_bags(strata, n_members, seed)
@@ -343,6 +343,8 @@ class Trainer:
             result = packs.train_pack(
                 candidates,
                 n_members=n_members,
+                precise=precise,
+                mean_loss=self._loss_of_mean(),
                 until=self.watch.until,
                 draw=lambda number: replace(packs.draw_recipe(number, seed), **self.fixed),
             )
@@ -458,6 +460,11 @@ class Trainer:
             )
         order = torch.randperm(len(some), generator=generator).to(some.device)
         return some.take(order[n_validation:]), some.take(order[:n_validation])
+
+    def _loss_of_mean(self) -> float:
+        start = torch.as_tensor(self.estimator._start(self.outcomes), dtype=torch.float64)
+        everything = torch.arange(self.n_rows)
+        return self._loss_of(start.expand(self.n_rows, self.estimator._n_outputs()), everything)
 
     def _loss_of(self, outputs: Tensor, rows: Tensor) -> float:
         """Return the loss of outputs for some rows, with the dial's penalty."""

@@ -32,6 +32,7 @@ _N_FOLDS, _N_FOLDS_OF_FEW = 4, 8
 _N_DRAWN, _MOST_GROWN = 4, 6  # recipes to draw at a time, and to choose, where there is time
 _N_STALE, _LEAST_GAIN = 2, 1e-4  # how often, in vain, and what is a gain
 _MANY_HELD_OUT = 2_000  # rows that tell when to stop, and still are fit to judge by
+_LITTLE_NOISE = 0.25  # share of the mean's loss that a recipe leaves, at most
 
 
 @dataclass(frozen=True)
@@ -102,14 +103,26 @@ RECIPES = (
     Recipe((64, 64), 4, 32, 0.3, 0.1, 6, 0.005, 0.01, 50.0, 5.0),
     Recipe((128, 128), 8, 128, 0.5, 0.2, 15, 0.005, 0.01, 0.5, 1.5, min_rows=_VERY_FEW_ROWS + 1),
     Recipe((128, 128), 8, 128, 0.5, 0.1, 12, 0.003, 0.1, 150.0, 15.0, min_rows=_VERY_FEW_ROWS + 1),
+    Recipe((128, 128), 8, 128, 0.5, 0.1, 30, 0.003, 0.1, 150.0, 15.0, min_rows=_VERY_FEW_ROWS + 1),
 )
 """What the first round tries: from tables with sharp bends to tables of a few hundred rows."""
 
+PRECISE = (
+    Recipe((128, 128), 8, 32, 0.2, 0.05, 50, 0.005, 0.01, 0.5, 1.5),
+    Recipe((128, 128), 8, 128, 0.1, 0.0, 40, 0.005, 0.01, 0.5, 1.5),
+)
+"""What is tried beside them where there is little noise, as in prices or measurements: to train for
+long, and to leave out little, would only repeat the noise of other tables."""
 
-def list_recipes(n_rows: int, fixed: Mapping[str, Any]) -> list[Recipe]:
-    """Return the recipes for a table, with what the user decided on; each once."""
-    recipes = (replace(recipe, **fixed) for recipe in RECIPES if n_rows >= recipe.min_rows)
-    return list(dict.fromkeys(recipes))
+
+def list_recipes(n_rows: int, fixed: Mapping[str, Any]) -> tuple[list[Recipe], list[Recipe]]:
+    """Return the recipes for a table, and those for one with little noise; each once.
+
+    They have what the user decided on.
+    """
+    usual = [replace(recipe, **fixed) for recipe in RECIPES if n_rows >= recipe.min_rows]
+    precise = [replace(recipe, **fixed) for recipe in PRECISE]
+    return list(dict.fromkeys(usual)), [r for r in dict.fromkeys(precise) if r not in usual]
 
 
 @dataclass(frozen=True)
@@ -208,6 +221,7 @@ class Candidates:
         """Train what of it is not trained yet."""
         pairs = [pair for pair in product(recipes, bags) if pair not in self.trained]
         pairs.sort(key=lambda pair: self.recipes[pair[0]].turn)
+        self.progress.expect(len(self.trained) + len(pairs))
 
         # A function of what it needs and no more, which may have to travel to another process.
         train_one, recipes_, bags_, seed_ = self.train_one, self.recipes, self.bags, self.seed
@@ -255,10 +269,15 @@ def train_pack(
     candidates: Candidates,
     *,
     n_members: int | None,
+    precise: Sequence[Recipe] = (),
+    mean_loss: float = 0.0,
     until: float | None = None,
     draw: Callable[[int], Recipe] | None = None,
 ) -> PackResult:
     """Try the recipes, choose among them, and train the chosen ones on all bags.
+
+    Where one leaves little of ``mean_loss``, the loss of predicting the mean for every row, the
+    ``precise`` ones are tried as well.
 
     With ``until``, a time by ``time.monotonic``, recipes that ``draw`` gives by their number are
     tried as well, some at a time, until then or until they no longer lower the out-of-bag loss.
@@ -268,24 +287,34 @@ def train_pack(
     n_most = _n_chosen(bags, n_members)
     losses: list[float | None] = [None]
     chosen = [0]
+
+    def add(more: Iterable[Recipe], beside: Iterable[int]) -> list[int]:
+        """Try more recipes, and choose among them and some of the others."""
+        n_known = len(recipes)
+        recipes.extend(more)
+        added = range(n_known, len(recipes))
+        found = candidates.select([*beside, *added], first or everything, n_most)
+        losses.extend(candidates.loss_of([r], first or everything) for r in added)
+        return found
+
     if first:
         chosen = candidates.select(range(len(recipes)), first, n_most)
-        losses = [candidates.loss_of([r], first) for r in range(len(recipes))]
+        found = [candidates.loss_of([r], first) for r in range(len(recipes))]
+        losses = [*found]
+        if precise and min(found) < _LITTLE_NOISE * mean_loss:
+            chosen = add(precise, range(len(recipes)))
     chosen = candidates.select(chosen, everything, n_most)  # what helped on one bag may not on all
     if until is not None and draw is not None:
-        first = first or everything
         least, n_stale, took = candidates.loss_of(chosen, everything), 0, 0.0
         n_most = n_most if n_members is not None else _MOST_GROWN
         while n_stale < _N_STALE and time.monotonic() + took <= until:
             started, n_known = time.monotonic(), len(recipes)
-            recipes += [draw(r) for r in range(n_known, n_known + _N_DRAWN)]
-            found = candidates.select([*chosen, *range(n_known, len(recipes))], first, n_most)
-            losses += [candidates.loss_of([r], first) for r in range(n_known, len(recipes))]
-            found = candidates.select(sorted({*chosen, *found}), everything, n_most)
-            loss = candidates.loss_of(found, everything)
+            better = add((draw(r) for r in range(n_known, n_known + _N_DRAWN)), chosen)
+            better = candidates.select(sorted({*chosen, *better}), everything, n_most)
+            loss = candidates.loss_of(better, everything)
             n_stale = 0 if loss < least * (1 - _LEAST_GAIN) else n_stale + 1
             if loss < least:
-                chosen, least = found, loss
+                chosen, least = better, loss
             took = time.monotonic() - started
     outputs = candidates.outputs(chosen, everything)
     by_row = torch.empty_like(outputs)
