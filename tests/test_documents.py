@@ -138,8 +138,6 @@ def test_models_are_served_as_the_document_says(run_page, document, packages):
 
 @pytest.mark.filterwarnings("default")  # MLflow has warnings of its own
 def test_mlflow_takes_a_model_as_the_document_says(tmp_path, run_page):
-    if importlib.util.find_spec("mlflow") is None:
-        pytest.skip("needs mlflow, which no extra has")
     _, script, use = blocks(ROOT / "docs" / "serving.md")
     (tmp_path / "fcorr_pyfunc.py").write_text(script)
     run_page(use)
