@@ -26,7 +26,7 @@ def _short_search():
         yield
 
 
-ALL_RECIPES = pack.RECIPES
+ALL_RECIPES, ALL_PRECISE = pack.RECIPES, pack.PRECISE
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -34,6 +34,7 @@ def few_recipes():
     """Let a pack choose among a table, a small network and a smooth one: others take long."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pack, "RECIPES", tuple(ALL_RECIPES[k] for k in (0, 2, 5)))
+        patch.setattr(pack, "PRECISE", ())
         yield
 
 
@@ -41,6 +42,7 @@ def few_recipes():
 def all_recipes(monkeypatch):
     """Choose as other processes do."""
     monkeypatch.setattr(pack, "RECIPES", ALL_RECIPES)
+    monkeypatch.setattr(pack, "PRECISE", ALL_PRECISE)
 
 
 @pytest.fixture
