@@ -179,6 +179,14 @@ def test_where_one_leaves_little_of_the_loss_of_the_mean_more_precise_ones_are_t
     assert len(run(n_recipes=1, precise=precise, mean_loss=1e9)[0].tried) == 1  # asked for
 
 
+def test_where_the_longest_is_best_and_can_be_stopped_more_precise_ones_are_tried(monkeypatch):
+    precise = [Recipe(epochs=4, n_knots=128)]
+    assert len(run(n_recipes=2, precise=precise)[0].tried) == 2  # nothing would stop them
+    monkeypatch.setattr(pack, "_MANY_HELD_OUT", 5)
+    assert len(run(n_recipes=2, precise=precise)[0].tried) == 3
+    assert len(run(n_recipes=3, precise=precise)[0].tried) == 3  # the second is better
+
+
 def test_a_pack_grows_until_nothing_helps_or_the_time_is_over():
     def draw(number):
         return Recipe(epochs=min(number, 3) + 1, n_knots=16 + number)  # the fourth level for all

@@ -111,8 +111,8 @@ PRECISE = (
     Recipe((128, 128), 8, 32, 0.2, 0.05, 50, 0.005, 0.01, 0.5, 1.5),
     Recipe((128, 128), 8, 128, 0.1, 0.0, 40, 0.005, 0.01, 0.5, 1.5),
 )
-"""What is tried beside them where there is little noise, as in prices or measurements: to train for
-long, and to leave out little, would only repeat the noise of other tables."""
+"""What is tried beside them where there is little noise, as in prices or measurements, or where to
+train for long pays: to train for longer, and to leave out less, repeats the noise of others."""
 
 
 def list_recipes(n_rows: int, fixed: Mapping[str, Any]) -> tuple[list[Recipe], list[Recipe]]:
@@ -276,8 +276,9 @@ def train_pack(
 ) -> PackResult:
     """Try the recipes, choose among them, and train the chosen ones on all bags.
 
-    Where one leaves little of ``mean_loss``, the loss of predicting the mean for every row, the
-    ``precise`` ones are tried as well.
+    The ``precise`` ones are tried as well where one leaves little of ``mean_loss``, the loss of
+    predicting the mean for every row; or where the longest is the best by itself, and held-out rows
+    end what is too long.
 
     With ``until``, a time by ``time.monotonic``, recipes that ``draw`` gives by their number are
     tried as well, some at a time, until then or until they no longer lower the out-of-bag loss.
@@ -301,7 +302,9 @@ def train_pack(
         chosen = candidates.select(range(len(recipes)), first, n_most)
         found = [candidates.loss_of([r], first) for r in range(len(recipes))]
         losses = [*found]
-        if precise and min(found) < _LITTLE_NOISE * mean_loss:
+        longest = max(range(len(recipes)), key=lambda r: recipes[r].epochs)
+        pays = bags[0].stops and found[longest] == min(found)
+        if precise and (pays or min(found) < _LITTLE_NOISE * mean_loss):
             chosen = add(precise, range(len(recipes)))
     chosen = candidates.select(chosen, everything, n_most)  # what helped on one bag may not on all
     if until is not None and draw is not None:
