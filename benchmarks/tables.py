@@ -48,7 +48,7 @@ import pandas as pd
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, TweedieRegressor
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, TweedieRegressor
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import KFold, ShuffleSplit, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -61,9 +61,14 @@ from paper.generators import make_claims
 
 HERE = Path(__file__).parent
 YEARS = "years"  # the column of X with the exposure, where there is one
-BINARY, COUNTS, AMOUNTS = "binary", "poisson", "tweedie"
+BINARY, COUNTS, AMOUNTS, NUMBERS = "binary", "poisson", "tweedie", "mse"
 POWER = 1.5
-LOSSES = {BINARY: "log loss", COUNTS: "Poisson deviance, ·10⁻²", AMOUNTS: "Tweedie deviance"}
+LOSSES = {
+    BINARY: "log loss",
+    COUNTS: "Poisson deviance, ·10⁻²",
+    AMOUNTS: "Tweedie deviance",
+    NUMBERS: "mean squared error",
+}
 MANY_ROWS = 50_000
 PENALTIES = [10.0**k for k in range(6, -5, -1)]  # beside a sum over the rows: scikit-learn's 1/C
 
@@ -96,9 +101,13 @@ def published(load: Callable[..., Any], objective: str, sensitive: str | None, _
 
 def split(X: pd.DataFrame, y: Any, sensitive: str | None, seed: int, objective=BINARY) -> Table:
     y = np.asarray(y)
-    parts = train_test_split(X, y, test_size=0.2, stratify=y > 0, random_state=seed)
+    parts = train_test_split(X, y, test_size=0.2, stratify=strata(y, objective), random_state=seed)
     X_train, X_test, y_train, y_test = parts
     return Table(X_train, y_train, X_test, y_test, objective, sensitive)
+
+
+def strata(y: np.ndarray, objective: str) -> np.ndarray:
+    return y > (np.median(y) if objective == NUMBERS else 0)
 
 
 def from_file(name: str, target: str, sensitive: str, seed: int) -> Table:
@@ -188,17 +197,20 @@ def as_categories(X: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def early_stopping_rows(y: np.ndarray, seed: int) -> list[np.ndarray]:
-    return train_test_split(np.arange(len(y)), test_size=0.25, stratify=y > 0, random_state=seed)
+def early_stopping_rows(y: np.ndarray, objective: str, seed: int) -> list[np.ndarray]:
+    options = {"stratify": strata(y, objective), "random_state": seed}
+    return train_test_split(np.arange(len(y)), test_size=0.25, **options)
 
 
 @as_peer
 def fit_lightgbm(X, y, weight, objective, seed, threads):
     import lightgbm
 
-    fitted, stopping = early_stopping_rows(y, seed)
+    fitted, stopping = early_stopping_rows(y, objective, seed)
     options = {"objective": objective, "learning_rate": 0.05, "seed": seed, "verbose": -1}
     options |= {"num_leaves": 31 if len(X) >= MANY_ROWS else 15, "num_threads": threads}
+    if objective == NUMBERS:
+        options["objective"] = "regression"
     if objective == COUNTS:
         options["min_data_in_leaf"] = len(X) // 500
     if objective == AMOUNTS:
@@ -227,6 +239,7 @@ def fit_ebm(X, y, weight, objective, seed, threads):
     if objective == BINARY:
         return positive(ExplainableBoostingClassifier(**options).fit(X, y)), {"outer_bags": bags}
     loss = {COUNTS: "poisson_deviance", AMOUNTS: f"tweedie_deviance:variance_power={POWER}"}
+    loss[NUMBERS] = "rmse"
     ebm = ExplainableBoostingRegressor(objective=loss[objective], **options)
     return ebm.fit(X, y, sample_weight=weight).predict, {"outer_bags": bags}
 
@@ -235,8 +248,9 @@ def fit_ebm(X, y, weight, objective, seed, threads):
 def fit_catboost(X, y, weight, objective, seed, threads):
     import catboost
 
-    fitted, stopping = early_stopping_rows(y, seed)
+    fitted, stopping = early_stopping_rows(y, objective, seed)
     loss = {BINARY: "Logloss", COUNTS: "Poisson", AMOUNTS: f"Tweedie:variance_power={POWER}"}
+    loss[NUMBERS] = "RMSE"
     pools = [
         catboost.Pool(X.iloc[rows], y[rows], weight=weight[rows], cat_features=texts_of(X))
         for rows in (fitted, stopping)
@@ -252,6 +266,8 @@ def fit_catboost(X, y, weight, objective, seed, threads):
     found = {"best_iteration": trees.get_best_iteration()}
     if objective == BINARY:
         return positive(trees), found
+    if objective == NUMBERS:
+        return trees.predict, found
     return lambda X: np.exp(trees.predict(X, prediction_type="RawFormulaVal")), found
 
 
@@ -302,6 +318,8 @@ def fit_linear(A: Any, y: Any, weight: Any, objective: str, penalty: float) -> A
     options = {"solver": "newton-cholesky" if dense else "lbfgs", "max_iter": 1_000}
     if objective == BINARY:
         model = LogisticRegression(C=1 / penalty, **options)
+    elif objective == NUMBERS:
+        model = Ridge(alpha=penalty)
     else:
         options["alpha"] = penalty / weight.sum()
         counts = objective == COUNTS
@@ -346,6 +364,8 @@ def loss_of(objective: str, y: np.ndarray, expected: np.ndarray, weight: Any = N
         return float(log_loss(y, expected, sample_weight=weight))
     if objective == COUNTS:
         return 100 * mean_poisson_deviance(y, expected, sample_weight=weight)
+    if objective == NUMBERS:
+        return float(np.average((y - expected) ** 2, weights=weight))
     return mean_tweedie_deviance(y, expected, power=POWER, sample_weight=weight)
 
 
@@ -359,9 +379,10 @@ def measure(name: str, table: Table, method: str, seed: int, threads: int) -> di
         start = time.perf_counter()
         predict(table.X_test)
         seconds.append(time.perf_counter() - start)
+    order = {}
     if table.objective == BINARY:
         order = {"auroc": float(roc_auc_score(table.y_test, expected))}
-    else:
+    elif table.objective != NUMBERS:
         at_risk = years(table.X_test)
         rates = table.y_test / at_risk, expected / at_risk
         order = {"gini": normalized_gini_score(*rates, sample_weight=at_risk)}
@@ -377,6 +398,7 @@ def measure(name: str, table: Table, method: str, seed: int, threads: int) -> di
         "rows_per_second": len(expected) / min(seconds),
         "threads": threads,
         "n_train": len(table.X),
+        "n_features": table.X.shape[1],
         "n_test": len(expected),
         **found,
         "versions": {package: version(package) for package in PACKAGES[method]},
