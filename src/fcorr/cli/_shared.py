@@ -1,4 +1,4 @@
-"""What the commands share: options as arguments of the estimators, files and their lines, tables."""
+"""What the commands share: options as arguments of the estimators, files, messages, tables."""
 
 import functools
 import inspect

@@ -89,6 +89,8 @@ READ_IN_TRAINING = ("significance", "importance")
 
 _PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
 _NO_SPREAD = 1e-3  # of outputs, to count as one value
+_AVERAGED_ROWS = (16, 128)  # fewest and most rows that main effects are averages over
+_MOST_AVERAGED = 400_000  # outputs for that
 _COLLAPSED_SHARE = 0.25  # of the epochs, in which the paper's model adapts to a collapsed embedding
 _WAITING_SHARE = 0.3  # of its epochs, that a member waits for a better out-of-bag loss
 
@@ -337,6 +339,13 @@ class BaseFCorr(BaseEstimator, ABC):
         # threshold is chosen by the members that left a row out.
         decided = outputs if held_out is None or self.portfolio_ is not None else held_out
         self._learn_decision(decided + self.balance_, outcomes)
+        if self._options["main_effects"]:  # what heads do with a feature by itself is counted to it
+            n_slots = max(network.n_slots for network in networks)
+            n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
+            some = encoded.sample(n_rows, self.seed_)
+            rows = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
+            with start_workers(2**62) as workers:
+                list(workers.map(lambda network: network.move_main_effects(*rows), networks))
         self._read_off(encoded)
 
     @property
@@ -672,10 +681,7 @@ class BaseFCorr(BaseEstimator, ABC):
     ) -> Iterator[Tensor]:
         """Apply a function of codes and numbers to the rows, in chunks; see ``map_rows``."""
         numbers_per_row = numbers_per_row or len(self.schema_.feature_names)
-        with (
-            use_engine(self._options["engine"]),
-            start_workers(len(encoded) * numbers_per_row) as workers,
-        ):
+        with start_workers(len(encoded) * numbers_per_row) as workers:
             yield from map_rows(
                 self.model_,
                 torch.from_numpy(encoded.codes),
