@@ -14,9 +14,8 @@ from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
 from fcorr.data.infer import MinCategoryRows
 from fcorr.data.schema import Kinds
-from fcorr.estimators.base import Auto, Columns, Monotone
 from fcorr.estimators.invariance import Invariance
-from fcorr.estimators.options import Advanced
+from fcorr.estimators.options import Advanced, Auto, Columns, Monotone
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.training import objective as objectives
 from fcorr.training.objective import CarWeight, Loss

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
@@ -26,7 +26,6 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fcorr._core import open_processes
 from fcorr.data.stream import RowStore, StoredPart, hash_places
 from fcorr.training.proxies import Groups
 
@@ -92,24 +91,6 @@ def start_workers(n_numbers: int) -> Iterator[Workers]:
     finally:
         if n_threads > 1:
             torch.set_num_threads(n_threads)
-
-
-@contextmanager
-def start_processes(workers: Workers) -> Iterator[Map]:
-    """Give a map over the processes that the caller chose for it, with one thread each.
-
-    Where none was chosen, it is that of the threads.
-    """
-    with open_processes() as spread:
-        if spread is None:
-            yield workers.map
-        else:
-            yield lambda function, items: spread(partial(_with_one_thread, function), items)
-
-
-def _with_one_thread(function: Callable[[Item], Result], item: Item) -> Result:
-    with start_workers(0):
-        return function(item)
 
 
 def _use_one_thread() -> int:
