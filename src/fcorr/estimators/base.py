@@ -47,7 +47,7 @@ from fcorr.estimators.trainer import TrainableFCorr, Trainer, Watch
 from fcorr.nn.engine import resolve_engine, use_engine
 from fcorr.nn.fcorr import Network, Pack
 from fcorr.training.loop import EpochRecord, History
-from fcorr.training.objective import Target
+from fcorr.training.objective import LinkName, Target
 from fcorr.training.proxies import ProxyDial, ScoreDial, find_groups
 from fcorr.training.rows import Ranks, map_rows, start_workers
 
@@ -122,7 +122,7 @@ class BaseFCorr(TrainableFCorr):
         """Return what makes predictions, per unit of exposure, of balanced outputs."""
 
     @abstractmethod
-    def _read_off(self, encoded: EncodedTable) -> None:
+    def _read_off(self, encoded: EncodedTable, link: LinkName) -> None:
         """Read off the network what a model file has of each feature, at the end of a fit."""
 
     @abstractmethod
@@ -194,9 +194,8 @@ class BaseFCorr(TrainableFCorr):
         check_arguments(self.get_params(deep=False))
         until = None if budget is None else time.monotonic() + parse_amount("budget", budget)
         watch = Watch(until, checkpoint, on_epoch_end)
-        rows = X, y, sample_weight
         with _unchanged_if_it_fails(self), use_engine(self._options["engine"]):
-            self._fit(rows, eval_set, int(parse_amount("memory", memory)), watch)
+            self._fit((X, y, sample_weight), eval_set, int(parse_amount("memory", memory)), watch)
         return self
 
     def _fit(
@@ -231,9 +230,8 @@ class BaseFCorr(TrainableFCorr):
             )
         known = outcomes if data.drawn is None else outcomes.take(data.drawn)
         warn_of_copies(table, self.schema_, known.classes[1], known.label)
-        schema, ratings = rate_columns(
-            table, self.schema_, known, link=self._link().name, seed=self.seed_
-        )
+        link = self._link().name
+        schema, ratings = rate_columns(table, self.schema_, known, link=link, seed=self.seed_)
         # That of drawn rows becomes one of all: counts are estimates then.
         self.schema_ = schema if data.drawn is None else schema.scaled(n_rows)
         self.n_features_in_ = len(table.names)
@@ -309,7 +307,7 @@ class BaseFCorr(TrainableFCorr):
             x_cat, x_num = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
             with start_workers(2**62) as workers:
                 list(workers.map(lambda each: each.move_main_effects(x_cat, x_num), networks))
-        self._read_off(encoded)
+        self._read_off(encoded, link)
 
     def _encode(self, table: Table, *, read_sensitive: bool = True) -> EncodedTable:
         """Turn a table into what the network reads."""

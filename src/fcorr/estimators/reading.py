@@ -292,11 +292,11 @@ class ReadableFCorr(BaseFCorr):
 
     # What fit reads off the training table
 
-    def _read_off(self, encoded: EncodedTable) -> None:
+    def _read_off(self, encoded: EncodedTable, link: LinkName) -> None:
         self.significance_ = self._significance(encoded)
-        self.importance_ = self._importance(encoded)
+        self.importance_ = self._importance(encoded, link)
 
-    def _importance(self, encoded: EncodedTable) -> Vector:
+    def _importance(self, encoded: EncodedTable, link: LinkName) -> Vector:
         """Return the total importance of each feature, on some of the rows."""
         n_features = max(1, len(self.schema_.feature_names))
         n_rows = min(_N_IMPORTANCE_ROWS, max(200, _N_IMPORTANCE_SCORES // n_features))
@@ -305,7 +305,7 @@ class ReadableFCorr(BaseFCorr):
             if self._n_bags > 1
             else lambda rows: self._raw_outputs(rows)[:, None] + self.balance_,
             encoded.sample(n_rows, self.seed_),
-            self._link().name,
+            link,
             seed=self.seed_,
         )
         return np.maximum(without_bias(total), 0)

@@ -9,7 +9,6 @@ so that all processes have the same weights at any time. Whoever starts the proc
 Ray, is none of the loop's business.
 """
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -171,19 +170,6 @@ class Ranks:
     def agree(self, number: int) -> int:
         """Return the first process's number."""
         return self.share(number)[0]
-
-
-@contextmanager
-def join_torchrun() -> Iterator[bool]:
-    """Join the processes that torchrun has started, if it has; tell whether this is the first."""
-    if not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys() or dist.is_initialized():
-        yield True
-        return
-    dist.init_process_group("gloo")
-    try:
-        yield dist.get_rank() == 0
-    finally:
-        dist.destroy_process_group()
 
 
 # ------------------------------------------------------------------------------ rows
