@@ -94,17 +94,9 @@ class BaseFCorr(TrainableFCorr):
         """Return the weight of each row in the loss, of mean 1."""
         return outcomes.weight
 
-    def _start(self, outcomes: Outcomes) -> NDArray[np.float64] | float:
-        """Return the outputs that training starts from: those of the mean."""
-        return 0.0
-
     @abstractmethod
-    def _curvature(self, outcomes: Outcomes) -> float:
-        """Return the second derivative of a row's loss by its output, about, at the mean."""
-
-    @abstractmethod
-    def _strata(self, outcomes: Outcomes) -> NDArray[np.int64]:
-        """Return what of every bag shall have its share: classes, rows with a claim."""
+    def _make_target(self, outcomes: Outcomes) -> Target:
+        """Return what the networks learn."""
 
     @abstractmethod
     def _balance(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
@@ -252,16 +244,7 @@ class BaseFCorr(TrainableFCorr):
             weight, dial = outcomes.weight * outcomes.exposure, self._dial()
             batch_size = self._batch_size(n_rows) if isinstance(dial, ScoreDial) else None
             groups = find_groups(table, encoded, self.schema_, weight, batch_size)
-        target = Target(
-            self._encode_target(outcomes),
-            self._loss_weight(outcomes),
-            self._loss(),
-            start=self._start(outcomes),
-            curvature=self._curvature(outcomes),
-            strata=self._strata(outcomes),
-            dial=dial,
-            groups=groups,
-        )
+        target = replace(self._make_target(outcomes), dial=dial, groups=groups)
         validation = self._read_eval_set(eval_set)
         learnt = use_ratings(encoded, self.schema_, ratings)
         in_files = None if data.source is None else (self.schema_, ratings, memory, self.seed_)

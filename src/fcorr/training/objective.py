@@ -98,7 +98,7 @@ class Target:
 
     Training starts from the outputs ``start``, those of the mean; ``curvature`` is the second
     derivative of a row's loss by its output, about, there. Every bag shall have its share of the
-    rows of each of the ``strata``. With a ``dial``, ``groups`` are those that it compares.
+    ``strata``: classes, rows with a claim. With a ``dial``, ``groups`` are those that it compares.
     """
 
     values: Tensor
@@ -107,8 +107,8 @@ class Target:
     start: Floats | float
     curvature: float
     strata: NDArray[np.int64]
-    dial: ProxyDial | None
-    groups: Groups | None
+    dial: ProxyDial | None = None
+    groups: Groups | None = None
 
     def mean_loss(self, outputs: Tensor, rows: Tensor) -> float:
         """Return the loss of outputs for some rows, with the dial's penalty."""
