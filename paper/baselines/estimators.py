@@ -19,7 +19,7 @@ from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
 from fcorr._core import RandomState, enumerate_some
 from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import Kinds, Schema
-from fcorr.estimators.base import Columns
+from fcorr.estimators.options import Columns
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.nn.car import Exchange
 from fcorr.nn.layers import choose_knots

@@ -30,8 +30,7 @@ from fcorr._core import InvalidInputError, html_table, show_text, to_plain
 from fcorr.metrics.population import PopulationBound, population_bound
 from fcorr.nn.car import Exchange
 from fcorr.nn.engine import use_engine
-from fcorr.nn.fcorr import FCorrTransformer, Network
-from fcorr.nn.layers import SplineEmbedding
+from fcorr.nn.fcorr import Network, same_bits
 from fcorr.training.objective import LinkName
 
 ALL_TOGETHER = "all together"
@@ -84,44 +83,7 @@ def is_exact(model: Network, sensitive: Sequence[int]) -> bool:
                 f"{model.n_features - 1}, got {position!r}. Categorical features come first, "
                 "numeric ones follow."
             )
-    return all(_is_one_value(m, position) for position in sensitive for m in model.members)
-
-
-def _is_one_value(model: FCorrTransformer, position: int) -> bool:
-    """Whether a feature is embedded as a constant alone, by the stored weights."""
-    n_categorical = len(model.cat_cardinalities)
-    if model.views is not None:
-        parts = model.views.parameters_of(position)
-        is_single = position < n_categorical and model.cat_cardinalities[position] == 1
-        slots = model.views.values()[model.views.feature_of_slot == position]
-        return (is_single or not any(part.any() for part in parts)) and _same_bits(slots)
-    if position >= n_categorical:
-        return _is_one_number(model, position - n_categorical)
-    embedded = model.categorical.categories(position)
-    is_stored_once = len(embedded) == 1 or not model.categorical.varying(position).any()
-    return is_stored_once and _same_bits(embedded)
-
-
-def _is_one_number(model: FCorrTransformer, j: int) -> bool:
-    """Whether it is so for a number.
-
-    What is added to the constant is then a zero of either sign. That keeps all its bits but for
-    one case: −0.0 + 0.0 is 0.0.
-    """
-    constant = model.numeric.constant(j)
-    one = not model.numeric.varying(j).any()
-    if isinstance(model.numeric, SplineEmbedding):
-        # Steps are added up over all features, and what those before it had is taken off again.
-        one &= bool(model.numeric.steps.isfinite().all())
-    one &= not (bool(constant == 0) and bool(constant.signbit()))
-    if model.missing is None:
-        return one and bool(constant.isfinite())
-    return one and _same_bits(torch.stack([constant, model.missing[j]]))
-
-
-def _same_bits(embeddings: Tensor) -> bool:
-    bits = embeddings.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[embeddings.itemsize])
-    return bool((bits == bits[:1]).all() and embeddings.isfinite().all())
+    return all(m.is_collapsed(position) for position in sensitive for m in model.members)
 
 
 # ------------------------------------------------------------------------------ flips
@@ -450,7 +412,7 @@ def certify_model(
         if not exact:
             tried = torch.cat([flips[name].x_cat, flips[name].x_num], dim=1)[:, position].tolist()
             labels = tuple(label(position, value) for value in tried)
-            rounded = _same_bits(flips[name].embed(model))
+            rounded = same_bits(flips[name].embed(model))
             feature = replace(feature, rounded=rounded, values=labels)
         features.append(feature)
     joint = features[0]

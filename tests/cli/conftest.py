@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from fcorr.cli import _shared, app
+from fcorr.cli import app
 from fcorr.data.files import write_file
 from fcorr.nn.engine import compile_kernels
 
@@ -54,8 +54,7 @@ def run(folder):
         assert result.exit_code == code, result.output
         return result
 
-    yield run
-    _shared.set_debug(False)
+    return run
 
 
 @pytest.fixture

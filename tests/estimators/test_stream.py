@@ -58,7 +58,7 @@ def folder(people, tmp_path_factory):
 @pytest.fixture
 def small_parts(monkeypatch):
     """As if memory were far smaller: 4,000 rows to infer from, and some 20 parts."""
-    monkeypatch.setattr("fcorr.estimators.trainer.share_to_sample", lambda *_: 1 / 3)
+    monkeypatch.setattr("fcorr.data.stream.share_to_sample", lambda *_: 1 / 3)
     monkeypatch.setattr("fcorr.data.stream._PART_SHARE", 4_096)
 
 

@@ -170,13 +170,15 @@ def test_few_rows_try_every_recipe_on_every_bag():
 
 def test_where_one_leaves_little_of_the_loss_of_the_mean_more_precise_ones_are_tried():
     precise = [Recipe(epochs=4, n_knots=128), Recipe(epochs=4, n_knots=256)]
-    noisy = run(precise=precise, mean_loss=3.9)[0]  # the best by itself leaves 1
+    noisy = run(precise=precise, start=torch.tensor([3.9**0.5]))[0]  # the best by itself leaves 1
     assert len(noisy.tried) == 3
-    result, _, calls, n_reported, _ = run(precise=precise, mean_loss=4.3)
+    result, _, calls, n_reported, _ = run(precise=precise, start=torch.tensor([4.3**0.5]))
     assert len(calls) == n_reported == 5 * 8
     assert [each["n_knots"] for each in result.tried[3:] if each["chosen"]] == [128, 256]
     assert [each["loss"] for each in result.tried[3:]] == pytest.approx([0.04] * 2, rel=0.1)
-    assert len(run(n_recipes=1, precise=precise, mean_loss=1e9)[0].tried) == 1  # asked for
+    assert (
+        len(run(n_recipes=1, precise=precise, start=torch.tensor([1e5]))[0].tried) == 1
+    )  # asked for
 
 
 def test_where_the_longest_is_best_and_can_be_stopped_more_precise_ones_are_tried(monkeypatch):

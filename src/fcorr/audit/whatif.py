@@ -82,7 +82,7 @@ def pack_model(estimator: Estimator) -> dict[str, Any] | str:
 
 def _pack_member(network: FCorrTransformer, place: Any) -> dict[str, Any]:
     """Put a network's weights down: a table of slots, encoder layers, the head."""
-    main = torch.zeros(0) if network.views is None else network.main_values()
+    main = torch.zeros(0) if network.views is None else network.views.main_values()
     knots: Any = network.knots
     layers: Any = network.layers
     head = [*network.head.hidden, network.head.output]

@@ -1,4 +1,4 @@
-"""What the commands share: options as arguments of the estimators, errors in one line, tables."""
+"""What the commands share: options as arguments of the estimators, files, messages, tables."""
 
 import functools
 import inspect
@@ -8,12 +8,11 @@ import re
 import shutil
 import sys
 import tomllib
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -37,13 +36,9 @@ if TYPE_CHECKING:
     from fcorr.data.stream import ParquetTable
     from fcorr.estimators import FCorrClassifier, FCorrRegressor
 
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
-
 _MAX_INTEGER_CLASSES = 20
 STDIN = STDOUT = Path("-")
 CHECK_FAILED = 3  # exit code where a check was made and says no
-_debug = False
 _stdin: Path | None = None  # the copy of standard input that a command reads
 
 # ------------------------------------------------------------------------------ options
@@ -51,7 +46,7 @@ _stdin: Path | None = None  # the copy of standard input that a command reads
 TaskName = Literal["auto", "classification", "regression"]
 
 ModelFile = Annotated[Path, typer.Argument(help="Model file.", exists=True, dir_okay=False)]
-DataFile = Annotated[  # with - for a file, whose being there `one_line_errors` sees to
+DataFile = Annotated[  # with - for a file, whose being there `fcorr.cli` sees to
     Path,
     typer.Argument(
         help="CSV (also .csv.gz), TSV or Parquet file, a folder of Parquet files, or - for "
@@ -212,7 +207,7 @@ def collect_arguments(*, settings: list[str] | None, **options: Any) -> dict[str
             rule = "COLUMN=VALUE or COLUMN=VALUE,VALUE,… and once for a column"
             arguments[name] = {
                 column: [each for each in text.split(",") if each] if "," in text else text
-                for column, text in split_pairs(value, _option(name), rule).items()
+                for column, text in split_pairs(value, name_option(name), rule).items()
             }
         elif name == "threshold" and "=" in value:
             kind, _, setting = value.partition("=")
@@ -393,7 +388,7 @@ def _check_columns_of(table: "pa.Table", roles: Roles, arguments: dict[str, Any]
     roles.check(table.column_names)
     kinds: dict[str, Any] = arguments.get("kinds", {})
     for name in ("kinds", "monotone"):
-        check_columns(arguments.get(name, []), table.column_names, _option(name))
+        check_columns(arguments.get(name, []), table.column_names, name_option(name))
     for name, kind in kinds.items():
         if isinstance(kind, list) and is_number(table[name].type):
             try:  # the order of a column of numbers is one of numbers
@@ -427,7 +422,7 @@ def make_estimator(
     for name in arguments:
         if name not in known[task]:
             (other,) = set(classes) - {task}
-            bad_usage(_option(name), f"is for {other}, not for {task}.")
+            bad_usage(name_option(name), f"is for {other}, not for {task}.")
     return classes[task](**arguments)
 
 
@@ -471,55 +466,8 @@ def check_output(
 # ------------------------------------------------------------------------------ errors
 
 
-def set_debug(on: bool) -> None:
-    """Let errors keep their traceback."""
-    global _debug
-    _debug = on
-
-
-def one_line_errors(command: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Turn whatever goes wrong in a command into one line on stderr.
-
-    An argument that no data could fit is bad usage, with exit code 2; all else exits with 1.
-    Where the data is -, the command gets a file that holds what standard input did.
-    """
-
-    @functools.wraps(command)
-    def guarded(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        with warnings.catch_warnings(), ExitStack() as stack:
-            warnings.showwarning = _show_warning
-            try:
-                data = kwargs.get("data")
-                if data == STDIN:
-                    kwargs["data"] = stack.enter_context(_copy_of_stdin())
-                elif isinstance(data, Path) and not data.exists():
-                    bad_usage("data", f"path {str(data)!r} does not exist.")
-                return command(*args, **kwargs)
-            except KeyboardInterrupt:
-                fail("interrupted; files are written whole or not at all")
-            except BrokenPipeError:  # whoever reads, such as head, has had enough
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                sys.exit(1)
-            except Exception as error:
-                # Usage errors and exits are typer's own way to leave.
-                if _debug or type(error).__module__.split(".")[0] in ("typer", "click"):
-                    raise
-                argument = getattr(error, "argument", None)
-                if argument is not None:
-                    option, text = _option(argument), str(error).removeprefix(f"{argument} ")
-                    if not option.startswith("--set"):  # to leave it out is 'auto'
-                        text = text.replace(", or 'auto'", "")
-                    bad_usage(option, as_options(text))
-                text = str(error)
-                if isinstance(error, OSError) and error.filename is not None:
-                    text = f"{error.filename!r}: {error.strerror}"
-                fail(as_options(text) or type(error).__name__)
-
-    return guarded
-
-
 @contextmanager
-def _copy_of_stdin() -> Iterator[Path]:
+def copy_of_stdin() -> Iterator[Path]:
     """Copy standard input to a file, which is read more than once; its start tells its kind."""
     global _stdin
     start = sys.stdin.buffer.read(4)
@@ -582,7 +530,7 @@ def as_options(text: str) -> str:
     names = "|".join(_argument_names())
 
     def with_value(match: re.Match[str]) -> str:
-        option, value = _option(match[1]), match[2]
+        option, value = name_option(match[1]), match[2]
         if value == "None":
             value = "none"
         elif re.search(r"\w", value):  # other signs would need the quotes in a shell
@@ -591,7 +539,7 @@ def as_options(text: str) -> str:
 
     text = re.sub(rf"(?<![\w-])({names})=('[^']*'|[\w.]*\w|)", with_value, text)
     long = "|".join(name for name in _argument_names() if "_" in name)
-    return re.sub(rf"(?<![\w-])({long})\b(?!['=])", lambda match: _option(match[1]), text)
+    return re.sub(rf"(?<![\w-])({long})\b(?!['=])", lambda match: name_option(match[1]), text)
 
 
 def _estimators() -> "dict[TaskName, type[FCorrClassifier | FCorrRegressor]]":
@@ -608,7 +556,7 @@ def _argument_names() -> list[str]:
     return sorted({*names, *_OPTIONS_ONLY} - {"advanced"}, key=len, reverse=True)
 
 
-def _option(argument: str) -> str:
+def name_option(argument: str) -> str:
     """Name the option that sets an argument of the estimators."""
     advanced = re.fullmatch(r"advanced\['(\w+)'\]", argument)
     if advanced:
@@ -626,11 +574,6 @@ def fail(message: str) -> NoReturn:
     """Print one line on stderr and leave with exit code 1."""
     echo(f"error: {' '.join(message.split())}", err=True)
     raise typer.Exit(1)
-
-
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    if issubclass(category, UserWarning):  # the others speak to programmers
-        echo(f"warning: {' '.join(as_options(str(message)).split())}", err=True)
 
 
 # ------------------------------------------------------------------------------ output

@@ -1,6 +1,9 @@
 """`fcorr train` and `demo`: a table in, a model file out; and that with a table that is made up."""
 
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -64,7 +67,6 @@ def train(
 ) -> None:
     """Train a model on a CSV, TSV or Parquet file."""
     from fcorr.estimators import fit_on_ray, read_header
-    from fcorr.training.rows import join_torchrun
 
     shared.check_output(output, data)
     if resume and (checkpoint is None or not (checkpoint / "fit.json").is_file()):
@@ -90,7 +92,7 @@ def train(
         rows, fitting["memory"] = (source, target, weight), memory
     model = shared.make_estimator(task, table, target, arguments, err=as_json)
     start = time.perf_counter()
-    with join_torchrun() as is_first, shared.lines_of(data, dialect, counted):
+    with _join_torchrun() as is_first, shared.lines_of(data, dialect, counted):
         if engine == "ray":
             fit_on_ray(model, *rows, workers=workers, address=address, **fitting)
         else:
@@ -104,6 +106,21 @@ def train(
     else:
         shared.echo(f"{model.summary()}, {seconds:.1f} s")
         shared.echo(f"wrote {output}")
+
+
+@contextmanager
+def _join_torchrun() -> Iterator[bool]:
+    """Join the processes that torchrun has started, if it has; tell whether this is the first."""
+    import torch.distributed as dist
+
+    if not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys() or dist.is_initialized():
+        yield True
+        return
+    dist.init_process_group("gloo")
+    try:
+        yield dist.get_rank() == 0
+    finally:
+        dist.destroy_process_group()
 
 
 def demo(

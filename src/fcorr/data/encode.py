@@ -65,6 +65,13 @@ class EncodedTable:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def sample(self, n_rows: int, seed: int) -> "EncodedTable":
+        """Draw rows, at most so many."""
+        if len(self) <= n_rows:
+            return self
+        rows = np.random.default_rng(seed).choice(len(self), n_rows, replace=False)
+        return EncodedTable(self.codes[rows], self.numbers[rows])
+
 
 def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> EncodedTable:
     """Encode a table by name; columns the schema does not know are ignored.

@@ -7,25 +7,46 @@ table, so that nothing has to be kept of it.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError, enumerate_some, errors_of_writing, near_match
-from fcorr.data.encode import EncodedTable
+from fcorr._core import (
+    InvalidInputError,
+    enumerate_some,
+    errors_of_writing,
+    find_counted,
+    near_match,
+    numbered_by,
+    renumber_rows,
+    temporary_folder,
+)
+from fcorr.data.encode import (
+    EncodedTable,
+    Outcomes,
+    encode,
+    parts_of_one_table,
+    read_exposure,
+    read_outcomes,
+    use_ratings,
+)
 from fcorr.data.files import Piece, read_piece, split_parquet
-from fcorr.data.tables import BLOCK
+from fcorr.data.schema import Schema
+from fcorr.data.tables import BLOCK, Table, read_table
 
 Item = TypeVar("Item")
 
 _SAMPLE_SHARE, _PART_SHARE = 8, 32  # of the memory, that a sample and a part may take
 _BYTES_PER_CELL = 16  # of a sampled table: a float64, its mask, or a short text
+_SAMPLED, _STORED = 1, 2  # added to a seed: what is drawn by one has nothing to do with the other
 _MOST_PARTS = 512  # files that are written to at the same time
 
 
@@ -195,3 +216,113 @@ class RowStore:
 
     def _path(self, part: int) -> Path:
         return self.folder / f"part-{part:03d}.rows"
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """Rows to learn from: their table and outcomes, and the names of columns with other roles.
+
+    Of a table in files, the ``source``, some rows were drawn: ``table`` has these. ``places`` are
+    those of all rows in the files, where some of these have a weight of 0, and ``pieces`` the row
+    groups that this process reads.
+    """
+
+    table: Table
+    outcomes: Outcomes  # of all rows
+    target: str | None
+    weight: str | None
+    exposure: str | None
+    source: ParquetTable | None = None
+    drawn: NDArray[np.int64] | None = None
+    places: NDArray[np.int64] | None = None
+    pieces: Sequence[Piece] = ()
+
+    def blocks(self) -> Iterator[tuple[NDArray[np.int64], Table]]:
+        """Read the rows in files block by block."""
+        assert self.source is not None
+        for places, rows, block in self.source.numbered_blocks(self.places, self.pieces):
+            if not len(rows):
+                continue
+            try:
+                yield rows, read_table(block)
+            except InvalidInputError as error:
+                raise renumber_rows(error, places) from error
+
+    @contextmanager
+    def store(
+        self, schema: Schema, ratings: Mapping[str, NDArray[np.float64]], memory: int, seed: int
+    ) -> Iterator[RowStore]:
+        """Encode the rows of files into others, to be read in any order."""
+        assert self.drawn is not None
+        drawn = self.drawn
+
+        def encoded() -> Iterator[tuple[NDArray[np.int64], EncodedTable]]:
+            for rows, table in self.blocks():
+                found = encode(table, schema)
+                # Of a rated column, rows that the ratings come from have those of others.
+                own = np.flatnonzero(np.isin(rows, drawn, assume_unique=True))
+                if ratings and len(own):
+                    among = np.searchsorted(drawn, rows[own])
+                    held_out = {name: values[among] for name, values in ratings.items()}
+                    part = EncodedTable(found.codes[own], found.numbers[own])
+                    found.numbers[own] = use_ratings(part, schema, held_out).numbers
+                yield rows, found
+
+        with temporary_folder() as folder:
+            sizes = len(self.outcomes.y), len(schema.categorical), len(schema.numeric)
+            store = RowStore(folder, *sizes, memory, seed + _STORED)
+            n_drawn = self.table.n_rows
+            way_out = f" The schema is that of {n_drawn:,} drawn rows: raise memory for more."
+            with parts_of_one_table(schema, way_out):
+                store.write(encoded())
+            yield store
+
+
+@contextmanager
+def open_files(
+    X: str | os.PathLike[str] | ParquetTable,
+    y: Any,
+    sample_weight: Any,
+    exposure: str | int | None,
+    memory: int,
+    seed: int,
+    own: slice,
+) -> Iterator[TrainingTable]:
+    """Open a table in files to learn from; within it, errors number the rows as the user does.
+
+    Its roles are names of columns, and ``own`` are the row groups that this process reads.
+    """
+    source = X if isinstance(X, ParquetTable) else ParquetTable(X)
+    for argument, name in {"y": y, "sample_weight": sample_weight}.items():
+        if not isinstance(name, str) and (argument == "y" or name is not None):
+            raise InvalidInputError(
+                f"{argument} must name a column of the files that X is in, got "
+                f"{type(name).__name__}. Pass its name.",
+                argument=argument,
+            )
+    features = source.without([name for name in (y, sample_weight) if name is not None])
+    weights = None if sample_weight is None else source.read(sample_weight)
+    counted = find_counted(weights) if weights is not None else None
+    with numbered_by(counted):
+
+        def read(name: str) -> Any:
+            column = source.read(name)
+            column = column if counted is None else column.take(counted)
+            # With its name, which messages know then.
+            return nw.from_native(column, series_only=True).alias(name)
+
+        n_rows = source.n_rows if counted is None else len(counted)
+        exposures = np.ones(n_rows)
+        if exposure is not None:
+            source.without([str(exposure)])  # or it says that there is none
+            column = Table({str(exposure): read(str(exposure)).to_native()}, n_rows, named=True)
+            exposures = read_exposure(column, str(exposure))
+        outcomes = read_outcomes(
+            read(y), None if sample_weight is None else read(sample_weight), exposures
+        )
+        share = share_to_sample(n_rows, len(features.columns), memory)
+        sample, drawn = features.sample(share, seed + _SAMPLED, counted)
+        roles = y, sample_weight, None if exposure is None else str(exposure)
+        yield TrainingTable(
+            read_table(sample), outcomes, *roles, features, drawn, counted, features.pieces[own]
+        )

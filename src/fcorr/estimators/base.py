@@ -1,32 +1,28 @@
 """The estimators' base: from a table to a trained FCorrTransformer, and from it to scores."""
 
-import math
 import os
 import time
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from fcorr._core import (
     InvalidInputError,
-    RandomState,
     counted_rows,
     draw_seed,
     enumerate_some,
     errors_about,
-    near_match,
     show_text,
     to_plain,
 )
@@ -34,6 +30,7 @@ from fcorr.certify import Certificate, Link, certify_model, is_exact, largest_ch
 from fcorr.data.encode import (
     EncodedTable,
     Outcomes,
+    column_name,
     encode,
     find_differences,
     read_exposure,
@@ -41,45 +38,20 @@ from fcorr.data.encode import (
     unpack_rows,
     use_ratings,
 )
-from fcorr.data.infer import MinCategoryRows, infer_schema, rate_columns, warn_of_copies
-from fcorr.data.schema import Kinds, NumericColumn, OrdinalColumn, Schema
-from fcorr.data.tables import Table, read_table
-from fcorr.estimators.invariance import (
-    Invariance,
-    Portfolio,
-    feature_values,
-    label_value,
-    number_grid,
-)
-from fcorr.estimators.options import (
-    DEFAULTS,
-    DIRECTIONS,
-    Advanced,
-    check_arguments,
-    check_device,
-    parse_amount,
-)
-from fcorr.estimators.trainer import (
-    EvalSet,
-    OnEpochEnd,
-    Trainer,
-    TrainingTable,
-    Watch,
-    open_training_table,
-)
-from fcorr.nn.car import Exchange, exchange_features
+from fcorr.data.infer import infer_schema, rate_columns, warn_of_copies
+from fcorr.data.stream import ParquetTable, TrainingTable, open_files
+from fcorr.data.tables import Table, read_table, resolve_columns
+from fcorr.estimators.invariance import Portfolio, feature_values, label_value
+from fcorr.estimators.options import Columns, check_arguments, check_device, parse_amount
+from fcorr.estimators.trainer import TrainableFCorr, Trainer, Watch
 from fcorr.nn.engine import resolve_engine, use_engine
-from fcorr.nn.fcorr import FCorrTransformer, Network, Pack
-from fcorr.nn.layers import choose_knots
-from fcorr.training.loop import History, Pace
-from fcorr.training.objective import CarWeight, Loss, Objective
-from fcorr.training.pack import SINGLE, Recipe
+from fcorr.nn.fcorr import Network, Pack
+from fcorr.training.loop import EpochRecord, History
+from fcorr.training.objective import LinkName, Target
 from fcorr.training.proxies import ProxyDial, ScoreDial, find_groups
-from fcorr.training.rows import Ranks, Rows, Workers, map_rows, start_workers
+from fcorr.training.rows import Ranks, map_rows, start_workers
 
-Columns = str | int | Sequence[str | int] | None
-Auto = Literal["auto"]
-Monotone = Mapping[str, Literal["increasing", "decreasing"]]
+EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
 
 EQUAL_PREDICTIONS = "Predictions must differ between rows to be of use"
 """How the warning of a network begins that predicts one value for all."""
@@ -87,13 +59,12 @@ EQUAL_PREDICTIONS = "Predictions must differ between rows to be of use"
 READ_IN_TRAINING = ("significance", "importance")
 """What a model file has of each feature beside the weights."""
 
-_PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
 _NO_SPREAD = 1e-3  # of outputs, to count as one value
-_COLLAPSED_SHARE = 0.25  # of the epochs, in which the paper's model adapts to a collapsed embedding
-_WAITING_SHARE = 0.3  # of its epochs, that a member waits for a better out-of-bag loss
+_AVERAGED_ROWS = (16, 128)  # fewest and most rows that main effects are averages over
+_MOST_AVERAGED = 400_000  # outputs for that
 
 
-class BaseFCorr(BaseEstimator, ABC):
+class BaseFCorr(TrainableFCorr):
     """Base of :class:`FCorrClassifier` and :class:`FCorrRegressor`; not for direct use.
 
     What y is to the network, they say; everything else is here.
@@ -101,35 +72,13 @@ class BaseFCorr(BaseEstimator, ABC):
     NOTE[DIFF]: the residual round the attention is on by default; the paper's model has none.
     """
 
-    sensitive: Columns
-    car: CarWeight
-    invariance: Invariance
-    proxy: float = 0.0
-    n_members: int | Auto
-    head: Sequence[int] | Auto
-    dropout: float | Auto
-    epochs: int | Auto
-    learning_rate: float | Auto
-    monotone: Monotone | None
-    kinds: Kinds | None
-    min_category_rows: MinCategoryRows
-    advanced: Advanced | None
-    random_state: RandomState
-    verbose: bool | int
-    exposure: str | int | None = None  # an argument of the regressor
-
     model_: Network
-    recipes_: list[dict[str, Any]]
-    oob_loss_: float | None
-    schema_: Schema
-    n_features_in_: int
     balance_: NDArray[np.float64]
     history_: History
     significance_: NDArray[np.float64]
     importance_: NDArray[np.float64]
     exact_: bool
     portfolio_: Portfolio | None
-    seed_: int
 
     # What classes and numbers differ in.
 
@@ -146,16 +95,8 @@ class BaseFCorr(BaseEstimator, ABC):
         return outcomes.weight
 
     @abstractmethod
-    def _loss(self) -> Loss:
-        """Return the performance loss."""
-
-    def _start(self, outcomes: Outcomes) -> NDArray[np.float64] | float:
-        """Return the outputs that training starts from: those of the mean."""
-        return 0.0
-
-    @abstractmethod
-    def _n_outputs(self) -> int:
-        """Return the number of the model's outputs."""
+    def _make_target(self, outcomes: Outcomes) -> Target:
+        """Return what the networks learn."""
 
     @abstractmethod
     def _balance(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
@@ -173,7 +114,7 @@ class BaseFCorr(BaseEstimator, ABC):
         """Return what makes predictions, per unit of exposure, of balanced outputs."""
 
     @abstractmethod
-    def _read_off(self, encoded: EncodedTable) -> None:
+    def _read_off(self, encoded: EncodedTable, link: LinkName) -> None:
         """Read off the network what a model file has of each feature, at the end of a fit."""
 
     @abstractmethod
@@ -196,7 +137,7 @@ class BaseFCorr(BaseEstimator, ABC):
         budget: str | float | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         memory: str | float = "2GB",
-        on_epoch_end: OnEpochEnd | None = None,
+        on_epoch_end: Callable[[EpochRecord], object] | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -244,19 +185,23 @@ class BaseFCorr(BaseEstimator, ABC):
         """
         check_arguments(self.get_params(deep=False))
         until = None if budget is None else time.monotonic() + parse_amount("budget", budget)
-        watch = Watch(eval_set, until, checkpoint, on_epoch_end)
+        watch = Watch(until, checkpoint, on_epoch_end)
         with _unchanged_if_it_fails(self), use_engine(self._options["engine"]):
-            self._fit(X, y, sample_weight, int(parse_amount("memory", memory)), watch)
+            self._fit((X, y, sample_weight), eval_set, int(parse_amount("memory", memory)), watch)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, memory: int, watch: Watch) -> None:
-        device = check_device(self._options["device"])
-        self.seed_ = Ranks.current().agree(draw_seed(self.random_state))
+    def _fit(
+        self, rows: tuple[Any, Any, Any], eval_set: EvalSet | None, memory: int, watch: Watch
+    ) -> None:
+        device, ranks = check_device(self._options["device"]), Ranks.current()
+        self.seed_ = ranks.agree(draw_seed(self.random_state))
         # The table and the target
-        with open_training_table(
-            X, y, sample_weight, exposure=self.exposure, memory=memory, seed=self.seed_
-        ) as data:
-            table, outcomes = data.table, data.outcomes
+        opened = open_rows(*rows, self.exposure)
+        if isinstance(rows[0], str | os.PathLike | ParquetTable):
+            own = slice(ranks.own, None, ranks.n)
+            opened = open_files(*rows, self.exposure, memory, self.seed_, own)
+        with opened as data:
+            table, outcomes, n_rows = data.table, data.outcomes, len(data.outcomes.y)
             self._learn_target(outcomes)
             self.schema_ = infer_schema(
                 table,
@@ -277,11 +222,10 @@ class BaseFCorr(BaseEstimator, ABC):
             )
         known = outcomes if data.drawn is None else outcomes.take(data.drawn)
         warn_of_copies(table, self.schema_, known.classes[1], known.label)
-        schema, ratings = rate_columns(
-            table, self.schema_, known, link=self._link().name, seed=self.seed_
-        )
+        link = self._link().name
+        schema, ratings = rate_columns(table, self.schema_, known, link=link, seed=self.seed_)
         # That of drawn rows becomes one of all: counts are estimates then.
-        self.schema_ = schema if data.drawn is None else schema.scaled(data.n_rows)
+        self.schema_ = schema if data.drawn is None else schema.scaled(n_rows)
         self.n_features_in_ = len(table.names)
         if table.named:
             self.feature_names_in_ = np.asarray(table.names, dtype=object)
@@ -289,21 +233,23 @@ class BaseFCorr(BaseEstimator, ABC):
             del self.feature_names_in_
         # The network, or a pack of them
         encoded = self._encode(table)
-        groups = None
+        dial, groups = None, None
         if self.proxy:
-            if data.source is not None or Ranks.current().n > 1:
+            if data.source is not None or ranks.n > 1:
                 raise InvalidInputError(
                     "proxy needs a table in memory, and one process, got one in files or several. "
                     "Read it first, or leave proxy out.",
                     argument="proxy",
                 )
-            weight = outcomes.weight * outcomes.exposure
-            in_batches = isinstance(self._dial(), ScoreDial)
-            batch_size = self._batch_size(len(encoded)) if in_batches else None
+            weight, dial = outcomes.weight * outcomes.exposure, self._dial()
+            batch_size = self._batch_size(n_rows) if isinstance(dial, ScoreDial) else None
             groups = find_groups(table, encoded, self.schema_, weight, batch_size)
-        with data.store(self.schema_, ratings, memory, self.seed_) as store:
-            learnt = use_ratings(encoded, self.schema_, ratings)
-            trainer = Trainer(self, learnt, data, store, device, groups, watch)
+        target = replace(self._make_target(outcomes), dial=dial, groups=groups)
+        validation = self._read_eval_set(eval_set)
+        learnt = use_ratings(encoded, self.schema_, ratings)
+        in_files = None if data.source is None else (self.schema_, ratings, memory, self.seed_)
+        with nullcontext() if in_files is None else data.store(*in_files) as store:
+            trainer = Trainer(self, data, learnt, store, target, validation, device, watch)
             members, held_out = trainer.train()
         # Engine and device are those of the training: predictions are computed in one way.
         networks = [member.model.to("cpu") for member in members]
@@ -337,254 +283,20 @@ class BaseFCorr(BaseEstimator, ABC):
         # threshold is chosen by the members that left a row out.
         decided = outputs if held_out is None or self.portfolio_ is not None else held_out
         self._learn_decision(decided + self.balance_, outcomes)
-        self._read_off(encoded)
-
-    @property
-    def _options(self) -> Advanced:
-        return DEFAULTS | (self.advanced or {})
-
-    # Extension points for another network in the place of FCorrTransformer:
-    # _make_network, _prepare_numbers, _objective, _pace, _map, _score, _significance,
-    # _mean_attention, _importance.
+        if self._options["main_effects"]:  # what heads do with a feature by itself is counted to it
+            n_slots = max(network.n_slots for network in networks)
+            n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
+            some = encoded.sample(n_rows, self.seed_)
+            x_cat, x_num = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
+            with start_workers(2**62) as workers:
+                list(workers.map(lambda each: each.move_main_effects(x_cat, x_num), networks))
+        self._read_off(encoded, link)
 
     def _encode(self, table: Table, *, read_sensitive: bool = True) -> EncodedTable:
         """Turn a table into what the network reads."""
         return encode(table, self.schema_, read_sensitive=read_sensitive)
 
-    def _n_members(self) -> int | None:
-        """Return how many members a pack shall have at most; None leaves it to the pack."""
-        n_members = None if self.n_members == "auto" else int(self.n_members)
-        if not self._options["main_effects"]:
-            if n_members not in (None, 1):
-                raise InvalidInputError(
-                    "advanced['main_effects'] must be True for a pack, got False with n_members="
-                    f"{n_members}. Use n_members=1 for the paper's model.",
-                    argument="advanced",
-                )
-            return 1
-        if n_members != 1 and self._options["early_stopping"]:
-            raise InvalidInputError(
-                "advanced['early_stopping'] is for a single network: members of a pack stop by the "
-                "rows that they leave out. Leave it out, or use n_members=1.",
-                argument="advanced",
-            )
-        return n_members
-
-    def _fixed_settings(self) -> dict[str, Any]:
-        """Return what the arguments decide about every member."""
-        chosen = {n: getattr(self, n) for n in ("head", "dropout", "epochs", "learning_rate")}
-        chosen |= {name: self._options.get(name) for name in ("n_views", "n_knots")}
-        # In words that JSON has: they are written to the model file.
-        settings = {name: to_plain(value) for name, value in chosen.items() if value != "auto"}
-        if "head" in settings:
-            settings["head"] = tuple(settings["head"])
-        return settings
-
-    def _batch_size(self, n_rows: int) -> int:
-        """Return the rows of a step; about 64 steps an epoch: few rows need enough of them."""
-        if self._options["batch_size"] != "auto":
-            return int(self._options["batch_size"])
-        return int(min(2048, max(32, 2 ** round(math.log2(n_rows / 64)))))
-
-    @abstractmethod
-    def _strata(self, outcomes: Outcomes) -> NDArray[np.int64]:
-        """Return what of every bag shall have its share: classes, rows with a claim."""
-
-    def _make_network(
-        self, encoded: EncodedTable, recipe: Recipe, generator: torch.Generator | None
-    ) -> FCorrTransformer:
-        options = self._options
-        network: dict[str, Any] = {
-            "head": list(recipe.head),
-            "n_layers": int(options["n_layers"]),
-            "residual": bool(options["residual"]),
-        }
-        if options["main_effects"]:
-            n_views = max(recipe.n_views, self._n_outputs())
-            n_features = len(self.schema_.feature_names)
-            monotone = sorted(self._monotone_features())
-            additive = range(n_features) if recipe.additive else monotone
-            network |= {"n_views": n_views, "additive": list(additive)}
-        else:
-            network |= {"numeric_embedding": options["numeric_embedding"]}
-        knots = choose_knots(encoded.numbers, recipe.n_knots)
-        return self._build(network, knots, recipe, generator)
-
-    def _build(
-        self,
-        network: Mapping[str, Any],
-        knots: Sequence[Tensor],
-        recipe: Recipe = SINGLE,
-        generator: torch.Generator | None = None,
-    ) -> FCorrTransformer:
-        model = FCorrTransformer(
-            self.schema_.cardinalities,
-            len(self.schema_.numeric),
-            n_outputs=self._n_outputs(),
-            knots=knots,
-            dropout=recipe.dropout,
-            feature_dropout=recipe.feature_dropout,
-            learn_missing=any(column.keep_missing for column in self.schema_.numeric),
-            generator=generator,
-            **network,
-        )
-        model.description = dict(network)
-        return model
-
-    def _rows(
-        self,
-        model: Any,
-        encoded: EncodedTable,
-        target: Tensor,
-        weight: NDArray[np.float64],
-        workers: Workers,
-    ) -> Rows:
-        return Rows(
-            # From another process arrays come read-only, which torch does not take.
-            torch.from_numpy(np.require(encoded.codes, requirements="W")),
-            self._prepare_numbers(model, torch.from_numpy(encoded.numbers), workers),
-            target,
-            torch.from_numpy(weight).float(),
-        )
-
-    def _prepare_numbers(self, model: Any, numbers: Tensor, workers: Workers) -> Tensor:
-        """Do with numbers what need not be done in every step: find them among the knots."""
-        size = max(1, numbers.shape[1])
-        found = map_rows(
-            model, numbers, numbers, lambda _, x: model.locate(x), workers, numbers_per_row=size
-        )
-        return torch.cat([*found])
-
-    def _read_eval_set(
-        self, eval_set: EvalSet | None
-    ) -> tuple[EncodedTable, Tensor, NDArray[np.float64]] | None:
-        if eval_set is None:
-            return None
-        if isinstance(eval_set, list) and len(eval_set) == 1:
-            eval_set = eval_set[0]  # LightGBM takes a list of pairs; one of them is what we use
-        X, y, sample_weight = unpack_rows(eval_set, "eval_set")
-        with (
-            errors_about("eval_set"),
-            counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight),
-        ):
-            table = self._read_known_table(X, read_sensitive=True)
-            encoded = self._encode(table)
-            outcomes = read_outcomes(y, sample_weight, self._read_exposure(table))
-            return encoded, self._encode_target(outcomes), self._loss_weight(outcomes)
-
-    def _exchanges(self, encoded: EncodedTable, device: torch.device) -> tuple[Exchange, ...]:
-        """List what the sensitive features are exchanged for in training."""
-        n_categorical = encoded.codes.shape[1]
-        sensitive = self.schema_.sensitive_positions
-        grids = {
-            position: torch.from_numpy(number_grid(encoded.numbers[:, position - n_categorical]))
-            for position in sensitive
-            if position >= n_categorical
-        }
-        return exchange_features(
-            self.schema_.cardinalities,
-            encoded.numbers.shape[1],
-            sensitive,
-            grids=grids,
-            device=device,
-        )
-
-    def _objective(
-        self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, penalty_scale: float
-    ) -> Objective:
-        def penalty() -> Tensor:
-            return penalty_scale * model.views.penalty(recipe.smoothness, recipe.credibility)
-
-        return Objective(
-            model,
-            self._loss(),
-            sensitive=self.schema_.sensitive_positions,
-            exchanges=exchanges,
-            car=self.car,
-            penalty=None if model.views is None else penalty,
-            signs=self._monotone_features(),
-        )
-
-    def _pace(self, recipe: Recipe, batch_size: int, *, waits: bool) -> Pace:
-        """Return how long and how fast to train; whether it ``waits`` for a better loss."""
-        epochs, beta2 = recipe.epochs, self._options["beta2"]
-        stopping = self._options["early_stopping"]
-        patience = _PATIENCE if isinstance(stopping, bool | np.bool_) else int(stopping)
-        if waits:
-            patience = max(2, round(_WAITING_SHARE * epochs))
-        collapsed = 0  # of the last epochs, in which sensitive features are embedded as one number
-        if self.invariance == "adapt" and self.schema_.sensitive:
-            share = 1.0 if self._options["main_effects"] else _COLLAPSED_SHARE
-            collapsed = max(1, round(share * epochs))
-        return Pace(
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=recipe.learning_rate,
-            beta2=(0.95 if self._has_car else 0.999) if beta2 == "auto" else beta2,
-            weight_decay=recipe.weight_decay,
-            patience=patience if waits or stopping else None,
-            collapsed_epochs=collapsed,
-        )
-
-    @property
-    def _has_car(self) -> bool:
-        """Whether CAR has a part in training.
-
-        An average over the sensitive values takes a model that makes use of them. Where they are
-        embedded as 0 from the first step on, there is nothing left to regularise.
-        """
-        is_collapsed = self.invariance == "adapt" and self._options["main_effects"]
-        has_sensitive = bool(self.schema_.sensitive) and bool(self.car)
-        return has_sensitive and self.invariance != "marginal" and not is_collapsed
-
-    def _monotone_features(self) -> dict[int, int]:
-        """Return the positions of the features that are monotone, and the sign of each."""
-        names = dict(enumerate(self._column_names))  # columns without names go by position
-        found = {}
-        for key, direction in (self.monotone or {}).items():
-            name = names.get(key, key) if not isinstance(key, str) else key
-            if name not in self.schema_.names:
-                raise InvalidInputError(
-                    f"monotone must name columns of X, got {key!r}."
-                    f"{near_match(str(key), self.schema_.names)}",
-                    argument="monotone",
-                )
-            column = self.schema_[name]
-            if not isinstance(column, NumericColumn | OrdinalColumn):
-                raise InvalidInputError(
-                    f"monotone must name numbers or ordered categories, got {name!r}, which is "
-                    f"{column.kind}. Give the order of its categories with kinds=, or drop it from "
-                    "monotone.",
-                    argument="monotone",
-                )
-            position = self.schema_.feature_names.index(column.features[0].name)
-            found[position] = DIRECTIONS[direction]
-        if found and self._n_outputs() > 1:
-            raise InvalidInputError(
-                "monotone is for two classes and for numbers: of several classes not each "
-                f"probability can rise, got {self._n_outputs()} classes. Leave it out.",
-                argument="monotone",
-            )
-        if found and not self._options["main_effects"]:
-            raise InvalidInputError(
-                "monotone is about main effects, got advanced={'main_effects': False}. Leave one "
-                "of the two out.",
-                argument="monotone",
-            )
-        return found
-
-    @abstractmethod
-    def _curvature(self, outcomes: Outcomes) -> float:
-        """Return the second derivative of a row's loss by its output, about, at the mean."""
-
     # Tables of a fitted model: columns by name where there are names, else by their order
-
-    @property
-    def _column_names(self) -> tuple[str, ...]:
-        """Names of all columns of the training table, features or not."""
-        if hasattr(self, "feature_names_in_"):
-            return tuple(self.feature_names_in_.tolist())
-        return tuple(f"x{i}" for i in range(self.n_features_in_))
 
     def _read_known_table(self, X: Any, *, read_sensitive: bool | None = None) -> Table:
         check_is_fitted(self, "schema_")  # which fit has before the model, when it reads eval_set
@@ -628,6 +340,23 @@ class BaseFCorr(BaseEstimator, ABC):
             raise differences.to_error()
         return read_exposure(table, name)
 
+    def _read_eval_set(
+        self, eval_set: EvalSet | None
+    ) -> tuple[EncodedTable, Tensor, NDArray[np.float64]] | None:
+        if eval_set is None:
+            return None
+        if isinstance(eval_set, list) and len(eval_set) == 1:
+            eval_set = eval_set[0]  # LightGBM takes a list of pairs; one of them is what we use
+        X, y, sample_weight = unpack_rows(eval_set, "eval_set")
+        with (
+            errors_about("eval_set"),
+            counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight),
+        ):
+            table = self._read_known_table(X, read_sensitive=True)
+            encoded = self._encode(table)
+            outcomes = read_outcomes(y, sample_weight, self._read_exposure(table))
+            return encoded, self._encode_target(outcomes), self._loss_weight(outcomes)
+
     # Predict
 
     def _outputs(self, table: Table) -> NDArray[np.float64]:
@@ -649,7 +378,7 @@ class BaseFCorr(BaseEstimator, ABC):
 
     def _output_files(self, data: TrainingTable) -> NDArray[np.float64]:
         """Compute the outputs of a training table in files, as predictions are computed."""
-        outputs = torch.zeros(data.n_rows, self._n_outputs(), dtype=torch.float64)
+        outputs = torch.zeros(len(data.outcomes.y), self._n_outputs(), dtype=torch.float64)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # which said it when the rows were stored
             for rows, table in data.blocks():
@@ -672,10 +401,7 @@ class BaseFCorr(BaseEstimator, ABC):
     ) -> Iterator[Tensor]:
         """Apply a function of codes and numbers to the rows, in chunks; see ``map_rows``."""
         numbers_per_row = numbers_per_row or len(self.schema_.feature_names)
-        with (
-            use_engine(self._options["engine"]),
-            start_workers(len(encoded) * numbers_per_row) as workers,
-        ):
+        with start_workers(len(encoded) * numbers_per_row) as workers:
             yield from map_rows(
                 self.model_,
                 torch.from_numpy(encoded.codes),
@@ -865,6 +591,37 @@ class BaseFCorr(BaseEstimator, ABC):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+@contextmanager
+def open_rows(
+    X: Any, y: Any, sample_weight: Any, exposure: str | int | None
+) -> Iterator[TrainingTable]:
+    """Read the rows to learn from; within it, errors number the rows as the user does."""
+    target, weight = column_name(y), column_name(sample_weight)
+    _warn_of_other_order(X, y)
+    with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
+        table = read_table(X)
+        name, exposures = None, np.ones(table.n_rows)
+        if exposure is not None:
+            (name,) = resolve_columns(table, [exposure], "exposure")
+            exposures = read_exposure(table, name)
+        outcomes = read_outcomes(y, sample_weight, exposures)
+        yield TrainingTable(table, outcomes, target, weight, name)
+
+
+def _warn_of_other_order(X: Any, y: Any) -> None:
+    """Warn where labels of pandas say that rows of y are in another order than those of X."""
+    ours: Any = getattr(X, "index", None)
+    theirs: Any = getattr(y, "index", None)
+    if not hasattr(ours, "equals") or not hasattr(theirs, "equals") or ours.equals(theirs):
+        return
+    if len(ours) == len(theirs) and ours.is_unique and ours.isin(theirs).all():
+        warnings.warn(
+            "X and y have the same index labels in another order, and rows are taken by position. "
+            "If they belong together by label, pass y.loc[X.index].",
+            stacklevel=6,
+        )
 
 
 @contextmanager

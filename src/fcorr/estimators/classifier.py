@@ -17,12 +17,11 @@ from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
 from fcorr.data.infer import MinCategoryRows
 from fcorr.data.schema import Kinds
-from fcorr.estimators.base import Auto, Columns, Monotone
 from fcorr.estimators.invariance import Invariance
-from fcorr.estimators.options import Advanced
+from fcorr.estimators.options import Advanced, Auto, Columns, Monotone
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
-from fcorr.training.objective import CarWeight, Loss, binary_log_loss, class_shift, log_loss
+from fcorr.training.objective import CarWeight, Loss, Target, binary_log_loss, class_shift, log_loss
 from fcorr.training.proxies import DecisionDial, ProxyDial, ProxyTarget, ScoreDial
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
@@ -330,18 +329,6 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
             )
         return np.array([code_of[label] for label in labels.tolist()], dtype=np.int64)[places]
 
-    def _strata(self, outcomes: Outcomes) -> NDArray[np.int64]:
-        return self._codes(outcomes)
-
-    def _start(self, outcomes: Outcomes) -> NDArray[np.float64]:
-        weights = np.bincount(self._codes(outcomes), weights=self._loss_weight(outcomes))
-        log_shares = np.log(weights / weights.sum())
-        return log_shares - log_shares.mean() if len(weights) > 2 else np.diff(log_shares)
-
-    def _curvature(self, outcomes: Outcomes) -> float:
-        shares = self._class_shares(outcomes)
-        return float(np.mean(shares * (1 - shares)))
-
     def _encode_target(self, outcomes: Outcomes) -> Tensor:
         codes = torch.from_numpy(self._codes(outcomes))
         return codes.float() if len(self.classes_) == 2 else codes
@@ -349,6 +336,19 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     def _loss_weight(self, outcomes: Outcomes) -> NDArray[np.float64]:
         weight = outcomes.weight * self.class_weight_[self._codes(outcomes)]
         return weight * (len(weight) / weight.sum())
+
+    def _make_target(self, outcomes: Outcomes) -> Target:
+        codes, weight = self._codes(outcomes), self._loss_weight(outcomes)
+        shares, weights = self._class_shares(outcomes), np.bincount(codes, weights=weight)
+        log_shares = np.log(weights / weights.sum())
+        return Target(
+            self._encode_target(outcomes),
+            weight,
+            self._loss(),
+            start=log_shares - log_shares.mean() if len(weights) > 2 else np.diff(log_shares),
+            curvature=float(np.mean(shares * (1 - shares))),
+            strata=codes,
+        )
 
     def _balance(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
         if self.proxy and self.proxy_target != "score":

@@ -188,9 +188,9 @@ class Portfolio:
         and without leaving the log scale, and taken back through the link. What the rows
         themselves hold in the sensitive features is not used.
         """
-        with use_engine("compiled"):
-            return self.average(model, link, model.embed(x_cat, x_num))
+        return self.average(model, link, model.embed_to_score(x_cat, x_num))
 
+    @use_engine("compiled")
     def average(self, model: Network, link: LinkName, e_BHF: Tensor) -> Tensor:
         """Do the same from embedded features, which are written to: ``(B, H, F)`` → ``(B, K)``."""
         n_codes = len(model.cat_cardinalities)

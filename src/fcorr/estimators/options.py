@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, cast
 
 import torch
@@ -12,6 +12,10 @@ from fcorr.data.schema import parse_kinds
 from fcorr.metrics.thresholds import RULES, is_threshold_rule
 from fcorr.nn.engine import EngineName
 from fcorr.nn.fcorr import NumericEmbeddingName
+
+Columns = str | int | Sequence[str | int] | None
+Auto = Literal["auto"]
+Monotone = Mapping[str, Literal["increasing", "decreasing"]]
 
 
 class Advanced(TypedDict, total=False):

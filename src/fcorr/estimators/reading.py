@@ -39,7 +39,6 @@ from fcorr.metrics.sharing import draw_orders, share_out
 from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import FCorrTransformer, Network
 from fcorr.training.objective import LinkName
-from fcorr.training.rows import start_workers
 
 UNITS = {
     "sigmoid": "log-odds",
@@ -53,8 +52,6 @@ _MOST_LEVELS = 50  # of a rated column that are listed
 _N_ERRORS = 2  # standard errors from an estimate to the ends of its interval
 _N_EXCHANGES = 4  # other rows that each row takes values from
 _NOTHING_TOLD = 1e-15  # mean divergence from one prediction for all, in rounding
-_AVERAGED_ROWS = (16, 128)  # fewest and most rows that main effects are averages over
-_MOST_AVERAGED = 400_000  # outputs for that
 _N_IMPORTANCE_ROWS = 2_000  # most of the training table that feature_importances_ is computed on
 _N_IMPORTANCE_SCORES = 2**16  # and most rows that are scored for it
 
@@ -144,7 +141,7 @@ class ReadableFCorr(BaseFCorr):
                 f"importance compares rows, and needs at least 2, got {len(encoded)}. Pass more "
                 "rows, or use explain(X) for a single one."
             )
-        encoded = sample_rows(encoded, n_rows, seed)
+        encoded = encoded.sample(n_rows, seed)
         main_BMOF = torch.cat([*self._map(encoded, self._effects_by_bag)]).numpy()
         shares = explained_shares(
             self._score_bags,
@@ -295,19 +292,11 @@ class ReadableFCorr(BaseFCorr):
 
     # What fit reads off the training table
 
-    def _read_off(self, encoded: EncodedTable) -> None:
-        if self._options["main_effects"]:  # what heads do with a feature by itself is counted to it
-            networks = self.model_.members
-            n_slots = max(len(network.main_values()) for network in networks)
-            n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
-            some = sample_rows(encoded, n_rows, self.seed_)
-            rows = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
-            with start_workers(2**62) as workers:
-                list(workers.map(lambda network: network.move_main_effects(*rows), networks))
+    def _read_off(self, encoded: EncodedTable, link: LinkName) -> None:
         self.significance_ = self._significance(encoded)
-        self.importance_ = self._importance(encoded)
+        self.importance_ = self._importance(encoded, link)
 
-    def _importance(self, encoded: EncodedTable) -> Vector:
+    def _importance(self, encoded: EncodedTable, link: LinkName) -> Vector:
         """Return the total importance of each feature, on some of the rows."""
         n_features = max(1, len(self.schema_.feature_names))
         n_rows = min(_N_IMPORTANCE_ROWS, max(200, _N_IMPORTANCE_SCORES // n_features))
@@ -315,8 +304,8 @@ class ReadableFCorr(BaseFCorr):
             self._score_bags
             if self._n_bags > 1
             else lambda rows: self._raw_outputs(rows)[:, None] + self.balance_,
-            sample_rows(encoded, n_rows, self.seed_),
-            self._link().name,
+            encoded.sample(n_rows, self.seed_),
+            link,
             seed=self.seed_,
         )
         return np.maximum(without_bias(total), 0)
@@ -333,7 +322,8 @@ class ReadableFCorr(BaseFCorr):
             size = math.sqrt(squares.shape[-1]) * squares[0].diagonal().mean()
             return without_bias(squares) / size if size else squares[0]
         for member in members:
-            for z in self._map(encoded, partial(member.normalized_embedding, layer=layer)):
+            embed = partial(member.normalized_embedding, layer=layer)
+            for z in self._map(encoded, use_engine(self._options["engine"])(embed)):
                 total = total + z.double().T @ z.double()
                 n_rows += len(z)
         return (total / (n_rows * math.sqrt(total.shape[-1]))).numpy()
@@ -391,8 +381,7 @@ class ReadableFCorr(BaseFCorr):
 
     def _embed(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Embed every feature, one that predictions do not read as 0: ``(B, H, F)``."""
-        with use_engine("compiled"):
-            e_BHF = self.model_.embed(x_cat, x_num)
+        e_BHF = self.model_.embed_to_score(x_cat, x_num)
         e_BHF[:, :, self._unread] = 0
         return e_BHF
 
@@ -403,12 +392,7 @@ class ReadableFCorr(BaseFCorr):
 
     def _effects_by_bag(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Return the main effects of the model and of the members of each bag: ``(B, M, O, F)``."""
-        with use_engine("compiled"):
-            found = [
-                member.views.main_effects(x_cat, member.locate(x_num)).double()
-                for member in self.model_.members
-                if member.views is not None
-            ]
+        found = [member.main_effects(x_cat, x_num).double() for member in self.model_.members]
         main_BMOF = self._whole_and_bags(torch.stack(found))
         main_BMOF[..., self._unread] = 0
         return main_BMOF
@@ -546,14 +530,6 @@ def without_bias(shares: Vector) -> Vector:
     """
     whole, bags = shares[0], shares[1:]
     return whole - (len(bags) - 1) * (bags.mean(0) - whole) if len(bags) > 1 else whole
-
-
-def sample_rows(encoded: EncodedTable, n_rows: int, seed: int) -> EncodedTable:
-    """Draw rows, at most so many."""
-    if len(encoded) <= n_rows:
-        return encoded
-    rows = np.random.default_rng(seed).choice(len(encoded), n_rows, replace=False)
-    return replace(encoded, codes=encoded.codes[rows], numbers=encoded.numbers[rows])
 
 
 def explained_shares(

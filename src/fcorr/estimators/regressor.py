@@ -14,12 +14,11 @@ from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
 from fcorr.data.infer import MinCategoryRows
 from fcorr.data.schema import Kinds
-from fcorr.estimators.base import Auto, Columns, Monotone
 from fcorr.estimators.invariance import Invariance
-from fcorr.estimators.options import Advanced
+from fcorr.estimators.options import Advanced, Auto, Columns, Monotone
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.training import objective as objectives
-from fcorr.training.objective import CarWeight, Loss
+from fcorr.training.objective import CarWeight, Loss, Target
 
 ObjectiveName = Literal["mse", "poisson", "gamma", "tweedie"]
 
@@ -245,12 +244,6 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
             )
         return y
 
-    def _strata(self, outcomes: Outcomes) -> NDArray[np.int64]:
-        return (outcomes.numbers() > 0).astype(np.int64)
-
-    def _curvature(self, outcomes: Outcomes) -> float:
-        return 2.0 if self.objective_ == "mse" else 1.0
-
     def _encode_target(self, outcomes: Outcomes) -> Tensor:
         # The network learns in units of the deviation or the mean, whatever the currency.
         y = self._read_numbers(outcomes)
@@ -260,6 +253,16 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
         offset = np.log(outcomes.exposure) + self.base_ - np.log(self.target_scale_)
         columns = np.column_stack([y / self.target_scale_, offset])
         return torch.from_numpy(columns.astype(np.float32))
+
+    def _make_target(self, outcomes: Outcomes) -> Target:
+        return Target(
+            self._encode_target(outcomes),
+            self._loss_weight(outcomes),
+            self._loss(),
+            start=0.0,
+            curvature=2.0 if self.objective_ == "mse" else 1.0,
+            strata=(outcomes.numbers() > 0).astype(np.int64),
+        )
 
     def _balance(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
         y, output = outcomes.numbers(), outputs[:, 0]

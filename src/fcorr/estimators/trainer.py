@@ -1,270 +1,340 @@
-"""The training half of a fit: the rows, and one network on all of them or a pack on bags of them.
+"""The training half of a fit: what networks there are, and how one, or a pack, is trained."""
 
-Rows are those of a table in memory, or in Parquet files that are read piece by piece.
-"""
-
+import math
 import os
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from fcorr._core import (
     InvalidInputError,
     Progress,
-    counted_rows,
-    find_counted,
-    numbered_by,
-    renumber_rows,
+    RandomState,
+    near_match,
+    open_processes,
     show_progress,
-    temporary_folder,
+    to_plain,
 )
-from fcorr.data.encode import (
-    EncodedTable,
-    Outcomes,
-    column_name,
-    encode,
-    parts_of_one_table,
-    read_exposure,
-    read_outcomes,
-    use_ratings,
-)
-from fcorr.data.schema import Schema
-from fcorr.data.stream import ParquetTable, RowStore, share_to_sample
-from fcorr.data.tables import Table, read_table, resolve_columns
+from fcorr.data.encode import EncodedTable
+from fcorr.data.infer import MinCategoryRows
+from fcorr.data.schema import Kinds, NumericColumn, OrdinalColumn, Schema
+from fcorr.data.stream import RowStore, TrainingTable
+from fcorr.estimators.invariance import Invariance, number_grid
+from fcorr.estimators.options import DEFAULTS, DIRECTIONS, Advanced, Auto, Columns, Monotone
+from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.engine import prepare_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer
+from fcorr.nn.layers import choose_knots
 from fcorr.training import pack as packs
 from fcorr.training.checkpoint import Checkpoint, StateKeeper
-from fcorr.training.loop import EpochRecord, train
+from fcorr.training.loop import EpochRecord, Pace, train
+from fcorr.training.objective import CarWeight, Loss, Objective, Target
 from fcorr.training.pack import PAPERS, SINGLE, Bag, Recipe, Trained
-from fcorr.training.proxies import DecisionDial, Groups
+from fcorr.training.proxies import DecisionDial
 from fcorr.training.rows import (
     Fold,
+    Map,
     Ranks,
     Rows,
     StoredRows,
     TrainingRows,
     Workers,
-    start_processes,
+    map_rows,
     start_workers,
 )
 
-if TYPE_CHECKING:
-    from fcorr.estimators.base import BaseFCorr
-
-EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
-OnEpochEnd = Callable[[EpochRecord], object]
-
-_SAMPLED, _STORED = 1, 2  # added to a seed: what is drawn by one has nothing to do with the other
-
-# ------------------------------------------------------------------------------ rows
-
-
-@dataclass(frozen=True)
-class TrainingTable:
-    """Rows to learn from: their table and outcomes, and the names of columns with other roles.
-
-    Of a table in files, the ``source``, some rows were drawn: ``table`` has these. ``places`` are
-    those of all rows in the files, where some of these have a weight of 0.
-    """
-
-    table: Table
-    outcomes: Outcomes  # of all rows
-    target: str | None
-    weight: str | None
-    exposure: str | None
-    source: ParquetTable | None = None
-    drawn: NDArray[np.int64] | None = None
-    places: NDArray[np.int64] | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.outcomes.y)
-
-    def blocks(self) -> Iterator[tuple[NDArray[np.int64], Table]]:
-        """Read the rows in files block by block; each process its own row groups."""
-        assert self.source is not None
-        ranks = Ranks.current()
-        pieces = self.source.pieces[ranks.own :: ranks.n]
-        for places, rows, block in self.source.numbered_blocks(self.places, pieces):
-            if not len(rows):
-                continue
-            try:
-                yield rows, read_table(block)
-            except InvalidInputError as error:
-                raise renumber_rows(error, places) from error
-
-    @contextmanager
-    def store(
-        self, schema: Schema, ratings: Mapping[str, NDArray[np.float64]], memory: int, seed: int
-    ) -> Iterator[RowStore | None]:
-        """Encode the rows into files, to be read in any order; None where they are in memory."""
-        if self.source is None or self.drawn is None:
-            yield None
-            return
-        drawn = self.drawn
-
-        def encoded() -> Iterator[tuple[NDArray[np.int64], EncodedTable]]:
-            for rows, table in self.blocks():
-                found = encode(table, schema)
-                # Of a rated column, rows that the ratings come from have those of others.
-                own = np.flatnonzero(np.isin(rows, drawn, assume_unique=True))
-                if ratings and len(own):
-                    among = np.searchsorted(drawn, rows[own])
-                    held_out = {name: values[among] for name, values in ratings.items()}
-                    part = EncodedTable(found.codes[own], found.numbers[own])
-                    found.numbers[own] = use_ratings(part, schema, held_out).numbers
-                yield rows, found
-
-        with temporary_folder() as folder:
-            sizes = self.n_rows, len(schema.categorical), len(schema.numeric)
-            store = RowStore(folder, *sizes, memory, seed + _STORED)
-            n_drawn = self.table.n_rows
-            way_out = f" The schema is that of {n_drawn:,} drawn rows: raise memory for more."
-            with parts_of_one_table(schema, way_out):
-                store.write(encoded())
-            yield store
-
-
-@contextmanager
-def open_training_table(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    *,
-    exposure: str | int | None,
-    memory: int,
-    seed: int,
-) -> Iterator[TrainingTable]:
-    """Read the rows to learn from; within it, errors number the rows as the user does."""
-    if isinstance(X, str | os.PathLike):
-        X = ParquetTable(X)
-    if isinstance(X, ParquetTable):
-        yield from _open_files(X, y, sample_weight, exposure, memory, seed)
-        return
-    target, weight = column_name(y), column_name(sample_weight)
-    _warn_of_other_order(X, y)
-    with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
-        table = read_table(X)
-        name, exposures = None, np.ones(table.n_rows)
-        if exposure is not None:
-            (name,) = resolve_columns(table, [exposure], "exposure")
-            exposures = read_exposure(table, name)
-        outcomes = read_outcomes(y, sample_weight, exposures)
-        yield TrainingTable(table, outcomes, target, weight, name)
-
-
-def _open_files(
-    source: ParquetTable,
-    y: Any,
-    sample_weight: Any,
-    exposure: str | int | None,
-    memory: int,
-    seed: int,
-) -> Iterator[TrainingTable]:
-    for argument, name in {"y": y, "sample_weight": sample_weight}.items():
-        if not isinstance(name, str) and (argument == "y" or name is not None):
-            raise InvalidInputError(
-                f"{argument} must name a column of the files that X is in, got "
-                f"{type(name).__name__}. Pass its name.",
-                argument=argument,
-            )
-    features = source.without([name for name in (y, sample_weight) if name is not None])
-    weights = None if sample_weight is None else source.read(sample_weight)
-    counted = find_counted(weights) if weights is not None else None
-    with numbered_by(counted):
-
-        def read(name: str) -> Any:
-            column = source.read(name)
-            column = column if counted is None else column.take(counted)
-            # With its name, which messages know then.
-            return nw.from_native(column, series_only=True).alias(name)
-
-        n_rows = source.n_rows if counted is None else len(counted)
-        exposures = np.ones(n_rows)
-        if exposure is not None:
-            source.without([str(exposure)])  # or it says that there is none
-            column = Table({str(exposure): read(str(exposure)).to_native()}, n_rows, named=True)
-            exposures = read_exposure(column, str(exposure))
-        outcomes = read_outcomes(
-            read(y), None if sample_weight is None else read(sample_weight), exposures
-        )
-        share = share_to_sample(n_rows, len(features.columns), memory)
-        sample, drawn = features.sample(share, seed + _SAMPLED, counted)
-        roles = y, sample_weight, None if exposure is None else str(exposure)
-        yield TrainingTable(read_table(sample), outcomes, *roles, features, drawn, counted)
-
-
-def _warn_of_other_order(X: Any, y: Any) -> None:
-    """Warn where labels of pandas say that rows of y are in another order than those of X."""
-    ours: Any = getattr(X, "index", None)
-    theirs: Any = getattr(y, "index", None)
-    if not hasattr(ours, "equals") or not hasattr(theirs, "equals") or ours.equals(theirs):
-        return
-    if len(ours) == len(theirs) and ours.is_unique and ours.isin(theirs).all():
-        warnings.warn(
-            "X and y have the same index labels in another order, and rows are taken by position. "
-            "If they belong together by label, pass y.loc[X.index].",
-            stacklevel=6,
-        )
-
-
-# ------------------------------------------------------------------------------ networks
+_PATIENCE = 5  # epochs to wait for a better validation loss with early_stopping=True
+_COLLAPSED_SHARE = 0.25  # of the epochs, in which the paper's model adapts to a collapsed embedding
+_WAITING_SHARE = 0.3  # of its epochs, that a member waits for a better out-of-bag loss
 
 
 @dataclass(frozen=True)
 class Watch:
     """How a fit is watched, what is kept of it, and until when it may go on."""
 
-    eval_set: EvalSet | None
     until: float | None
     checkpoint: str | os.PathLike[str] | None
-    on_epoch_end: OnEpochEnd | None
+    on_epoch_end: Callable[[EpochRecord], object] | None
+
+
+class TrainableFCorr(BaseEstimator, ABC):
+    """What networks an estimator is made of, and how they are trained; not for direct use.
+
+    Another network in the place of FCorrTransformer takes other :meth:`_make_network`,
+    :meth:`_prepare_numbers`, :meth:`_objective` and :meth:`_pace`; and where it is read,
+    ``_map``, ``_score``, ``_significance``, ``_mean_attention`` and ``_importance``.
+    """
+
+    sensitive: Columns
+    car: CarWeight
+    invariance: Invariance
+    proxy: float = 0.0
+    n_members: int | Auto
+    head: Sequence[int] | Auto
+    dropout: float | Auto
+    epochs: int | Auto
+    learning_rate: float | Auto
+    monotone: Monotone | None
+    kinds: Kinds | None
+    min_category_rows: MinCategoryRows
+    advanced: Advanced | None
+    random_state: RandomState
+    verbose: bool | int
+    exposure: str | int | None = None  # an argument of the regressor
+
+    schema_: Schema
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    recipes_: list[dict[str, Any]]
+    oob_loss_: float | None
+    seed_: int
+
+    @abstractmethod
+    def _n_outputs(self) -> int:
+        """Return the number of the model's outputs."""
+
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """Return the performance loss."""
+
+    @property
+    def _options(self) -> Advanced:
+        return DEFAULTS | (self.advanced or {})
+
+    @property
+    def _column_names(self) -> tuple[str, ...]:
+        """Names of all columns of the training table, features or not."""
+        if hasattr(self, "feature_names_in_"):
+            return tuple(self.feature_names_in_.tolist())
+        return tuple(f"x{i}" for i in range(self.n_features_in_))
+
+    def _n_members(self) -> int | None:
+        """Return how many members a pack shall have at most; None leaves it to the pack."""
+        n_members = None if self.n_members == "auto" else int(self.n_members)
+        if not self._options["main_effects"]:
+            if n_members not in (None, 1):
+                raise InvalidInputError(
+                    "advanced['main_effects'] must be True for a pack, got False with n_members="
+                    f"{n_members}. Use n_members=1 for the paper's model.",
+                    argument="advanced",
+                )
+            return 1
+        if n_members != 1 and self._options["early_stopping"]:
+            raise InvalidInputError(
+                "advanced['early_stopping'] is for a single network: members of a pack stop by the "
+                "rows that they leave out. Leave it out, or use n_members=1.",
+                argument="advanced",
+            )
+        return n_members
+
+    def _fixed_settings(self) -> dict[str, Any]:
+        """Return what the arguments decide about every member."""
+        chosen = {n: getattr(self, n) for n in ("head", "dropout", "epochs", "learning_rate")}
+        chosen |= {name: self._options.get(name) for name in ("n_views", "n_knots")}
+        # In words that JSON has: they are written to the model file.
+        settings = {name: to_plain(value) for name, value in chosen.items() if value != "auto"}
+        if "head" in settings:
+            settings["head"] = tuple(settings["head"])
+        return settings
+
+    def _batch_size(self, n_rows: int) -> int:
+        """Return the rows of a step; about 64 steps an epoch: few rows need enough of them."""
+        if self._options["batch_size"] != "auto":
+            return int(self._options["batch_size"])
+        return int(min(2048, max(32, 2 ** round(math.log2(n_rows / 64)))))
+
+    def _make_network(
+        self, encoded: EncodedTable, recipe: Recipe, generator: torch.Generator | None
+    ) -> FCorrTransformer:
+        options = self._options
+        network: dict[str, Any] = {
+            "head": list(recipe.head),
+            "n_layers": int(options["n_layers"]),
+            "residual": bool(options["residual"]),
+        }
+        if options["main_effects"]:
+            n_views = max(recipe.n_views, self._n_outputs())
+            n_features = len(self.schema_.feature_names)
+            monotone = sorted(self._monotone_features())
+            additive = range(n_features) if recipe.additive else monotone
+            network |= {"n_views": n_views, "additive": list(additive)}
+        else:
+            network |= {"numeric_embedding": options["numeric_embedding"]}
+        knots = choose_knots(encoded.numbers, recipe.n_knots)
+        return self._build(network, knots, recipe, generator)
+
+    def _build(
+        self,
+        network: Mapping[str, Any],
+        knots: Sequence[Tensor],
+        recipe: Recipe = SINGLE,
+        generator: torch.Generator | None = None,
+    ) -> FCorrTransformer:
+        model = FCorrTransformer(
+            self.schema_.cardinalities,
+            len(self.schema_.numeric),
+            n_outputs=self._n_outputs(),
+            knots=knots,
+            dropout=recipe.dropout,
+            feature_dropout=recipe.feature_dropout,
+            learn_missing=any(column.keep_missing for column in self.schema_.numeric),
+            generator=generator,
+            **network,
+        )
+        model.description = dict(network)
+        return model
+
+    def _prepare_numbers(self, model: Any, numbers: Tensor, workers: Workers) -> Tensor:
+        """Do with numbers what need not be done in every step: find them among the knots."""
+        size = max(1, numbers.shape[1])
+        found = map_rows(
+            model, numbers, numbers, lambda _, x: model.locate(x), workers, numbers_per_row=size
+        )
+        return torch.cat([*found])
+
+    def _exchanges(self, encoded: EncodedTable, device: torch.device) -> tuple[Exchange, ...]:
+        """List what the sensitive features are exchanged for in training."""
+        n_categorical = encoded.codes.shape[1]
+        sensitive = self.schema_.sensitive_positions
+        grids = {
+            position: torch.from_numpy(number_grid(encoded.numbers[:, position - n_categorical]))
+            for position in sensitive
+            if position >= n_categorical
+        }
+        return exchange_features(
+            self.schema_.cardinalities,
+            encoded.numbers.shape[1],
+            sensitive,
+            grids=grids,
+            device=device,
+        )
+
+    def _objective(
+        self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, penalty_scale: float
+    ) -> Objective:
+        def penalty() -> Tensor:
+            return penalty_scale * model.views.penalty(recipe.smoothness, recipe.credibility)
+
+        return Objective(
+            model,
+            self._loss(),
+            sensitive=self.schema_.sensitive_positions,
+            exchanges=exchanges,
+            car=self.car,
+            penalty=None if model.views is None else penalty,
+            signs=self._monotone_features(),
+        )
+
+    def _pace(self, recipe: Recipe, batch_size: int, *, waits: bool) -> Pace:
+        """Return how long and how fast to train; whether it ``waits`` for a better loss."""
+        epochs, beta2 = recipe.epochs, self._options["beta2"]
+        stopping = self._options["early_stopping"]
+        patience = _PATIENCE if isinstance(stopping, bool | np.bool_) else int(stopping)
+        if waits:
+            patience = max(2, round(_WAITING_SHARE * epochs))
+        collapsed = 0  # of the last epochs, in which sensitive features are embedded as one number
+        if self.invariance == "adapt" and self.schema_.sensitive:
+            share = 1.0 if self._options["main_effects"] else _COLLAPSED_SHARE
+            collapsed = max(1, round(share * epochs))
+        return Pace(
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=recipe.learning_rate,
+            beta2=(0.95 if self._has_car else 0.999) if beta2 == "auto" else beta2,
+            weight_decay=recipe.weight_decay,
+            patience=patience if waits or stopping else None,
+            collapsed_epochs=collapsed,
+        )
+
+    @property
+    def _has_car(self) -> bool:
+        """Whether CAR has a part in training.
+
+        An average over the sensitive values takes a model that makes use of them. Where they are
+        embedded as 0 from the first step on, there is nothing left to regularise.
+        """
+        is_collapsed = self.invariance == "adapt" and self._options["main_effects"]
+        has_sensitive = bool(self.schema_.sensitive) and bool(self.car)
+        return has_sensitive and self.invariance != "marginal" and not is_collapsed
+
+    def _monotone_features(self) -> dict[int, int]:
+        """Return the positions of the features that are monotone, and the sign of each."""
+        names = dict(enumerate(self._column_names))  # columns without names go by position
+        found = {}
+        for key, direction in (self.monotone or {}).items():
+            name = names.get(key, key) if not isinstance(key, str) else key
+            if name not in self.schema_.names:
+                raise InvalidInputError(
+                    f"monotone must name columns of X, got {key!r}."
+                    f"{near_match(str(key), self.schema_.names)}",
+                    argument="monotone",
+                )
+            column = self.schema_[name]
+            if not isinstance(column, NumericColumn | OrdinalColumn):
+                raise InvalidInputError(
+                    f"monotone must name numbers or ordered categories, got {name!r}, which is "
+                    f"{column.kind}. Give the order of its categories with kinds=, or drop it from "
+                    "monotone.",
+                    argument="monotone",
+                )
+            position = self.schema_.feature_names.index(column.features[0].name)
+            found[position] = DIRECTIONS[direction]
+        if found and self._n_outputs() > 1:
+            raise InvalidInputError(
+                "monotone is for two classes and for numbers: of several classes not each "
+                f"probability can rise, got {self._n_outputs()} classes. Leave it out.",
+                argument="monotone",
+            )
+        if found and not self._options["main_effects"]:
+            raise InvalidInputError(
+                "monotone is about main effects, got advanced={'main_effects': False}. Leave one "
+                "of the two out.",
+                argument="monotone",
+            )
+        return found
 
 
 class Trainer:
     """Trains the networks of one fit.
 
-    What they are, the estimator says, which has the schema, the seed and what is known of the
-    target. ``encoded`` are all rows, or of a table in files some, and the ``store`` has all;
-    ``groups`` are those of the proxy dial.
+    What they are, the estimator says, which has the schema and the seed. ``encoded`` are all rows,
+    or of a table in files some, and the ``store`` has all. ``validation`` are other rows, encoded,
+    with their target and weight.
     """
 
     def __init__(
         self,
-        estimator: "BaseFCorr",
-        encoded: EncodedTable,
+        estimator: TrainableFCorr,
         data: TrainingTable,
+        encoded: EncodedTable,
         store: RowStore | None,
+        target: Target,
+        validation: tuple[EncodedTable, Tensor, NDArray[np.float64]] | None,
         device: torch.device,
-        groups: Groups | None,
         watch: Watch,
     ) -> None:
-        self.estimator, self.encoded, self.store = estimator, encoded, store
-        self.device, self.groups, self.watch = device, groups, watch
-        self.outcomes, self.n_rows = data.outcomes, data.n_rows
+        self.estimator, self.options, self.encoded = estimator, estimator._options, encoded
+        self.store, self.target, self.validation = store, target, validation
+        self.device, self.watch, self.n_rows = device, watch, len(target.values)
+        self.sample_weight = data.outcomes.weight
         self.drawn = slice(None) if data.drawn is None else data.drawn
         self.n_members, self.fixed = estimator._n_members(), estimator._fixed_settings()
-        self.validation = estimator._read_eval_set(watch.eval_set)
-        if self.validation is not None and self.n_members != 1:
+        if validation is not None and self.n_members != 1:
             raise InvalidInputError(
                 "eval_set is for a single network: members of a pack are judged by rows of X that "
                 "they leave out. Leave it out, or use n_members=1.",
                 argument="eval_set",
             )
-        self.target = estimator._encode_target(self.outcomes)
-        self.weight = estimator._loss_weight(self.outcomes)
         self.exchanges = estimator._exchanges(encoded, device) if estimator._has_car else ()
-        self.dial = estimator._dial() if estimator.proxy else None
         self.batch_size = estimator._batch_size(self.n_rows)
         self.kept: Checkpoint | None = None
         if watch.checkpoint is not None:
@@ -273,7 +343,7 @@ class Trainer:
             if data.source is not None:
                 files = sorted({piece.file for piece in data.source.pieces})
                 arguments["files"] = [(os.path.basename(f), os.path.getsize(f)) for f in files]
-            arrays = encoded.codes, encoded.numbers, self.target.numpy(), self.weight
+            arrays = encoded.codes, encoded.numbers, target.values.numpy(), target.weight
             self.kept = Checkpoint(watch.checkpoint, arguments, *arrays)
 
     def train(self) -> tuple[list[Trained], NDArray[np.float64] | None]:
@@ -292,7 +362,7 @@ class Trainer:
                 "use n_members='auto'.",
                 argument="budget",
             )
-        recipe = replace(SINGLE if estimator._options["main_effects"] else PAPERS, **self.fixed)
+        recipe = replace(SINGLE if self.options["main_effects"] else PAPERS, **self.fixed)
         n_numbers = min(self.batch_size, self.n_rows) * len(estimator.schema_.feature_names)
         shown = show_progress(
             "training", recipe.epochs, shown=bool(estimator.verbose), unit="epoch"
@@ -301,7 +371,7 @@ class Trainer:
             prepare_engine(progress.say)
             estimator.recipes_ = [asdict(recipe) | {"loss": None, "chosen": True}]
             estimator.oob_loss_ = None
-            if estimator._options["early_stopping"]:
+            if self.options["early_stopping"]:
                 self._settle_dial(recipe, workers)
             return [self._train_or_recall(recipe, None, estimator.seed_, workers, progress)], None
 
@@ -315,8 +385,7 @@ class Trainer:
             )
         recipes, precise = packs.list_recipes(self.n_rows, self.fixed)
         if self.store is None:
-            strata = torch.from_numpy(estimator._strata(self.outcomes))
-            bags = packs.make_bags(strata, n_members, seed)
+            bags = packs.make_bags(torch.from_numpy(self.target.strata), n_members, seed)
         else:
             bags = packs.hash_bags(self.n_rows, n_members, seed)
         n_trainings = packs.count_trainings(recipes, bags, n_members)
@@ -326,7 +395,7 @@ class Trainer:
         side_by_side = self.device.type == "cpu" and Ranks.current().n == 1
         with (
             start_workers(2**62 if side_by_side else 0) as workers,
-            start_processes(workers) as each,
+            _start_processes(workers) as each,
             shown as progress,
         ):
             prepare_engine(progress.say)
@@ -335,7 +404,7 @@ class Trainer:
                 recipes,
                 bags,
                 self._train_member,
-                self._loss_of,
+                self.target.mean_loss,
                 seed=seed,
                 each=each,
                 progress=progress,
@@ -344,7 +413,7 @@ class Trainer:
                 candidates,
                 n_members=n_members,
                 precise=precise,
-                mean_loss=self._loss_of_mean(),
+                start=torch.as_tensor(self.target.start).reshape(-1),
                 until=self.watch.until,
                 draw=lambda number: replace(packs.draw_recipe(number, seed), **self.fixed),
             )
@@ -353,13 +422,13 @@ class Trainer:
 
     def _settle_dial(self, recipe: Recipe, workers: Workers) -> None:
         """Let a first network find the price at which all others are trained and judged."""
-        if isinstance(self.dial, DecisionDial):
+        if isinstance(self.target.dial, DecisionDial):
             self._train_one(recipe, None, self.estimator.seed_, workers, Progress())
-            self.dial.follows = False
+            self.target.dial.follows = False
 
     def _train_member(self, recipe: Recipe, bag: Bag, seed: int) -> Trained:
         """Train a member of a pack, also in another process."""
-        with use_engine(self.estimator._options["engine"]):
+        with use_engine(self.options["engine"]):
             return self._train_or_recall(recipe, bag, seed, Workers(None), Progress())
 
     def _train_or_recall(
@@ -372,7 +441,7 @@ class Trainer:
         )
         if found is None:
             # A dial that follows the training has a state of its own, which is not kept.
-            follows = isinstance(self.dial, DecisionDial) and self.dial.follows
+            follows = isinstance(self.target.dial, DecisionDial) and self.target.dial.follows
             keeper = None if follows else self.kept.keeper(recipe, seed)
             found = self._train_one(recipe, bag, seed, workers, progress, keeper)
             self.kept.keep(recipe, seed, found)
@@ -388,23 +457,23 @@ class Trainer:
         keeper: StateKeeper | None = None,
     ) -> Trained:
         """Train a network by a recipe; on a bag, also compute the outputs of what it leaves out."""
-        estimator, generator = self.estimator, torch.Generator().manual_seed(seed)
+        estimator, target = self.estimator, self.target
+        generator = torch.Generator().manual_seed(seed)
         model = estimator._make_network(self.encoded, recipe, generator)
-        known = self.target[self.drawn], self.weight[self.drawn]
-        some = estimator._rows(model, self.encoded, *known, workers)
+        known = target.values[self.drawn], target.weight[self.drawn]
+        some = self._rows(model, self.encoded, *known, workers)
         if isinstance(model, FCorrTransformer) and model.views is not None:
-            centred_on = torch.from_numpy(self.outcomes.weight[self.drawn])
+            centred_on = torch.from_numpy(self.sample_weight[self.drawn])
             model.views.center_on(some.x_cat, some.x_num, centred_on)
             with torch.no_grad():
-                start = torch.as_tensor(estimator._start(self.outcomes))
-                model.head.output.bias.copy_(start)
+                model.head.output.bias.copy_(torch.as_tensor(target.start))
         model = model.to(self.device)
-        some = replace(some, groups=self.groups).to(self.device)
+        some = replace(some, groups=target.groups).to(self.device)
         rows, held_out = self._split(model, some, bag, generator, workers)
         # Rows have a loss each, the penalty one for all.
-        penalty_scale = estimator._curvature(self.outcomes) / len(rows)
+        penalty_scale = target.curvature / len(rows)
         objective = estimator._objective(model, self.exchanges, recipe, penalty_scale)
-        objective.dial = self.dial
+        objective.dial = target.dial
         pace = estimator._pace(recipe, self.batch_size, waits=bag is not None and bag.stops)
         history = train(
             objective,
@@ -424,6 +493,22 @@ class Trainer:
                 outputs = held_out.by_place(outputs, bag.held_out)
         return Trained(model, history, outputs)
 
+    def _rows(
+        self,
+        model: Any,
+        encoded: EncodedTable,
+        target: Tensor,
+        weight: NDArray[np.float64],
+        workers: Workers,
+    ) -> Rows:
+        return Rows(
+            # From another process arrays come read-only, which torch does not take.
+            torch.from_numpy(np.require(encoded.codes, requirements="W")),
+            self.estimator._prepare_numbers(model, torch.from_numpy(encoded.numbers), workers),
+            target,
+            torch.from_numpy(weight).float(),
+        )
+
     def _split(
         self,
         model: FCorrTransformer,
@@ -433,18 +518,17 @@ class Trainer:
         workers: Workers,
     ) -> tuple[TrainingRows, TrainingRows | None]:
         """Return the rows to learn from, and those to be judged by, if any are."""
-        options = self.estimator._options
         validation = None
         if self.validation is not None:
-            validation = self.estimator._rows(model, *self.validation, workers)
-        sets_aside = bool(options["early_stopping"]) and validation is None and bag is None
-        share = options["validation_fraction"]
+            validation = self._rows(model, *self.validation, workers)
+        sets_aside = bool(self.options["early_stopping"]) and validation is None and bag is None
+        share = self.options["validation_fraction"]
         if self.store is not None:
             fold = None if bag is None else bag.fold
             if sets_aside:
                 fold = Fold(0, max(2, round(1 / share)), self.estimator.seed_, inside=True)
-            weight = torch.from_numpy(self.weight).float()
-            stored = self.store, self.target, weight, model.locate
+            weight = torch.from_numpy(self.target.weight).float()
+            stored = self.store, self.target.values, weight, model.locate
             if fold is None:
                 return StoredRows(*stored), validation
             return StoredRows(*stored, fold.others), StoredRows(*stored, fold)
@@ -461,19 +545,20 @@ class Trainer:
         order = torch.randperm(len(some), generator=generator).to(some.device)
         return some.take(order[n_validation:]), some.take(order[:n_validation])
 
-    def _loss_of_mean(self) -> float:
-        start = torch.as_tensor(self.estimator._start(self.outcomes), dtype=torch.float64)
-        everything = torch.arange(self.n_rows)
-        return self._loss_of(start.expand(self.n_rows, self.estimator._n_outputs()), everything)
 
-    def _loss_of(self, outputs: Tensor, rows: Tensor) -> float:
-        """Return the loss of outputs for some rows, with the dial's penalty."""
-        wanted, weight = self.target[rows], torch.from_numpy(self.weight)[rows]
-        exact = wanted.double() if wanted.is_floating_point() else wanted
-        losses = self.estimator._loss()(outputs, exact).double()
-        total = max(float(weight.sum()), float(np.finfo(float).tiny))
-        found = float((weight * losses).sum()) / total
-        if self.dial is not None and self.groups is not None:
-            some = self.groups.each(lambda part: part[rows])
-            found += float(self.dial.penalty(outputs, wanted, some))
-        return found
+@contextmanager
+def _start_processes(workers: Workers) -> Iterator[Map]:
+    """Give a map over the processes that the caller chose for it, with one thread each.
+
+    Where none was chosen, it is that of the threads.
+    """
+    with open_processes() as spread:
+        if spread is None:
+            yield workers.map
+        else:
+            yield lambda function, items: spread(partial(_with_one_thread, function), items)
+
+
+def _with_one_thread(function: Callable[[Any], Any], item: Any) -> Any:
+    with start_workers(0):
+        return function(item)

@@ -324,6 +324,33 @@ class FCorrTransformer(nn.Module):
         if self.missing is not None and embedding is self.numeric:
             self.missing[position] = embedding.constant(position)
 
+    def is_collapsed(self, feature: int) -> bool:
+        """Whether a feature is embedded as one number, by the stored weights.
+
+        It is stored as one, and all that could vary about it as zeros; and every value that it can
+        have is embedded as the same bits: see :func:`fcorr.certify.is_exact`.
+        """
+        is_code = feature < len(self.cat_cardinalities)
+        is_single = is_code and self.cat_cardinalities[feature] == 1
+        if self.views is not None:
+            embedded = self.views.values()[self.views.feature_of_slot == feature]
+            varies = any(part.any() for part in self.views.parameters_of(feature))
+            return (is_single or not varies) and same_bits(embedded)
+        embedding, position = self._embedding_of(feature)
+        varies = bool(embedding.varying(position).any())
+        if isinstance(embedding, CategoricalEmbedding):
+            return (is_single or not varies) and same_bits(embedding.categories(position))
+        # What is added to the constant of a number is then a zero of either sign. That keeps all
+        # its bits but for one case: -0.0 + 0.0 is 0.0.
+        constant = embedding.constant(position)
+        one = not varies and not (bool(constant == 0) and bool(constant.signbit()))
+        if isinstance(embedding, SplineEmbedding):
+            # Steps are added up over all features, and what those before it had is taken off again.
+            one &= bool(embedding.steps.isfinite().all())
+        if self.missing is None:
+            return one and bool(constant.isfinite())
+        return one and same_bits(torch.stack([constant, self.missing[position]]))
+
     @torch.no_grad()
     def hold_monotone(self, feature: int, sign: int) -> None:
         """Undo what a training step did against the direction of a feature's shape functions."""
@@ -388,11 +415,15 @@ class FCorrTransformer(nn.Module):
         Each row's bits follow from that row alone: not from the rows beside it, their number, their
         order, or the number of threads. In single precision on the CPU, without gradient.
         """
+        return self.score_embedded(self.embed_to_score(x_cat, x_num))
+
+    def embed_to_score(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Embed by the kernels, whatever the engine, for :meth:`score_embedded`: ``(B, H, F)``."""
         with torch.no_grad(), use_engine("compiled"):
-            return self.score_embedded(self.embed(x_cat, x_num))
+            return self.embed(x_cat, x_num)
 
     def score_embedded(self, e_BHF: Tensor) -> Tensor:
-        """Do the same from embedded features: ``(B, H, F)`` → ``(B, n_outputs)``."""
+        """Compute the outputs of embedded features: ``(B, H, F)`` → ``(B, n_outputs)``."""
         with torch.no_grad(), use_engine("compiled"):
             if self.is_additive:
                 outputs = self.head.output.bias.repeat(len(e_BHF), 1)
@@ -416,11 +447,21 @@ class FCorrTransformer(nn.Module):
             parts += [self.numeric.values(), *([] if self.missing is None else [self.missing])]
         return torch.cat(parts)[:, None]
 
-    def main_values(self) -> Tensor:
-        """Return the main effects of every category and knot: ``(S, n_outputs)``."""
+    def main_effects(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Return the main effects of rows by the kernels: ``(B, n_outputs, F)``."""
+        with torch.no_grad(), use_engine("compiled"):
+            return self._views.main_effects(x_cat, self.locate(x_num))
+
+    @property
+    def n_slots(self) -> int:
+        """Number of categories, knots and missing numbers that have main effects."""
+        return len(self._views.feature_of_slot)
+
+    @property
+    def _views(self) -> ViewEmbedding:
         if self.views is None:
             raise RuntimeError("Only views have main effects.")
-        return self.views.main_values()
+        return self.views
 
     @torch.no_grad()
     def move_main_effects(self, x_cat: Tensor, x_num: Tensor) -> None:
@@ -431,9 +472,7 @@ class FCorrTransformer(nn.Module):
         depends on several features stays the head's. Outputs are the same as before: only how they
         are read changes.
         """
-        views = self.views
-        if views is None:
-            raise RuntimeError("Only views have main effects.")
+        views = self._views
         e_RHF, values, n_outputs = self.embed(x_cat, x_num), views.values(), self.n_outputs
         views.moved.zero_()
         for feature in range(self.n_features):
@@ -505,12 +544,16 @@ class Pack(nn.Module):
         """Embed every feature, in the views of all members: ``(B, ΣH, F)``."""
         return torch.cat([member.embed(x_cat, x_num) for member in self.members], dim=1)
 
+    def embed_to_score(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Do the same by the kernels, see :meth:`FCorrTransformer.embed_to_score`."""
+        return torch.cat([member.embed_to_score(x_cat, x_num) for member in self.members], dim=1)
+
     def forward(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Compute the mean of the members' outputs."""
         return _mean([member(x_cat, x_num) for member in self.members])
 
     def score(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
-        """Do the same by the kernels, see :meth:`FCorrTransformer.score`."""
+        """Compute that mean by the kernels, see :meth:`FCorrTransformer.score`."""
         return _mean([member.score(x_cat, x_num) for member in self.members])
 
     def score_embedded(self, e_BHF: Tensor) -> Tensor:
@@ -518,6 +561,12 @@ class Pack(nn.Module):
         parts = e_BHF.split([member.n_views for member in self.members], dim=1)
         pairs = zip(self.members, parts, strict=True)
         return _mean([member.score_embedded(part.contiguous()) for member, part in pairs])
+
+
+def same_bits(embeddings: Tensor) -> bool:
+    """Whether numbers are finite and equal, each to the bit: 0.0 and −0.0 are told apart."""
+    bits = embeddings.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[embeddings.itemsize])
+    return bool((bits == bits[:1]).all() and embeddings.isfinite().all())
 
 
 def _mean(outputs: Sequence[Tensor]) -> Tensor:

@@ -14,6 +14,7 @@ NOTE[DIFF]: the balance is not in the paper, whose predictions are as training l
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -25,7 +26,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 
 from fcorr.nn.car import Exchange, car_sensitive, paper_weight
 from fcorr.nn.fcorr import FCorrTransformer
-from fcorr.training.proxies import ProxyDial
+from fcorr.training.proxies import Groups, ProxyDial
 from fcorr.training.rows import Ranks, Rows, TrainingRows, Workers
 
 CarWeight = float | Literal["paper"] | None
@@ -89,6 +90,37 @@ def tweedie_loss(power: float) -> Loss:
 def _log_mean(outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     y, offset = target.unbind(1)
     return y, offset + outputs.squeeze(1)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the networks of a fit learn: each row's target, and its weight in the loss, of mean 1.
+
+    Training starts from the outputs ``start``, those of the mean; ``curvature`` is the second
+    derivative of a row's loss by its output, about, there. Every bag shall have its share of the
+    ``strata``: classes, rows with a claim. With a ``dial``, ``groups`` are those that it compares.
+    """
+
+    values: Tensor
+    weight: Floats
+    loss: Loss
+    start: Floats | float
+    curvature: float
+    strata: NDArray[np.int64]
+    dial: ProxyDial | None = None
+    groups: Groups | None = None
+
+    def mean_loss(self, outputs: Tensor, rows: Tensor) -> float:
+        """Return the loss of outputs for some rows, with the dial's penalty."""
+        wanted, weight = self.values[rows], torch.from_numpy(self.weight)[rows]
+        exact = wanted.double() if wanted.is_floating_point() else wanted
+        losses = self.loss(outputs, exact).double()
+        total = max(float(weight.sum()), float(np.finfo(float).tiny))
+        found = float((weight * losses).sum()) / total
+        if self.dial is not None and self.groups is not None:
+            some = self.groups.each(lambda part: part[rows])
+            found += float(self.dial.penalty(outputs, wanted, some))
+        return found
 
 
 class Objective:

@@ -250,6 +250,11 @@ class Candidates:
         bags = list(bags)
         return self.loss(self.outputs(chosen, bags), self.held_out(bags))
 
+    def loss_of_all(self, outputs: Tensor) -> float:
+        """Return the loss of the same outputs for every row."""
+        rows = self.held_out(range(len(self.bags)))
+        return self.loss(outputs.double().expand(len(rows), -1), rows)
+
     def select(self, recipes: Sequence[int], bags: Sequence[int], n_most: int) -> list[int]:
         """Train what of it is not trained yet, and choose among it."""
         self.train(recipes, bags)
@@ -270,14 +275,14 @@ def train_pack(
     *,
     n_members: int | None,
     precise: Sequence[Recipe] = (),
-    mean_loss: float = 0.0,
+    start: Tensor | None = None,
     until: float | None = None,
     draw: Callable[[int], Recipe] | None = None,
 ) -> PackResult:
     """Try the recipes, choose among them, and train the chosen ones on all bags.
 
-    The ``precise`` ones are tried as well where one leaves little of ``mean_loss``, the loss of
-    predicting the mean for every row; or where the longest is the best by itself, and held-out rows
+    The ``precise`` ones are tried as well where one leaves little of the loss that the mean has for
+    every row, the outputs ``start``; or where the longest is the best by itself, and held-out rows
     end what is too long.
 
     With ``until``, a time by ``time.monotonic``, recipes that ``draw`` gives by their number are
@@ -304,7 +309,8 @@ def train_pack(
         losses = [*found]
         longest = max(range(len(recipes)), key=lambda r: recipes[r].epochs)
         pays = bags[0].stops and found[longest] == min(found)
-        if precise and (pays or min(found) < _LITTLE_NOISE * mean_loss):
+        baseline = 0.0 if start is None else candidates.loss_of_all(start)
+        if precise and (pays or min(found) < _LITTLE_NOISE * baseline):
             chosen = add(precise, range(len(recipes)))
     chosen = candidates.select(chosen, everything, n_most)  # what helped on one bag may not on all
     if until is not None and draw is not None:

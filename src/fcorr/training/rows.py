@@ -9,14 +9,13 @@ so that all processes have the same weights at any time. Whoever starts the proc
 Ray, is none of the loop's business.
 """
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
@@ -26,7 +25,6 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fcorr._core import open_processes
 from fcorr.data.stream import RowStore, StoredPart, hash_places
 from fcorr.training.proxies import Groups
 
@@ -92,24 +90,6 @@ def start_workers(n_numbers: int) -> Iterator[Workers]:
     finally:
         if n_threads > 1:
             torch.set_num_threads(n_threads)
-
-
-@contextmanager
-def start_processes(workers: Workers) -> Iterator[Map]:
-    """Give a map over the processes that the caller chose for it, with one thread each.
-
-    Where none was chosen, it is that of the threads.
-    """
-    with open_processes() as spread:
-        if spread is None:
-            yield workers.map
-        else:
-            yield lambda function, items: spread(partial(_with_one_thread, function), items)
-
-
-def _with_one_thread(function: Callable[[Item], Result], item: Item) -> Result:
-    with start_workers(0):
-        return function(item)
 
 
 def _use_one_thread() -> int:
@@ -190,19 +170,6 @@ class Ranks:
     def agree(self, number: int) -> int:
         """Return the first process's number."""
         return self.share(number)[0]
-
-
-@contextmanager
-def join_torchrun() -> Iterator[bool]:
-    """Join the processes that torchrun has started, if it has; tell whether this is the first."""
-    if not {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys() or dist.is_initialized():
-        yield True
-        return
-    dist.init_process_group("gloo")
-    try:
-        yield dist.get_rank() == 0
-    finally:
-        dist.destroy_process_group()
 
 
 # ------------------------------------------------------------------------------ rows
