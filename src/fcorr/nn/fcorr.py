@@ -328,7 +328,7 @@ class FCorrTransformer(nn.Module):
         """Whether a feature is embedded as one number, by the stored weights.
 
         It is stored as one, and all that could vary about it as zeros; and every value that it can
-        have is embedded as the same bits: see :func:`fcorr.certify.is_exact`.
+        have is embedded as the same bits: see ``fcorr.certify.is_exact``.
         """
         is_code = feature < len(self.cat_cardinalities)
         is_single = is_code and self.cat_cardinalities[feature] == 1
