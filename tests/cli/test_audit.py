@@ -101,6 +101,8 @@ def test_two_models_side_by_side(run, functions, train, columns):
     [
         (["model.pkl", *ASKED], "is a pickle, which runs code when it is opened"),
         (["renamed.fcorr", *ASKED], "or export the model to ONNX"),
+        (["model.txt", *ASKED], "module:callable, or export it to ONNX"),
+        (["functions:chance", *ASKED, "--threshold", 5], "a number in [0, 1], got 5.0"),
         (["nothing.fcorr", *ASKED], "is no file, and no module:callable"),
         (["functions:nothing", *ASKED], "has no attribute 'nothing'"),
         (["functions:chance", "data.csv", "--sensitive", "sx"], "Did you mean 'sex'?"),
@@ -118,6 +120,7 @@ def test_two_models_side_by_side(run, functions, train, columns):
 def test_bad_usage(run, functions, arguments, message):
     for name in ("model.pkl", "renamed.fcorr"):
         Path(name).write_bytes(pickle.dumps({"a": 1}))
+    Path("model.txt").write_text("tree\nversion=v4\nnum_class=1\n")
     Path("bad.toml").write_text(LIMITS.format(1).replace("largest", "lrgest"))
     result = run("audit", *arguments, code=2)
     assert message in result.stderr

@@ -23,6 +23,7 @@ from fcorr._core import (
     enumerate_some,
     errors_about,
     find_counted,
+    is_number,
     numbered_by,
     take_rows,
 )
@@ -240,6 +241,11 @@ def open_model(
     power: float | None = None,
 ) -> Subject:
     """Find out what a model predicts; a task that its answers leave open is told by y."""
+    if threshold is not None and not (is_number(threshold) and 0 <= threshold <= 1):
+        raise InvalidInputError(
+            f"threshold must be a probability, a number in [0, 1], got {threshold!r}.",
+            argument="threshold",
+        )
     name = getattr(model, "__name__", type(model).__name__)
     labels: Any = getattr(model, "classes_", None)
     if is_ours(model) and labels is None:

@@ -185,6 +185,13 @@ def _open(model: str) -> Any:
     if path.suffix.lower() == ".onnx":
         runtime = require("onnxruntime", extra="onnx", purpose="An ONNX model")
         return runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    if start and start[8:] != b"{":
+        shared.bad_usage(
+            "MODEL",
+            f"{model!r} is no whole model file of fcorr, and no ONNX file. Save it again with "
+            "model.save(path); open a model of another library in a module of your own and pass "
+            "module:callable, or export it to ONNX.",
+        )
     from fcorr.estimators import load
 
     return load(path)
