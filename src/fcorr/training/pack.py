@@ -118,11 +118,11 @@ train for long pays: to train for longer, and to leave out less, repeats the noi
 def list_recipes(n_rows: int, fixed: Mapping[str, Any]) -> tuple[list[Recipe], list[Recipe]]:
     """Return the recipes for a table, and those for one with little noise; each once.
 
-    They have what the user decided on.
+    They have what the user decided on; where that is how long to train, there are no longer ones.
     """
     usual = [replace(recipe, **fixed) for recipe in RECIPES if n_rows >= recipe.min_rows]
-    precise = [replace(recipe, **fixed) for recipe in PRECISE]
-    return list(dict.fromkeys(usual)), [r for r in dict.fromkeys(precise) if r not in usual]
+    precise = [replace(recipe, **fixed) for recipe in PRECISE if "epochs" not in fixed]
+    return list(dict.fromkeys(usual)), list(dict.fromkeys(precise))
 
 
 @dataclass(frozen=True)
