@@ -92,7 +92,7 @@ def count_trees(table: Table, seed: int, prepare: Callable[..., pd.DataFrame]) -
     import lightgbm
 
     X = prepare(table.X)
-    fitted, stopping = early_stopping_rows(table.y, seed)
+    fitted, stopping = early_stopping_rows(table.y, table.objective, seed)
     model = new_lightgbm(5_000, seed).fit(
         X.iloc[fitted],
         table.y[fitted],

@@ -212,7 +212,7 @@ def count_trees(name: str, seed: int) -> int:
 
     table = TABLES[name](seed)
     X = features(table.X).drop(columns=table.sensitive)
-    fitted, stopping = early_stopping_rows(table.y, seed)
+    fitted, stopping = early_stopping_rows(table.y, table.objective, seed)
     weight = years(table.X)
     y = table.y / weight
     model = new_lightgbm(table.objective, 5_000, seed)

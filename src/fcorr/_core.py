@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
@@ -278,12 +279,38 @@ def open_processes() -> Iterator[Callable[[Callable[[Any], Any], Iterable[Any]],
     from joblib import Parallel, delayed
     from joblib.parallel import get_active_backend
 
-    backend, _ = get_active_backend(prefer="threads")
+    backend, n_jobs = get_active_backend(prefer="threads")
     if getattr(backend, "supports_sharedmem", False):  # threads: nobody asked for processes
         yield None
-        return
-    with Parallel() as parallel:
-        yield lambda function, items: list(parallel(delayed(function)(item) for item in items))
+    elif type(backend).__module__.startswith("ray."):
+        yield partial(_map_as_tasks, n_jobs)
+    else:
+        with Parallel() as parallel:
+            yield lambda function, items: list(parallel(delayed(function)(item) for item in items))
+
+
+def _map_as_tasks(n_jobs: int, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """Map by Ray's tasks, at most so many at a time, or with -1 as many as there is room for.
+
+    Joblib's way starts a pool of processes for each map, and sends each item all that the function
+    holds. Tasks find that in Ray's memory, and processes that have imported torch wait for more.
+    """
+    ray = require("ray", extra="ray", purpose="engine='ray'")
+    shared, run = ray.put(function), ray.remote(num_cpus=1)(lambda function, item: function(item))
+    tasks: list[Any] = []
+    running: list[Any] = []
+    try:
+        for item in items:
+            if 0 < n_jobs <= len(running):
+                _, running = ray.wait(running)
+            tasks.append(run.remote(shared, item))
+            running.append(tasks[-1])
+        return ray.get(tasks)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from error  # what went wrong in the task, without Ray's account of it
+    finally:
+        for task in running:  # that nobody waits for any more
+            ray.cancel(task)
 
 
 # ------------------------------------------------------------------------------ files and folders

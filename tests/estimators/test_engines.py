@@ -13,6 +13,7 @@ import pytest
 import torch.distributed as dist
 
 from fcorr import FCorrClassifier, InvalidInputError, load
+from fcorr._core import open_processes
 from fcorr.estimators import fit_on_ray
 from fcorr.metrics import bootstrap_interval, mean_absolute_error
 
@@ -101,6 +102,24 @@ def test_draws_of_a_bootstrap_as_tasks():
     with joblib.parallel_config("ray", n_jobs=2):
         there = bootstrap_interval(mean_absolute_error, truth, guess, **options)
     assert here == there
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("n_jobs", [1, 2, -1])
+def test_what_goes_wrong_in_a_task_is_told_as_it_is(n_jobs):
+    from ray.util.joblib import register_ray
+
+    register_ray()
+
+    def invert(number):
+        if number == 0:
+            raise InvalidInputError("number must not be 0, got 0.")
+        return 1 / number
+
+    with joblib.parallel_config("ray", n_jobs=n_jobs), open_processes() as spread:
+        assert spread(invert, range(1, 6)) == [1 / number for number in range(1, 6)]
+        with pytest.raises(InvalidInputError, match=r"^number must not be 0, got 0\.$"):
+            spread(invert, range(4))
 
 
 @pytest.mark.slow  # processes of Ray Train take long to start, three times
