@@ -38,7 +38,7 @@ class _WithCar:
     _has_car = True
 
     def _pace(self, recipe: Any, batch_size: int, *, waits: bool) -> Any:
-        pace = super()._pace(recipe, batch_size, waits=waits)  # type: ignore[misc]
+        pace = super()._pace(recipe, batch_size, waits=waits)
         return replace(pace, collapsed_epochs=max(1, round(pace.epochs / 4)))
 
 
@@ -46,12 +46,12 @@ class _WithoutAttention:
     """Let the head see the views as they are."""
 
     def _make_network(self, *arguments: Any) -> Any:
-        network = super()._make_network(*arguments)  # type: ignore[misc]
+        network = super()._make_network(*arguments)
         network.layers = nn.ModuleList()
         return network
 
     def _significance(self, encoded: Any) -> Any:
-        return np.zeros(len(self.schema_.feature_names))  # type: ignore[attr-defined]
+        return np.zeros(len(self.schema_.feature_names))
 
 
 def make(cls: type, variant: str) -> type:

@@ -96,7 +96,7 @@ def measure_steps() -> list[dict[str, Any]]:
             rows = replace(data.rows, x_num=member.model.locate(data.rows.x_num))
             n_numbers = n_views * data.n_features
             plain = replace(data.rows, x_num=torch.randn(len(rows), n_numbers))
-            bare = Objective(_Head(n_numbers, recipe), data.loss)  # type: ignore[arg-type]
+            bare = Objective(_Head(n_numbers, recipe), data.loss)
             steps = [
                 _sliced_step("member", member, rows, setting.batch).run,
                 _sliced_step("head", bare, plain, setting.batch).run,

@@ -92,11 +92,11 @@ class Table:
 
 def published(load: Callable[..., Any], objective: str, sensitive: str | None, _: int) -> Table:
     data = load()
-    rows = []
-    for part in (data.train, data.test):
-        with_years = part.X if part.exposure is None else part.X.assign(**{YEARS: part.exposure})
-        rows += [with_years, part.y]
-    return Table(*rows, objective, sensitive)
+    X, X_test = (
+        part.X if part.exposure is None else part.X.assign(**{YEARS: part.exposure})
+        for part in (data.train, data.test)
+    )
+    return Table(X, data.train.y, X_test, data.test.y, objective, sensitive)
 
 
 def split(X: pd.DataFrame, y: Any, sensitive: str | None, seed: int, objective=BINARY) -> Table:
