@@ -65,7 +65,7 @@ from fcorr.metrics import (
 )
 from paper.datasets import load_adult, load_bemtpl97
 
-DIALS = {"decision": (0.2, 0.6, 2.0, 6.0, 20.0), "score": (0.3, 1.0, 3.0, 10.0)}
+DIALS = {"decision": (0.06, 0.2, 0.6, 2.0, 6.0, 20.0), "score": (0.3, 1.0, 3.0, 10.0)}
 SHARES = (0.25, 0.5, 0.75, 1.0)
 GAPS = (0.01, 0.03, 0.07, 0.12)  # that ExponentiatedGradient may leave
 N_RESAMPLES = 200

@@ -3,6 +3,7 @@
 import functools
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -233,3 +234,24 @@ def test_a_dial_that_follows_no_more_keeps_its_price():
     dial.penalty(outputs.requires_grad_()[:, None], torch.zeros(100), groups)
     dial.follow()
     assert all(torch.equal(a, b) for a, b in zip(before, dial.multipliers, strict=True))
+
+
+def test_a_dial_settles_at_the_mean_of_a_price_that_swings():
+    """One group and then the other is decided positive; each step counts by its place in all."""
+    codes = torch.tensor([0, 1]).repeat_interleave(50)
+    groups = Groups(codes[:, None], torch.ones(100), (torch.tensor([500.0, 500.0]),))
+    dial, followed = DecisionDial(5.0, "decision", 0.5), []
+    for step in range(12):
+        outputs = torch.where(codes == (step // 3) % 2, 1.0, -1.0)[:, None].requires_grad_()
+        dial.penalty(outputs, torch.zeros(100), groups)
+        dial.follow()
+        followed.append(dial.multipliers[0][0].numpy())
+    assert (np.diff(np.sign(followed), axis=0) != 0).any()
+    late = [1.0] + [1 - np.exp(-3 / (step + 1)) for step in range(1, 12)]
+    share = [late[k] * np.prod([1 - each for each in late[k + 1 :]]) for k in range(12)]
+    assert sum(share) == pytest.approx(1)
+    assert sum(share[-4:]) > 0.6
+    dial.settle()
+    np.testing.assert_allclose(dial.multipliers[0][0], np.array(share) @ np.array(followed))
+    dial.follow()
+    assert not dial.follows

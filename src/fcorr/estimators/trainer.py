@@ -424,7 +424,7 @@ class Trainer:
         """Let a first network find the price at which all others are trained and judged."""
         if isinstance(self.target.dial, DecisionDial):
             self._train_one(recipe, None, self.estimator.seed_, workers, Progress())
-            self.target.dial.follows = False
+            self.target.dial.settle()
 
     def _train_member(self, recipe: Recipe, bag: Bag, seed: int) -> Trained:
         """Train a member of a pack, also in another process."""

@@ -158,8 +158,8 @@ class DecisionDial:
     """Costs of decisions, by group and, for ``"odds"``, by outcome.
 
     While it ``follows`` a training, ``multipliers`` are those for the decisions of about the last
-    pass over the rows; where that is False they stay, for what is to be trained and judged at one
-    price. There is one tensor ``(n_outcomes, n_groups)`` for each sensitive column.
+    pass over the rows; once they have settled they stay, for what is to be trained and judged at
+    one price. There is one tensor ``(n_outcomes, n_groups)`` for each sensitive column.
     """
 
     def __init__(self, weight: float, target: ProxyTarget, threshold: float) -> None:
@@ -171,6 +171,7 @@ class DecisionDial:
         self._totals: list[Tensor] = []  # (2, n_outcomes, n_groups): rows, those decided positive
         self._seen: list[list[Tensor]] = []  # the same of slices of a batch
         self._n_seen = self._n_rows = 0.0
+        self._means: list[Tensor] = []
 
     def penalty(self, outputs_BO: Tensor, outcomes: Tensor, groups: Groups) -> Tensor:
         """Return by how much the loss at the present costs is above that without any."""
@@ -204,6 +205,18 @@ class DecisionDial:
         before = self._totals or [torch.zeros(()) for _ in seen]
         self._totals = [kept * b + n for b, n in zip(before, seen, strict=True)]
         self.multipliers = [self._price(*total) for total in self._totals]
+        recent = 1 - math.exp(-3 * n_batch / self._n_seen)
+        means = self._means or self.multipliers
+        self._means = [m + recent * (mu - m) for m, mu in zip(means, self.multipliers, strict=True)]
+
+    def settle(self) -> None:
+        """Stop following, at the mean multipliers of about the last third of the training.
+
+        A high price swings to and fro, most of all that of a small group. The decisions that it
+        led to on the way answer its mean, and not where it happened to be in the end.
+        """
+        self.follows = False
+        self.multipliers = self._means
 
     def _price(self, rows_YG: Tensor, decided_YG: Tensor) -> Tensor:
         """Return the multipliers for rows and decisions that were counted."""
