@@ -24,17 +24,22 @@ def test_between_two_points_that_no_other_dominates():
 
 def test_beside_each_point_of_the_other():
     def record(family, *points, seed=2):
-        key = {"table": "law, race", "seed": seed, "members": 4, "family": family}
-        return {**key, "points": list(points)}
+        key = {"table": "law, race", "seed": seed, "members": "auto", "family": family}
+        return {**key, "points": [{"setting": "", **each} for each in points]}
 
     rows = compare(
         [
-            record("LightGBM, ExponentiatedGradient", point(0.1, 0.8, 0.7), point(0.01, 0.7, 0.6)),
+            record("LightGBM, ExponentiatedGradient", point(0.01, 0.7, 0.6), point(0.1, 0.8, 0.7)),
             record("fcorr, decisions", point(0.05, 0.75), point(0.15, 0.85)),
-            record("fcorr, decisions", point(0.05, 0.75), seed=3),
+            record("LightGBM, ExponentiatedGradient", point(0, 0.5), point(0.1, 0.7), seed=3),
+            record("fcorr, decisions", point(0.05, 0.74, 0.8), seed=3),
+            record("fcorr, decisions", point(0.05, 0.75), seed=4),
         ]
     )
     assert rows == [
-        ["law, race", "2", "4", "0.0100", "0.7000", "not reached", "0.6000", "–"],
-        ["law, race", "2", "4", "0.1000", "0.8000", "0.8000", "0.7000", "0.9000"],
+        [
+            *["law, race", "auto", "", "2 of 2", "0.100", "0.7500", "0.7700", "+0.0200 ± 0.0200"],
+            *["0.800", "0.850"],
+        ],
+        ["law, race", "auto", "", "0 of 2", "0.005", "–", "–", "–", "–", "–"],
     ]

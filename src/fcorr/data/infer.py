@@ -165,7 +165,7 @@ def infer_schema(
             "with a value of its own for every row or a running number: "
             f"{enumerate_some(column.name for column in keys)}. Drop it, or say what it is, "
             f"kinds={{{keys[0].name!r}: {keys[0].kind!r}}}, to keep it.",
-            stacklevel=4,  # where an estimator's fit was called
+            stacklevel=5,  # where an estimator's fit was called
         )
     return schema
 
@@ -191,7 +191,7 @@ def _check_constant(schema: Schema) -> None:
         warnings.warn(
             f"Columns that take one value only are kept without effect: {shown}. "
             "Drop them if that is a mistake.",
-            stacklevel=5,  # where an estimator's fit was called
+            stacklevel=6,  # where an estimator's fit was called
         )
 
 
@@ -244,7 +244,7 @@ def warn_of_copies(table: Table, schema: Schema, places: NDArray[np.intp], label
         warnings.warn(
             f"A feature must not tell {label} outright, got a copy or a relabelling of it as "
             f"{enumerate_some(copies)}. Drop it, unless it is known before {label} is.",
-            stacklevel=4,  # where an estimator's fit was called
+            stacklevel=5,  # where an estimator's fit was called
         )
 
 

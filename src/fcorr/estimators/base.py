@@ -48,6 +48,7 @@ from fcorr.nn.engine import resolve_engine, use_engine
 from fcorr.nn.fcorr import Network, Pack
 from fcorr.training.loop import EpochRecord, History
 from fcorr.training.objective import LinkName, Target
+from fcorr.training.pack import Trained
 from fcorr.training.proxies import ProxyDial, ScoreDial, find_groups
 from fcorr.training.rows import Ranks, map_rows, start_workers
 
@@ -195,69 +196,90 @@ class BaseFCorr(TrainableFCorr):
     ) -> None:
         device, ranks = check_device(self._options["device"]), Ranks.current()
         self.seed_ = ranks.agree(draw_seed(self.random_state))
-        # The table and the target
         opened = open_rows(*rows, self.exposure)
         if isinstance(rows[0], str | os.PathLike | ParquetTable):
             own = slice(ranks.own, None, ranks.n)
             opened = open_files(*rows, self.exposure, memory, self.seed_, own)
         with opened as data:
-            table, outcomes, n_rows = data.table, data.outcomes, len(data.outcomes.y)
-            self._learn_target(outcomes)
-            self.schema_ = infer_schema(
-                table,
-                sensitive=_as_columns(self.sensitive),
-                kinds=self.kinds,
-                missing_categorical=self._options["missing_categorical"],
-                missing_numeric=self._options["missing_numeric"],
-                min_category_rows=self.min_category_rows,
-                target=data.target,
-                weight=data.weight,
-                exposure=data.exposure,
-            )
-        if self.invariance is not None and set(self.schema_.names) == set(self.schema_.sensitive):
-            raise InvalidInputError(
-                f"X must have a column to predict from that is not sensitive, got "
-                f"{enumerate_some(self.schema_.names)} and invariance={self.invariance!r}. Add "
-                "features, or use invariance=None."
-            )
-        known = outcomes if data.drawn is None else outcomes.take(data.drawn)
-        warn_of_copies(table, self.schema_, known.classes[1], known.label)
-        link = self._link().name
-        schema, ratings = rate_columns(table, self.schema_, known, link=link, seed=self.seed_)
-        # That of drawn rows becomes one of all: counts are estimates then.
-        self.schema_ = schema if data.drawn is None else schema.scaled(n_rows)
-        self.n_features_in_ = len(table.names)
-        if table.named:
-            self.feature_names_in_ = np.asarray(table.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        # The network, or a pack of them
-        encoded = self._encode(table)
-        dial, groups = None, None
-        if self.proxy:
-            if data.source is not None or ranks.n > 1:
-                raise InvalidInputError(
-                    "proxy needs a table in memory, and one process, got one in files or several. "
-                    "Read it first, or leave proxy out.",
-                    argument="proxy",
-                )
-            weight, dial = outcomes.weight * outcomes.exposure, self._dial()
-            batch_size = self._batch_size(n_rows) if isinstance(dial, ScoreDial) else None
-            groups = find_groups(table, encoded, self.schema_, weight, batch_size)
-        target = replace(self._make_target(outcomes), dial=dial, groups=groups)
+            self._learn_target(data.outcomes)
+            self._learn_columns(data)
+        ratings = self._learn_ratings(data)
+        encoded = self._encode(data.table)
+        target = self._add_dial(self._make_target(data.outcomes), data, encoded)
         validation = self._read_eval_set(eval_set)
         learnt = use_ratings(encoded, self.schema_, ratings)
         in_files = None if data.source is None else (self.schema_, ratings, memory, self.seed_)
         with nullcontext() if in_files is None else data.store(*in_files) as store:
             trainer = Trainer(self, data, learnt, store, target, validation, device, watch)
             members, held_out = trainer.train()
+        self._finish(data, encoded, members, held_out)
+
+    def _learn_columns(self, data: TrainingTable) -> None:
+        """Learn what the columns are, within what numbers rows in errors as the user does."""
+        table = data.table
+        self.schema_ = infer_schema(
+            table,
+            sensitive=_as_columns(self.sensitive),
+            kinds=self.kinds,
+            missing_categorical=self._options["missing_categorical"],
+            missing_numeric=self._options["missing_numeric"],
+            min_category_rows=self.min_category_rows,
+            target=data.target,
+            weight=data.weight,
+            exposure=data.exposure,
+        )
+        if self.invariance is not None and set(self.schema_.names) == set(self.schema_.sensitive):
+            raise InvalidInputError(
+                f"X must have a column to predict from that is not sensitive, got "
+                f"{enumerate_some(self.schema_.names)} and invariance={self.invariance!r}. Add "
+                "features, or use invariance=None."
+            )
+        self.n_features_in_ = len(table.names)
+        if table.named:
+            self.feature_names_in_ = np.asarray(table.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _learn_ratings(self, data: TrainingTable) -> dict[str, NDArray[np.float64]]:
+        """Make numbers of columns with many levels; return those that rows are trained with."""
+        known = data.known
+        warn_of_copies(data.table, self.schema_, known.classes[1], known.label)
+        schema, ratings = rate_columns(
+            data.table, self.schema_, known, link=self._link().name, seed=self.seed_
+        )
+        # That of drawn rows becomes one of all: counts are estimates then.
+        self.schema_ = schema if data.drawn is None else schema.scaled(len(data.outcomes.y))
+        return ratings
+
+    def _add_dial(self, target: Target, data: TrainingTable, encoded: EncodedTable) -> Target:
+        """Add the penalty on what groups differ in, where it was asked for."""
+        if not self.proxy:
+            return target
+        if data.source is not None or Ranks.current().n > 1:
+            raise InvalidInputError(
+                "proxy needs a table in memory, and one process, got one in files or several. "
+                "Read it first, or leave proxy out.",
+                argument="proxy",
+            )
+        dial, weight = self._dial(), data.outcomes.weight * data.outcomes.exposure
+        batch_size = self._batch_size(len(weight)) if isinstance(dial, ScoreDial) else None
+        groups = find_groups(data.table, encoded, self.schema_, weight, batch_size)
+        return replace(target, dial=dial, groups=groups)
+
+    def _finish(
+        self,
+        data: TrainingTable,
+        encoded: EncodedTable,
+        members: Sequence[Trained],
+        held_out: NDArray[np.float64] | None,
+    ) -> None:
+        """Learn what predictions need beside the weights, and read off what a file has of them."""
         # Engine and device are those of the training: predictions are computed in one way.
         networks = [member.model.to("cpu") for member in members]
         self.model_ = networks[0] if len(networks) == 1 else Pack(networks)
         self.history_ = members[0].history
         self.history_.engine = resolve_engine(self._options["engine"])
-        # What predictions need beside the weights
-        sensitive = self.schema_.sensitive_positions
+        sensitive, known = self.schema_.sensitive_positions, data.known
         self.portfolio_ = None
         if sensitive and self.invariance == "marginal":
             self.portfolio_ = Portfolio.learn(encoded, sensitive, known.weight * known.exposure)
@@ -269,20 +291,20 @@ class BaseFCorr(TrainableFCorr):
         # must agree, and one constant per output is not overfitted.
         outputs = self._raw_outputs(encoded) if data.source is None else self._output_files(data)
         spread = outputs.std(0).max()  # the outputs have the scale of 1
-        if spread < _NO_SPREAD and (outcomes.y != outcomes.y[0]).any():
+        if spread < _NO_SPREAD and (data.outcomes.y != data.outcomes.y[0]).any():
             warnings.warn(
                 f"{EQUAL_PREDICTIONS}, got outputs with a standard deviation of {spread:.1g}. "
                 "Either X says nothing of y, or training went astray: try a smaller learning_rate, "
                 "a longer memory of the optimiser (advanced={'beta2': 0.999}), less dropout or "
                 "more epochs.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        self.balance_ = self._balance(outputs, outcomes)
+        self.balance_ = self._balance(outputs, data.outcomes)
         # Rows that a network learnt from look better than others will: where there are bags, a
         # threshold is chosen by the members that left a row out.
         decided = outputs if held_out is None or self.portfolio_ is not None else held_out
-        self._learn_decision(decided + self.balance_, outcomes)
+        self._learn_decision(decided + self.balance_, data.outcomes)
         if self._options["main_effects"]:  # what heads do with a feature by itself is counted to it
             n_slots = max(network.n_slots for network in networks)
             n_rows = int(np.clip(_MOST_AVERAGED // n_slots, *_AVERAGED_ROWS))
@@ -290,7 +312,7 @@ class BaseFCorr(TrainableFCorr):
             x_cat, x_num = torch.from_numpy(some.codes), torch.from_numpy(some.numbers)
             with start_workers(2**62) as workers:
                 list(workers.map(lambda each: each.move_main_effects(x_cat, x_num), networks))
-        self._read_off(encoded, link)
+        self._read_off(encoded, self._link().name)
 
     def _encode(self, table: Table, *, read_sensitive: bool = True) -> EncodedTable:
         """Turn a table into what the network reads."""
