@@ -45,7 +45,7 @@ def _options(
 ) -> None:
     """Tabular transformers whose predictions do not depend on a sensitive column.
 
-    Exit codes: 0 done; 1 the run failed; 2 bad usage; 3 a check says no: a threshold of an audit
+    Exit codes: 0 done; 1 the run failed; 2 bad usage; 3 a check says no: a limit of an audit
     is crossed, or fcorr diff found data that the model cannot predict for. Results go to standard
     output; notes, warnings and errors, of one line each, to standard error.
     """

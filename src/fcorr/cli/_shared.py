@@ -194,7 +194,7 @@ _OPTIONS_ONLY = (
 _OPTIONS = (
     *_OPTIONS_ONLY,
     *("sensitive", "car", "invariance", "epochs", "monotone", "objective", "exposure"),
-    *("threshold", "thresholds", "budget", "seeds", "incumbent", "opset"),
+    *("threshold", "limits", "budget", "seeds", "incumbent", "opset"),
     *("keep", "rate", "address", "workers", "proxy", "checkpoint", "memory"),
 )
 
