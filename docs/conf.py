@@ -122,7 +122,13 @@ def add_imports(app, what, name, obj, options, lines):
         lines[first:first] = [indent + line for line in packages]
 
 
+def name_departures(app, what, name, obj, options, lines):
+    """Say in words what the mark in the source stands for."""
+    lines[:] = [line.replace("NOTE[DIFF]:", "**Differs from the paper**:") for line in lines]
+
+
 def setup(app):
     """Take part in the build."""
     app.connect("source-read", lead_to_pages)
     app.connect("autodoc-process-docstring", add_imports, priority=100)
+    app.connect("autodoc-process-docstring", name_departures)
