@@ -39,6 +39,7 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
     "secondary_sidebar_items": ["page-toc"],
+    "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
