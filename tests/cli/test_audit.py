@@ -103,7 +103,7 @@ def test_two_models_side_by_side(run, functions, train, columns):
         (["renamed.fcorr", *ASKED], "or export the model to ONNX"),
         (["model.txt", *ASKED], "module:callable, or export it to ONNX"),
         (["functions:chance", *ASKED, "--threshold", 5], "a number in [0, 1], got 5.0"),
-        (["nothing.fcorr", *ASKED], "is no file, and no module:callable"),
+        (["nothing.fcorr", *ASKED], "must be a file or module:callable, got 'nothing.fcorr'."),
         (["functions:nothing", *ASKED], "has no attribute 'nothing'"),
         (["functions:chance", "data.csv", "--sensitive", "sx"], "Did you mean 'sex'?"),
         (

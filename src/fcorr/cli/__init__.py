@@ -23,10 +23,7 @@ from fcorr.cli.train import demo, train
 _debug = False  # whether errors keep their traceback
 
 app = typer.Typer(
-    name="fcorr",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    name="fcorr", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 
 
@@ -120,7 +117,10 @@ def main() -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(describe())
         else:
-            message = " ".join(describe().split())
+            message = " ".join(describe().split()).replace(": Value error, ", ": ")
+            found: list[Any] = getattr(error.__cause__, "errors", list)()  # pydantic's, by typer
+            if found and repr(found[0]["input"]) not in message:
+                message += f", got {found[0]['input']!r}"
             command = getattr(getattr(error, "ctx", None), "command_path", "fcorr")
             shared.echo(f"error: {message} (see {command} --help)", err=True)
         sys.exit(2)

@@ -163,12 +163,12 @@ def _open(model: str) -> Any:
     if not path.is_file():
         module, _, name = model.partition(":")
         if not name:
-            shared.bad_usage("MODEL", f"{model!r} is no file, and no module:callable.")
+            shared.bad_usage("MODEL", f"must be a file or module:callable, got {model!r}.")
         sys.path.insert(0, "")
         try:
             return getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
-            shared.bad_usage("MODEL", f"{model!r} cannot be imported: {error}.")
+            shared.bad_usage("MODEL", f"{model!r} cannot be imported from this folder: {error}.")
         finally:
             sys.path.remove("")
     with path.open("rb") as file:
