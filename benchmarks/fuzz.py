@@ -38,7 +38,7 @@ import torch
 
 from fcorr import FCorrClassifier, load
 from fcorr._core import InvalidInputError, ModelFileError, to_plain
-from fcorr.audit.report import read_thresholds
+from fcorr.audit.report import read_limits
 from fcorr.data.files import read_file
 from fcorr.data.schema import Schema
 from fcorr.estimators import model_file
@@ -48,6 +48,7 @@ from fcorr.training.pack import SINGLE, Trained
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+RESULTS = HERE.resolve() / "results" / "fuzz.jsonl"
 BATCH = 500  # inputs that one process takes: a crash costs the rest of them
 EDITED = "model file, edited with its digest made right"
 SLOW = 20.0  # seconds that one input may take
@@ -222,7 +223,7 @@ class Readers:
             "Parquet": partial(self.read_table, self.parquet, ".parquet"),
             "schema": self.read_schema,
             "sweep's journal": self.read_journal,
-            "thresholds of an audit": self.read_limits,
+            "limits of an audit": self.read_limits,
             "member of a checkpoint": self.read_member,
         }
 
@@ -313,7 +314,7 @@ class Readers:
     def read_limits(self, rng: random.Random, path: Path) -> str:
         path.write_bytes(change_bytes(LIMITS, rng))
         try:
-            limits = read_thresholds(path)
+            limits = read_limits(path)
         except InvalidInputError:
             return "refused"
         if not all(each["source"] for each in limits.values()):
@@ -430,7 +431,8 @@ def main() -> None:
         known = {tally["reader"]: tally for tally in map(json.loads, earlier)}
         known |= {tally["reader"]: tally for tally in tallies}
         arguments.output.write_text("".join(json.dumps(tally) + "\n" for tally in known.values()))
-        write_table(list(known.values()))
+        if arguments.output.resolve() == RESULTS:
+            write_table(list(known.values()))
     if any(tally["failures"] for tally in tallies):
         sys.exit("error: some inputs were neither refused nor read; see above")
 

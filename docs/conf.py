@@ -39,6 +39,7 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
     "secondary_sidebar_items": ["page-toc"],
+    "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
@@ -122,7 +123,13 @@ def add_imports(app, what, name, obj, options, lines):
         lines[first:first] = [indent + line for line in packages]
 
 
+def name_departures(app, what, name, obj, options, lines):
+    """Say in words what the mark in the source stands for."""
+    lines[:] = [line.replace("NOTE[DIFF]:", "**Differs from the paper**:") for line in lines]
+
+
 def setup(app):
     """Take part in the build."""
     app.connect("source-read", lead_to_pages)
     app.connect("autodoc-process-docstring", add_imports, priority=100)
+    app.connect("autodoc-process-docstring", name_departures)

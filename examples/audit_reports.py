@@ -38,7 +38,7 @@ def audit_adult(members):
     incumbent.__name__ = "LightGBM"
     names = {"name": "Income, Adult", "target": "income above 50,000"}
     return audit_model(
-        model, test, y_test, incumbent=incumbent, thresholds=LIMITS, verbose=True, **names
+        model, test, y_test, incumbent=incumbent, limits=LIMITS, verbose=True, **names
     )
 
 
@@ -61,7 +61,7 @@ def audit_motor(members):
     names = {"name": "Motor claim frequency, beMTPL97", "unit": "claims per year"}
     limits = {"largest_change": LIMITS["largest_change"]}
     return audit_model(
-        model, test, data.test.y, incumbent=incumbent, thresholds=limits, verbose=True, **names
+        model, test, data.test.y, incumbent=incumbent, limits=limits, verbose=True, **names
     )
 
 

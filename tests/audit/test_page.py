@@ -138,7 +138,7 @@ def page(tmp_path_factory):
     model = FCorrClassifier(**QUICK | options).fit(X, np.where(y > 0, "no", HOSTILE))
     limits = {"adverse_impact_ratio": {"min": 0.99, "source": HOSTILE}}
     names = {"name": HOSTILE, "target": HOSTILE, "unit": HOSTILE}
-    found = audit_model(model, X, np.where(y > 0, "no", HOSTILE), thresholds=limits, **names)
+    found = audit_model(model, X, np.where(y > 0, "no", HOSTILE), limits=limits, **names)
     path = tmp_path_factory.mktemp("page") / "page.html"
     found.to_html(path)
     return path

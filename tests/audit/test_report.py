@@ -286,9 +286,9 @@ def test_rows_of_weight_0_and_samples_keep_their_numbers(monkeypatch, logistic):
         ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
         ({"n_resamples": 0}, "n_resamples must be a positive integer, got 0"),
         ({"y": Y[:5]}, "X and y must have the same number of rows"),
-        ({"thresholds": {"largest_chnge": {"max": 1} | SOURCE}}, "Did you mean 'largest_change'?"),
-        ({"thresholds": {"largest_change": {"max": 1}}}, "must have a min or a max, its source"),
-        ({"thresholds": {"largest_change": {"most": 1} | SOURCE}}, "and nothing else, got"),
+        ({"limits": {"largest_chnge": {"max": 1} | SOURCE}}, "Did you mean 'largest_change'?"),
+        ({"limits": {"largest_change": {"max": 1}}}, "must have a min or a max, its source"),
+        ({"limits": {"largest_change": {"most": 1} | SOURCE}}, "and nothing else, got"),
     ],
 )
 def test_bad_input(arguments, message):
@@ -298,20 +298,20 @@ def test_bad_input(arguments, message):
     assert message in str(caught.value)
 
 
-def test_thresholds(tmp_path):
+def test_limits(tmp_path):
     (tmp_path / "limits.toml").write_text(
         '[largest_change]\nmax = 0\nsource = "policy 4.2"\n[auroc]\nmin = 0.5\nsource = "board"\n'
     )
-    found = audit_model(chance, TABLE, Y, sensitive="sex", thresholds=tmp_path / "limits.toml")
-    assert [each["met"] for each in found.summary["thresholds"]] == [False, True]
+    found = audit_model(chance, TABLE, Y, sensitive="sex", limits=tmp_path / "limits.toml")
+    assert [each["met"] for each in found.summary["limits"]] == [False, True]
     assert [each["figure"] for each in found.crossed] == ["largest_change"]
     assert "(max 0; source: policy 4.2) is crossed" in str(found)
     one = TABLE.assign(sex=0)
     limits = {"largest_change": {"max": 1} | SOURCE}
-    assert audit_model(chance, one, Y, sensitive="sex", thresholds=limits).crossed
+    assert audit_model(chance, one, Y, sensitive="sex", limits=limits).crossed
     (tmp_path / "limits.toml").write_text("max =")
-    with pytest.raises(InvalidInputError, match="thresholds must be a TOML file"):
-        audit_model(chance, TABLE, Y, sensitive="sex", thresholds=tmp_path / "limits.toml")
+    with pytest.raises(InvalidInputError, match="limits must be a TOML file"):
+        audit_model(chance, TABLE, Y, sensitive="sex", limits=tmp_path / "limits.toml")
 
 
 def test_differences_between_groups_are_split_into_features(people, classifier):

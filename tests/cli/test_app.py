@@ -241,6 +241,11 @@ def test_exit_codes_of_the_process(folder):
     assert wrong.stderr.endswith(
         "'nowhere.csv' does not exist. (see python -m fcorr train --help)\n"
     )
+    for option, word in {"--epochs": "many", "--task": "ranking"}.items():
+        line = shell("train", "data.csv", "--target", "y", "-o", "m", option, word).stderr
+        assert line.startswith(f"error: Invalid value for '{option}'")
+        assert f"'{word}'" in line
+        assert "Value error" not in line
 
 
 def test_a_header_alone_is_no_data(run, train):

@@ -39,7 +39,7 @@ def test_an_fcorr_model(run, train):
     train("--sensitive", "sex")
     Path("limits.toml").write_text(LIMITS.format(0))
     files = ("-o", "page.html", "--json", "audit.json", "--card", "card.md")
-    options = ("--target", "bought", "--thresholds", "limits.toml", *files, *QUICK)
+    options = ("--target", "bought", "--limits", "limits.toml", *files, *QUICK)
     result = run("audit", "model.fcorr", "data.csv", *options)
     assert "changed no prediction at all" in result.stdout
     assert "wrote page.html" in result.stdout
@@ -53,13 +53,13 @@ def test_an_fcorr_model(run, train):
 
 
 @pytest.mark.parametrize(("limit", "code"), [(0.9, 0), (0.01, 3)])
-def test_a_function_and_its_thresholds(run, functions, limit, code):
+def test_a_function_and_its_limits(run, functions, limit, code):
     Path("limits.toml").write_text(LIMITS.format(limit))
-    options = ("--thresholds", "limits.toml", "--json", "audit.json")
+    options = ("--limits", "limits.toml", "--json", "audit.json")
     result = run("audit", "functions:chance", *ASKED, *options, code=code)
     summary = json.loads(Path("audit.json").read_text())  # which is written in any case
-    assert summary["thresholds"][0]["met"] is (code == 0)
-    assert ("1 threshold(s) crossed" in result.stderr) is (code == 3)
+    assert summary["limits"][0]["met"] is (code == 0)
+    assert ("1 limit(s) crossed" in result.stderr) is (code == 3)
 
 
 def test_config(run, functions):
@@ -103,7 +103,7 @@ def test_two_models_side_by_side(run, functions, train, columns):
         (["renamed.fcorr", *ASKED], "or export the model to ONNX"),
         (["model.txt", *ASKED], "module:callable, or export it to ONNX"),
         (["functions:chance", *ASKED, "--threshold", 5], "a number in [0, 1], got 5.0"),
-        (["nothing.fcorr", *ASKED], "is no file, and no module:callable"),
+        (["nothing.fcorr", *ASKED], "must be a file or module:callable, got 'nothing.fcorr'."),
         (["functions:nothing", *ASKED], "has no attribute 'nothing'"),
         (["functions:chance", "data.csv", "--sensitive", "sx"], "Did you mean 'sex'?"),
         (
@@ -111,8 +111,8 @@ def test_two_models_side_by_side(run, functions, train, columns):
             "for --sensitive: must name columns of X",
         ),
         (
-            ["functions:chance", *ASKED, "--thresholds", "bad.toml"],
-            "for --thresholds: must name figures",
+            ["functions:chance", *ASKED, "--limits", "bad.toml"],
+            "for --limits: must name figures",
         ),
         (["functions:chance", *ASKED, "-o", "data.csv"], "is an input, or another output"),
     ],

@@ -14,9 +14,9 @@ def test_a_table_a_model_and_its_report(run, monkeypatch):
     result = run("demo", "--output", "out", "--random-state", 3, "--quiet")
     written = ["train.csv", "test.csv", "model.fcorr", "report.html"]
     assert sorted(path.name for path in Path("out").iterdir()) == sorted(written)
-    assert [line for line in result.stdout.splitlines() if line.startswith("wrote")] == [
-        f"wrote out/{name}" for name in written
-    ]
+    wrote = [line for line in result.stdout.splitlines() if line.startswith("wrote")]
+    assert wrote[:-1] == [f"wrote out/{name}" for name in written[:-1]]
+    assert wrote[-1] == "wrote out/report.html: open it in a browser"
     assert fcorr.load("out/model.fcorr").exact_
     scored = run("predict", "out/model.fcorr", "out/test.csv", "-o", "scores.csv")
     assert "wrote scores.csv" in scored.stdout

@@ -200,8 +200,8 @@ BAD_USAGE = [
     (["--drop", "keys"], "--drop: the file has no column 'keys'. Did you mean 'key'?"),
     (["--kinds", "jop=categorical"], "--kinds: the file has no column 'jop'."),
     (["--monotone", "agee=increasing"], "--monotone: the file has no column 'agee'. Did you"),
-    (["--sensitive", "bought"], "--sensitive: 'bought' is named by --target as well."),
-    (["--drop", "bought"], "--drop: 'bought' is named by --target as well."),
+    (["--sensitive", "bought"], "'bought' is also named by --target. Name it once."),
+    (["--drop", "bought"], "--drop: 'bought' is also named by --target."),
     (
         ["--objective", "poisson", "--exposure", "amounts"],
         "--exposure: the file has no column 'amounts'. Did you mean 'amount'?",
@@ -214,10 +214,10 @@ BAD_USAGE = [
         ["--kinds", "age=low,high"],
         "--kinds: the column 'age' holds numbers, got the order low,high",
     ),
-    (["--monotone", "age=up"], "--monotone: must be a dict of columns and 'increasing' or"),
+    (["--monotone", "age=up"], "--monotone: must be COLUMN=increasing or decreasing, got {'age'"),
     # Arguments: what the estimator says, in the words of the command line
     (["--n-members", "0"], "--n-members: must be an integer of at least 1, got 0."),
-    (["--set", "n_members=2"], "--set: no estimator has an argument 'n_members'."),
+    (["--set", "n_members=2"], "--set: 'n_members' goes by an option of its own, --n-members."),
     (["--set", "dropuot=0.1"], "--set: no estimator has an argument 'dropuot'. Did you mean 'd"),
     (["--set", "dropout"], "--set: must be ARGUMENT=VALUE, once for an argument, got"),
     (["--set", "dropout=8xx"], "--set dropout: must be a number in [0, 1), or 'auto', got"),
@@ -235,7 +235,7 @@ BAD_USAGE = [
         "--set class_weight: is for classification",
     ),
     # Files
-    (["--output", "nowhere/model.fcorr"], "--output: the folder 'nowhere' does not exist."),
+    (["--output", "nowhere/model.fcorr"], "the folder 'nowhere' does not exist. Make it first."),
     (["--output", "."], "'.' is a directory"),
     (["--output", "data.csv"], "'data.csv' is an input, or another output, and"),
 ]
@@ -281,6 +281,11 @@ NOTHING_ELSE = [word for name in ("age", "job", "amount", "flow") for word in ("
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (
+            ["--task", "regression", "--target", "job"],
+            "error: y ('job') must hold numbers, got values such as 'nurse'. Convert it, or use "
+            "--task classification for classes.",
+        ),
         (
             ["--objective", "gamma"],
             "error: y ('bought') must be above 0 for --objective gamma, got 0 in line",

@@ -68,7 +68,7 @@ def audit_model(
     power: float | None = None,
     incumbent: Any = None,
     sweep: Any = None,
-    thresholds: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    limits: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     name: str | None = None,
     target: str | None = None,
     unit: str = "",
@@ -113,8 +113,8 @@ def audit_model(
         Another model of the same target, to stand beside this one.
     sweep : Sweep, optional
         The search that the model was chosen by.
-    thresholds : path or mapping, optional
-        Limits for figures, each with its source: see :func:`fcorr.audit.report.read_thresholds`.
+    limits : path or mapping, optional
+        Limits for figures, each with its source: see :func:`fcorr.audit.report.read_limits`.
     name, target, unit : str, optional
         What the model and the target are called, and what amounts are measured in.
     n_resamples, confidence : int and float, default=200 and 0.95
@@ -145,7 +145,7 @@ def audit_model(
     """
     check_resamples(n_resamples)
     check_confidence(confidence)
-    limits = {} if thresholds is None else read_thresholds(thresholds)
+    checked = {} if limits is None else read_limits(limits)
     seed = draw_seed(random_state)
     if is_ours(model):
         sensitive = model.sensitive if sensitive is None else sensitive
@@ -176,7 +176,7 @@ def audit_model(
     found = {
         "schema": SCHEMA,
         **audit.found,
-        "thresholds": _compare(limits, audit.figures),
+        "limits": _compare(checked, audit.figures),
         "notes": [*notes, *others],
         "provenance": {**_provenance(model, (X, y, sample_weight), seed), **(provenance or {})},
     }
@@ -206,8 +206,8 @@ class AuditResult:
 
     @property
     def crossed(self) -> list[dict[str, Any]]:
-        """The thresholds that are crossed, or whose figure is not estimable."""
-        return [each for each in self.summary["thresholds"] if not each["met"]]
+        """The limits that are crossed, or whose figure is not estimable."""
+        return [each for each in self.summary["limits"] if not each["met"]]
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """Write the summary as JSON to a file, or return it as text."""
@@ -672,10 +672,10 @@ def _provenance(model: Any, data: tuple[Any, Any, Any], seed: int) -> dict[str, 
     }
 
 
-# ------------------------------------------------------------------------------ thresholds
+# ------------------------------------------------------------------------------ limits
 
 
-def read_thresholds(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+def read_limits(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     """Read limits for figures from a TOML file or a mapping.
 
     Each names a figure of the summary, a ``min`` or a ``max``, and the ``source`` that it comes
@@ -691,8 +691,8 @@ def read_thresholds(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[
             given = tomllib.loads(Path(source).read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidInputError(
-                f"thresholds must be a TOML file, got {os.fspath(source)!r}: {error}.",
-                argument="thresholds",
+                f"limits must be a TOML file, got {os.fspath(source)!r}: {error}.",
+                argument="limits",
             ) from error
     for name, limit in given.items():
         ends = dict(limit) if isinstance(limit, Mapping) else {}
@@ -704,9 +704,9 @@ def read_thresholds(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[
         are_known = bool(ends) and {*ends} <= {"min", "max"}
         if not (are_known and are_numbers and isinstance(origin, str) and origin):
             raise InvalidInputError(
-                "A threshold must have a min or a max, its source, and nothing else, got "
+                "A limit must have a min or a max, its source, and nothing else, got "
                 f"{limit!r} for {name!r}. Write [{name}], max = 0.01, source = 'policy 4.2'.",
-                argument="thresholds",
+                argument="limits",
             )
     return dict(given)
 
@@ -717,9 +717,9 @@ def _compare(limits: Mapping[str, Any], figures: Mapping[str, Any]) -> list[dict
     for name, limit in limits.items():
         if name not in figures:
             raise InvalidInputError(
-                f"thresholds must name figures of this audit, got {name!r}."
+                f"limits must name figures of this audit, got {name!r}."
                 f"{near_match(name, figures)} It has {enumerate_some(figures, 40)}.",
-                argument="thresholds",
+                argument="limits",
             )
         value, low, high = figures[name]["estimate"], limit.get("min"), limit.get("max")
         met = (

@@ -23,10 +23,7 @@ from fcorr.cli.train import demo, train
 _debug = False  # whether errors keep their traceback
 
 app = typer.Typer(
-    name="fcorr",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    name="fcorr", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 
 
@@ -45,7 +42,7 @@ def _options(
 ) -> None:
     """Tabular transformers whose predictions do not depend on a sensitive column.
 
-    Exit codes: 0 done; 1 the run failed; 2 bad usage; 3 a check says no: a threshold of an audit
+    Exit codes: 0 done; 1 the run failed; 2 bad usage; 3 a check says no: a limit of an audit
     is crossed, or fcorr diff found data that the model cannot predict for. Results go to standard
     output; notes, warnings and errors, of one line each, to standard error.
     """
@@ -120,7 +117,10 @@ def main() -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(describe())
         else:
-            message = " ".join(describe().split())
+            message = " ".join(describe().split()).replace(": Value error, ", ": ")
+            found: list[Any] = getattr(error.__cause__, "errors", list)()  # pydantic's, by typer
+            if found and repr(found[0]["input"]) not in message:
+                message += f", got {found[0]['input']!r}"
             command = getattr(getattr(error, "ctx", None), "command_path", "fcorr")
             shared.echo(f"error: {message} (see {command} --help)", err=True)
         sys.exit(2)

@@ -58,8 +58,7 @@ Target = Annotated[str, column_option(help="Column to predict.")]
 Sensitive = column_option(help="Sensitive column; repeatable.")
 Task = Annotated[TaskName, typer.Option(help="What to predict.")]
 Weight = Annotated[
-    str | None,
-    column_option("--sample-weight", help="Column of weights; 0 leaves a row out."),
+    str | None, column_option("--sample-weight", help="Column of weights; 0 leaves a row out.")
 ]
 Drop = Annotated[
     list[str] | None, column_option(help="Column to leave out, such as a key; repeatable.")
@@ -194,7 +193,7 @@ _OPTIONS_ONLY = (
 _OPTIONS = (
     *_OPTIONS_ONLY,
     *("sensitive", "car", "invariance", "epochs", "monotone", "objective", "exposure"),
-    *("threshold", "thresholds", "budget", "seeds", "incumbent", "opset"),
+    *("threshold", "limits", "budget", "seeds", "incumbent", "opset"),
     *("keep", "rate", "address", "workers", "proxy", "checkpoint", "memory"),
 )
 
@@ -242,6 +241,8 @@ def find_argument(name: str, option: str) -> tuple[str, bool]:
 
     name = name.replace("-", "_")
     names = {*_argument_names(), *Advanced.__annotations__} - {"verbose", *_OPTIONS_ONLY}
+    if name in ("kinds", "n_members", "sample_weight"):
+        bad_usage(option, f"{name!r} goes by an option of its own, {name_option(name)}.")
     if name not in names:
         bad_usage(
             option,
@@ -297,7 +298,7 @@ class Roles:
             check_columns(given, columns, option)
             for name in given:
                 if options.setdefault(name, option) != option:
-                    bad_usage(option, f"{name!r} is named by {options[name]} as well.")
+                    bad_usage(option, f"{name!r} is also named by {options[name]}. Name it once.")
 
     def split(self, table: "pa.Table") -> tuple[Any, Any, Any]:
         """Return X, y and the weight, which may be None, with the columns' names."""
@@ -449,12 +450,12 @@ def check_output(
     files = [file for file in others if file is not None]
     files += [part for folder in files if folder.is_dir() for part in folder.iterdir()]
     if any(output.resolve() == file.resolve() for file in files):
-        message = "is an input, or another output, and would be replaced."
+        message = "is an input, or another output, and would be replaced. Choose another."
         bad_usage(option, f"{str(output)!r} {message}")
     while parents and not os.path.lexists(output.parent):
         output = output.parent
     if not os.path.lexists(output.parent):
-        bad_usage(option, f"the folder {str(output.parent)!r} does not exist.")
+        bad_usage(option, f"the folder {str(output.parent)!r} does not exist. Make it first.")
     if not output.parent.is_dir():
         bad_usage(option, f"{str(output.parent)!r} is not a folder.")
     try:
@@ -491,11 +492,7 @@ def is_stdin(data: Path) -> bool:
 
 @contextmanager
 def lines_of(
-    data: Path,
-    dialect: "Dialect",
-    rows: Sequence[int] | None = None,
-    *,
-    eval_set: bool = False,
+    data: Path, dialect: "Dialect", rows: Sequence[int] | None = None, *, eval_set: bool = False
 ) -> Iterator[None]:
     """Within it, errors count the lines of a CSV file as an editor shows them: its header is 1.
 
@@ -524,6 +521,9 @@ def as_options(text: str) -> str:
     >>> as_options("Pass delimiter=';'.")
     "Pass --delimiter ';'."
     """
+    for task, estimator in _estimators().items():
+        text = text.replace(f"se {estimator.__name__} for", f"se --task {task} for")
+    text = re.sub(r"a dict of columns and '(\w+)' or '(\w+)', or None", r"COLUMN=\1 or \2", text)
     text = re.sub(r"kinds=\{'([^']*)': '(\w+)'\}", r"--kinds \1=\2", text)
     text = re.sub(r"advanced=\{'(\w+)': ([^}]*)\}", r"--set \1=\2", text)
     text = re.sub(r"advanced\['(\w+)'\]", r"--set \1", text)

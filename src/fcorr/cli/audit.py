@@ -40,7 +40,7 @@ def audit(
         None, help="JSON file to write, or - to print it, and no text.", dir_okay=False
     ),
     card: Path | None = typer.Option(None, help="Model card (Markdown) to write.", dir_okay=False),
-    thresholds: Path | None = typer.Option(
+    limits: Path | None = typer.Option(
         None,
         help="TOML file of limits; exit code 3 if one is crossed.",
         exists=True,
@@ -77,7 +77,7 @@ def audit(
     for option, path in outputs.items():
         others = [each for name, each in outputs.items() if name != option]
         sources = [data, Path(model), Path(incumbent or model)]
-        shared.check_output(path, *sources, thresholds, *others, option=option)
+        shared.check_output(path, *sources, limits, *others, option=option)
     models = [_open(each) for each in (model, incumbent) if each is not None]
     schemas = [each.schema_ for each in models if hasattr(each, "schema_")]
     sessions = [each for each in models if hasattr(each, "get_inputs")]  # of onnxruntime
@@ -104,7 +104,7 @@ def audit(
             task=task,
             power=power,
             incumbent=models[1] if incumbent else None,
-            thresholds=thresholds,
+            limits=limits,
             name=name,
             target=target,
             unit=unit,
@@ -135,7 +135,7 @@ def audit(
         writers[option](path)
         shared.echo(f"wrote {path}", err=as_json)
     if found.crossed:
-        shared.echo(f"{len(found.crossed)} threshold(s) crossed", err=True)
+        shared.echo(f"{len(found.crossed)} limit(s) crossed", err=True)
         raise typer.Exit(shared.CHECK_FAILED)
 
 
@@ -163,12 +163,12 @@ def _open(model: str) -> Any:
     if not path.is_file():
         module, _, name = model.partition(":")
         if not name:
-            shared.bad_usage("MODEL", f"{model!r} is no file, and no module:callable.")
+            shared.bad_usage("MODEL", f"must be a file or module:callable, got {model!r}.")
         sys.path.insert(0, "")
         try:
             return getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
-            shared.bad_usage("MODEL", f"{model!r} cannot be imported: {error}.")
+            shared.bad_usage("MODEL", f"{model!r} cannot be imported from this folder: {error}.")
         finally:
             sys.path.remove("")
     with path.open("rb") as file:

@@ -134,8 +134,7 @@ def demo(
     """Write a small table, train a model on it and audit the model.
 
     The table is made up: y depends on S, X1, X2 and X3, and Z goes with S without any part in y.
-    The model is invariant to S. Files: train.csv, test.csv, model.fcorr and report.html, to be
-    opened in a browser.
+    The model is invariant to S. Files: train.csv, test.csv, model.fcorr and report.html.
     """
     tables, model_file, report = ("train.csv", "test.csv"), "model.fcorr", "report.html"
     for name in tables if data else (*tables, model_file, report):
@@ -164,4 +163,4 @@ def demo(
     found.to_html(output / report)
     for line in str(found).splitlines():
         shared.echo(line)
-    shared.echo(f"wrote {output / report}")
+    shared.echo(f"wrote {output / report}: open it in a browser")

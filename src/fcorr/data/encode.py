@@ -481,7 +481,7 @@ class Outcomes:
             return self.y.astype(np.float64)
         except (ValueError, TypeError) as error:
             raise InvalidInputError(
-                f"{self.label} must hold numbers, got {self.y.dtype} such as "
+                f"{self.label} must hold numbers, got values such as "
                 f"{enumerate_some(self.y[:1])}. Convert it, or use FCorrClassifier for classes."
             ) from error
 
