@@ -34,7 +34,7 @@ def find_broken(site: Path) -> list[str]:
     site = site.resolve()
     found = (path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts)
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in found}
-    broken = []
+    broken = [] if pages else [f"{site}: is no site, it has no pages"]
     for path, page in pages.items():
         for link in dict.fromkeys(page.links):
             reason = _reason(link, path, site, pages)

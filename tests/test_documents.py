@@ -203,6 +203,12 @@ def test_broken_links_of_the_site_are_found(tmp_path, link, reason):
     assert run.stderr == "" if reason is None else f"index.html: {link!r} {reason}" in run.stderr
 
 
+def test_a_site_without_pages_is_none(tmp_path):
+    command = [sys.executable, ROOT / "docs" / "links.py", tmp_path]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, "it has no pages" in run.stderr) == (1, True)
+
+
 def test_readme_fits_on_a_page():
     assert len((ROOT / "README.md").read_text().splitlines()) < 150
 
