@@ -1,6 +1,7 @@
 """The classifier: labels, weights of classes, probabilities and decisions."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 _NOBODY = float(np.nextafter(1, 2))  # above any probability
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     """FCorrTransformer with CAR for two or more classes.
 
@@ -166,50 +168,28 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     ('S', 'X3', 'Z', 'X1', 'X2')
     """
 
-    classes_: NDArray[Any]
-    class_weight_: NDArray[np.float64]
-    threshold_: float | None
+    class_weight: ClassWeight = None
+    threshold: float | ThresholdRule = 0.5
+    sensitive: Columns = None
+    car: CarWeight = 1e6
+    invariance: Invariance = "adapt"
+    proxy: float = 0.0
+    proxy_target: ProxyTarget = "score"
+    n_members: int | Auto = "auto"
+    head: Sequence[int] | Auto = "auto"
+    dropout: float | Auto = "auto"
+    epochs: int | Auto = "auto"
+    learning_rate: float | Auto = "auto"
+    monotone: Monotone | None = None
+    kinds: Kinds | None = None
+    min_category_rows: MinCategoryRows = "auto"
+    advanced: Advanced | None = None
+    random_state: RandomState = None
+    verbose: bool | int = False
 
-    def __init__(
-        self,
-        *,
-        class_weight: ClassWeight = None,
-        threshold: float | ThresholdRule = 0.5,
-        sensitive: Columns = None,
-        car: CarWeight = 1e6,
-        invariance: Invariance = "adapt",
-        proxy: float = 0.0,
-        proxy_target: ProxyTarget = "score",
-        n_members: int | Auto = "auto",
-        head: Sequence[int] | Auto = "auto",
-        dropout: float | Auto = "auto",
-        epochs: int | Auto = "auto",
-        learning_rate: float | Auto = "auto",
-        monotone: Monotone | None = None,
-        kinds: Kinds | None = None,
-        min_category_rows: MinCategoryRows = "auto",
-        advanced: Advanced | None = None,
-        random_state: RandomState = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.sensitive = sensitive
-        self.car = car
-        self.invariance = invariance
-        self.proxy = proxy
-        self.proxy_target = proxy_target
-        self.n_members = n_members
-        self.head = head
-        self.dropout = dropout
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.monotone = monotone
-        self.kinds = kinds
-        self.min_category_rows = min_category_rows
-        self.advanced = advanced
-        self.random_state = random_state
-        self.verbose = verbose
-        self.class_weight = class_weight
-        self.threshold = threshold
+    classes_: NDArray[Any] = field(init=False)
+    class_weight_: NDArray[np.float64] = field(init=False)
+    threshold_: float | None = field(init=False)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of each class, in the order of ``classes_``.
