@@ -1,6 +1,6 @@
 """The classifier: labels, weights of classes, probabilities and decisions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal
@@ -13,16 +13,13 @@ from sklearn.utils.extmath import softmax
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from fcorr._core import InvalidInputError, RandomState, enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
-from fcorr.data.infer import MinCategoryRows
-from fcorr.data.schema import Kinds
-from fcorr.estimators.invariance import Invariance
-from fcorr.estimators.options import Advanced, Auto, Columns, Monotone
+from fcorr.estimators.options import Arguments
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
-from fcorr.training.objective import CarWeight, Loss, Target, binary_log_loss, class_shift, log_loss
+from fcorr.training.objective import Loss, Target, binary_log_loss, class_shift, log_loss
 from fcorr.training.proxies import DecisionDial, ProxyDial, ProxyTarget, ScoreDial
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
@@ -31,7 +28,7 @@ _NOBODY = float(np.nextafter(1, 2))  # above any probability
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FCorrClassifier(ClassifierMixin, ReadableFCorr):
+class FCorrClassifier(ClassifierMixin, ReadableFCorr, Arguments):
     """FCorrTransformer with CAR for two or more classes.
 
     Every feature is embedded as a few numbers, of which one is its main effect, and attention lets
@@ -170,22 +167,7 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
 
     class_weight: ClassWeight = None
     threshold: float | ThresholdRule = 0.5
-    sensitive: Columns = None
-    car: CarWeight = 1e6
-    invariance: Invariance = "adapt"
-    proxy: float = 0.0
     proxy_target: ProxyTarget = "score"
-    n_members: int | Auto = "auto"
-    head: Sequence[int] | Auto = "auto"
-    dropout: float | Auto = "auto"
-    epochs: int | Auto = "auto"
-    learning_rate: float | Auto = "auto"
-    monotone: Monotone | None = None
-    kinds: Kinds | None = None
-    min_category_rows: MinCategoryRows = "auto"
-    advanced: Advanced | None = None
-    random_state: RandomState = None
-    verbose: bool | int = False
 
     classes_: NDArray[Any] = field(init=False)
     class_weight_: NDArray[np.float64] = field(init=False)

@@ -1,6 +1,5 @@
 """The regressor: objectives and their links, units, exposures, rates."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,16 +9,13 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from torch import Tensor
 
-from fcorr._core import InvalidInputError, RandomState
+from fcorr._core import InvalidInputError
 from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
-from fcorr.data.infer import MinCategoryRows
-from fcorr.data.schema import Kinds
-from fcorr.estimators.invariance import Invariance
-from fcorr.estimators.options import Advanced, Auto, Columns, Monotone
+from fcorr.estimators.options import Arguments
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.training import objective as objectives
-from fcorr.training.objective import CarWeight, Loss, Target
+from fcorr.training.objective import Loss, Target
 
 ObjectiveName = Literal["mse", "poisson", "gamma", "tweedie"]
 
@@ -31,7 +27,7 @@ _REMEDIES: dict[ObjectiveName, str] = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FCorrRegressor(RegressorMixin, ReadableFCorr):
+class FCorrRegressor(RegressorMixin, ReadableFCorr, Arguments):
     """FCorrTransformer with CAR for a number: a mean, a count or an amount.
 
     See :class:`FCorrClassifier` for what the model is, what its invariance means, and for more on
@@ -130,21 +126,6 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
     objective: ObjectiveName = "mse"
     tweedie_power: float = 1.5
     exposure: str | int | None = None
-    sensitive: Columns = None
-    car: CarWeight = 1e6
-    invariance: Invariance = "adapt"
-    proxy: float = 0.0
-    n_members: int | Auto = "auto"
-    head: Sequence[int] | Auto = "auto"
-    dropout: float | Auto = "auto"
-    epochs: int | Auto = "auto"
-    learning_rate: float | Auto = "auto"
-    monotone: Monotone | None = None
-    kinds: Kinds | None = None
-    min_category_rows: MinCategoryRows = "auto"
-    advanced: Advanced | None = None
-    random_state: RandomState = None
-    verbose: bool | int = False
 
     objective_: ObjectiveName = field(init=False)
     base_: float = field(init=False)
