@@ -146,7 +146,7 @@ VALUES = {
 
 def put_together(distinct):
     found = [*distinct.values, None]
-    return [found[p] for _, positions in distinct.positions() for p in positions]
+    return [found[p] for p in distinct.positions()]
 
 
 @given(st.data())

@@ -127,8 +127,9 @@ def test_effects_have_mean_0_over_weighted_rows(table):
     model = FCorrRegressor(**SMALL).fit(X, score, sample_weight=weight)
     effect = model.main_effects()["job"]
     of_rows = X["job"].map(dict(zip(effect.values, effect.effect, strict=True)))
-    assert np.average(of_rows, weights=weight) == pytest.approx(0, abs=1e-12)
-    assert abs(np.average(of_rows)) > 1e-12
+    # In single precision, as the model has them.
+    assert np.average(of_rows, weights=weight) == pytest.approx(0, abs=1e-7)
+    assert abs(np.average(of_rows)) > 1e-5
 
 
 def test_rows_and_credibility(regressor, table):

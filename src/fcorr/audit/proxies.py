@@ -25,7 +25,6 @@ from fcorr._core import (
     RandomState,
     draw_seed,
     enumerate_some,
-    is_integer,
     take_rows,
 )
 from fcorr.audit.measure import name_columns
@@ -462,16 +461,12 @@ def attribute_discrimination(
     whatever the known ones are: the same where columns are independent. A column that neither
     prices nor estimates read has no part here; there it has one if it goes with others.
     """
-    if not is_integer(n_samples, 4) or n_samples % 2:
-        raise InvalidInputError(
-            f"n_samples must be an even integer of at least 4, got {n_samples!r}. 20 is usual."
-        )
     names, seed = read_table(X).names, draw_seed(random_state)
+    orders, rng = draw_orders(len(names), n_samples, seed), np.random.default_rng(seed)
     prices = as_scores(predict(X), len(estimates))
     weight = read_sample_weight(sample_weight, len(estimates))
     nearest = nearest_admissible(prices, estimates, sample_weight=weight)
     v = np.array([nearest.weights.get(label, 0.0) for label in estimates.categories])
-    orders, rng = draw_orders(len(names), n_samples, seed), np.random.default_rng(seed)
 
     def draw(weight: Floats) -> Any:
         return take_rows(X, rng.choice(len(weight), n_rows, p=weight / weight.sum()))

@@ -15,8 +15,7 @@ import typer
 from fcorr._version import __version__
 from fcorr.cli import _shared as shared
 from fcorr.cli.audit import audit, compare
-from fcorr.cli.inspect import diff, export, inspect
-from fcorr.cli.predict import predict
+from fcorr.cli.models import diff, export, inspect, predict
 from fcorr.cli.sweep import sweep
 from fcorr.cli.train import demo, train
 

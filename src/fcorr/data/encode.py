@@ -47,10 +47,11 @@ from fcorr.data.tables import ColumnError, Distinct, Table
 
 # ------------------------------------------------------------------------------ features
 # The arrays are made first and filled column by column, block by block: beside them and the table
-# itself there is never more than one column's dictionary and a few blocks in memory.
+# itself there is never more than one column's categories and a few blocks in memory.
 
 UNSEEN = -1
 """Place of a value that is no category of its column."""
+_BLOCK = 65_536  # rows that are converted at a time
 _HARDLY = 0.001  # a chance too small to be one
 FARTHEST = 1e12  # deviations from the mean, beyond any training row; float32 can still square it
 
@@ -109,9 +110,7 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
                 for view in filled:
                     view[:] = column.mode if isinstance(column, CategoricalColumn) else 0.0
                 continue
-            for first, features in _encode_blocks(column, table.columns[column.name], unseen):
-                for view, values in zip(filled, features, strict=True):
-                    view[first : first + len(values)] = values
+            _fill(filled, column, table.columns[column.name], unseen)
     except ColumnError as error:
         raise find_differences(schema, table, read_sensitive=read_sensitive).to_error() from error
     read = {name: table.columns[name] for name in schema.names if name not in unread}
@@ -185,32 +184,32 @@ def _count_unseen(unseen: _Unseen, name: str, named: bool) -> str:
     return f"{rows.total()} row(s) of {name!r}{some * named}"
 
 
-def _encode_blocks(
-    column: Column, values: pa.ChunkedArray, unseen: _Unseen
-) -> Iterator[tuple[int, Sequence[NDArray[Any]]]]:
-    """Give a column's features in blocks, with their first rows; count the rows that are unseen."""
+def _fill(
+    filled: Sequence[NDArray[Any]], column: Column, values: pa.ChunkedArray, unseen: _Unseen
+) -> None:
+    """Write a column's features to arrays, one each; count the rows that are unseen."""
+    blocks = [slice(start, start + _BLOCK) for start in range(0, len(values), _BLOCK)]
     if isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
         distinct, places = _match_categories(values, column)
         feature_of, is_unseen = encode_places(places, column)
         if is_unseen.any():
             counts = (distinct.count() * is_unseen).tolist()
-            rows = Counter(dict(zip([*distinct.values, None], counts, strict=True)))
-            named = dict(rows.most_common(3))
+            of_value = Counter(dict(zip([*distinct.values, None], counts, strict=True)))
+            named = dict(of_value.most_common(3))
             unseen.update({(column.name, value): n for value, n in named.items()})
-            unseen[column.name, ...] = rows.total() - sum(named.values())
-        for first, positions in distinct.positions():
-            yield first, [feature_of[positions]]
+            unseen[column.name, ...] = of_value.total() - sum(named.values())
+        positions = distinct.positions()
+        for rows in blocks:
+            filled[0][rows] = feature_of[positions[rows]]
         return
-    for first, block in tables.blocks(values):
+    for rows in blocks:
+        block = values[rows]
         if isinstance(column, NumericColumn):
-            yield first, [_standardise(tables.to_numbers(column.name, block, first), column)]
+            filled[0][rows] = _standardise(tables.to_numbers(column.name, block), column)
         else:
-            dates = tables.to_timestamps(column.name, block, first)
-            parts = zip(column.parts, column.features, strict=True)
-            yield (
-                first,
-                [_standardise(tables.date_part(p, dates, column.origin), f) for p, f in parts],
-            )
+            dates = tables.to_timestamps(column.name, block)
+            for view, part, feature in zip(filled, column.parts, column.features, strict=True):
+                view[rows] = _standardise(tables.date_part(part, dates, column.origin), feature)
 
 
 def encode_places(

@@ -21,7 +21,7 @@ import pyarrow.parquet as pa_parquet
 import pyarrow.types as pat
 
 from fcorr._core import InvalidInputError, enumerate_some, show_text, write_atomically
-from fcorr.data.tables import refuse_repeated
+from fcorr.data.tables import name_values, refuse_repeated, value_type
 
 _TSV = (".tsv", ".tsv.gz")
 _CSV = (".csv", ".csv.gz", *_TSV)
@@ -133,7 +133,6 @@ def read_verbatim(path: Path, columns: Sequence[str], dialect: Dialect = _ANY) -
 # quoted by the rules of CSV.
 _STEERING = r"[\x00-\x08\x0b-\x1f\x7f-\x9f" + "\u2028-\u202e\u2066-\u2069]"
 _FORMULA = r"^[=+\-@\t\n]"
-_TEXT = (pat.is_string, pat.is_large_string, pat.is_string_view)
 _BYTES = (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary)
 _NO_FORMULA = r"^[+-]?[\d.,]+([eE][+-]?\d+)?%?$"  # but a number
 
@@ -159,13 +158,12 @@ def disarm(table: pa.Table) -> tuple[pa.Table, int]:
 
     columns, n_changed = [], 0
     for column in table.columns:
-        held = column.type.value_type if pat.is_dictionary(column.type) else column.type
-        if any(is_kind(held) for is_kind in _BYTES):  # which CSV would have as they are
+        if any(is_kind(value_type(column.type)) for is_kind in _BYTES):  # CSV has no such
             values = column.to_pylist()
             texts = [None if v is None else v.decode(errors="backslashreplace") for v in values]
-            column, held = pa.array(texts, pa.string()), pa.string()
-        if any(is_kind(held) for is_kind in _TEXT):
-            column = column.cast(held).cast(pa.large_string())
+            column = pa.array(texts, pa.string())
+        if name_values(column.type) == "text":
+            column = column.cast(value_type(column.type)).cast(pa.large_string())
             suspect = pc.match_substring_regex(column, f"{_STEERING}|{_FORMULA}")
             if pc.any(suspect).as_py():
                 texts = column.to_pylist()

@@ -251,9 +251,7 @@ def warn_of_copies(table: Table, schema: Schema, places: NDArray[np.intp], label
 def _is_relabelled(column: Column, values: pa.ChunkedArray, places: NDArray[np.intp]) -> bool:
     if not tables.can_be_category(values.type):
         return False
-    codes = np.concatenate(
-        [part for _, part in tables.find_distinct(column.name, values).positions()]
-    )
+    codes = tables.find_distinct(column.name, values).positions()
     n_pairs = len(np.unique(np.stack([codes, places]), axis=1).T)
     return n_pairs == len(np.unique(codes)) == len(np.unique(places))
 
@@ -380,8 +378,7 @@ def _count_categories(
                 remedy += f"add {value!r} to the order in kinds."
             else:
                 remedy += f"train with kinds={{{name!r}: 'categorical'}}."
-            positions = np.concatenate([block for _, block in distinct.positions()])
-            row = int(np.argmax(positions == distinct.values.index(value)))
+            row = int(np.argmax(distinct.positions() == distinct.values.index(value)))
             raise ColumnError(
                 f"Column {name!r} must hold {rule}, got {value!r} in row {row}", remedy
             )

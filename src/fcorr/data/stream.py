@@ -26,7 +26,6 @@ from fcorr._core import (
     find_counted,
     near_match,
     numbered_by,
-    renumber_rows,
     temporary_folder,
 )
 from fcorr.data.encode import (
@@ -40,13 +39,14 @@ from fcorr.data.encode import (
 )
 from fcorr.data.files import Piece, read_piece, split_parquet
 from fcorr.data.schema import Schema
-from fcorr.data.tables import BLOCK, Table, read_table
+from fcorr.data.tables import Table, read_table
 
 Item = TypeVar("Item")
 
 _SAMPLE_SHARE, _PART_SHARE = 8, 32  # of the memory, that a sample and a part may take
 _BYTES_PER_CELL = 16  # of a sampled table: a float64, its mask, or a short text
 _SAMPLED, _STORED = 1, 2  # added to a seed: what is drawn by one has nothing to do with the other
+_BLOCK = 65_536  # rows that are read at a time
 _MOST_PARTS = 512  # files that are written to at the same time
 
 
@@ -111,7 +111,7 @@ class ParquetTable:
         """Read some pieces, by default all, block by block; each with its first row."""
         columns = self.columns if columns is None else columns
         for piece in self.pieces if pieces is None else pieces:
-            for first_row, table in read_piece(piece, columns, BLOCK):
+            for first_row, table in read_piece(piece, columns, _BLOCK):
                 yield piece.before + first_row, table
 
     def numbered_blocks(
@@ -248,10 +248,8 @@ class TrainingTable:
         for places, rows, block in self.source.numbered_blocks(self.places, self.pieces):
             if not len(rows):
                 continue
-            try:
+            with numbered_by(places):
                 yield rows, read_table(block)
-            except InvalidInputError as error:
-                raise renumber_rows(error, places) from error
 
     @contextmanager
     def store(

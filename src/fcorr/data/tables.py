@@ -1,12 +1,11 @@
 """Tables: pandas, polars, pyarrow, numpy or nested lists, seen as named Arrow columns.
 
-Then one column at a time: as numbers, as distinct categories, as dates. Columns are read in blocks,
-so that what a column becomes on its way takes little memory beside the array it ends in.
+Then one column at a time: as numbers, as distinct categories, as dates.
 """
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -25,8 +24,6 @@ Category = str | int | float | bool | None
 """A category's value; ``None`` stands for "missing"."""
 
 LARGEST = float(np.finfo(np.float32).max)
-BLOCK = 65_536
-"""Rows that are converted at a time."""
 
 # ------------------------------------------------------------------------------ whole tables
 
@@ -269,7 +266,6 @@ def refuse_values(
     expected: str,
     column: pa.ChunkedArray,
     remedy: str,
-    first_row: int = 0,
     readable_as: pa.DataType | None = None,
 ) -> NoReturn:
     """Raise the error that names the first value, or the first that cannot be read as a type."""
@@ -285,7 +281,7 @@ def refuse_values(
     shown = repr(value) if isinstance(value, str | int | float | None) else str(value)
     raise ColumnError(
         f"Column {name!r} must hold {expected}, got {name_values(column.type)}: {shown} in row "
-        f"{first_row + row}",
+        f"{row}",
         f"{remedy}.",
     )
 
@@ -293,33 +289,26 @@ def refuse_values(
 # ------------------------------------------------------------------------------ numbers
 
 
-def blocks(column: pa.ChunkedArray) -> Iterator[tuple[int, pa.ChunkedArray]]:
-    """Cut a column into blocks, each with the number of its first row."""
-    for start in range(0, len(column), BLOCK):
-        yield start, column.slice(start, BLOCK)
-
-
-def to_numbers(name: str, column: pa.ChunkedArray, first_row: int = 0) -> NDArray[np.float64]:
+def to_numbers(name: str, column: pa.ChunkedArray) -> NDArray[np.float64]:
     """Return a column of numbers as float64, missing ones as NaN; refuse infinite ones.
 
-    Text that spells numbers is read as numbers. ``first_row`` is where in the table the column
-    begins, for messages.
+    Text that spells numbers is read as numbers.
     """
     remedy = f"Convert the column, or train with kinds={{{name!r}: 'categorical'}}"
     if not can_be_category(column.type):
-        refuse_values(name, "numbers", column, remedy, first_row)
+        refuse_values(name, "numbers", column, remedy)
     try:
         # Not a safe cast, which would refuse integers that float64 has to round.
         values: NDArray[np.float64] = _decode(column).cast(pa.float64(), safe=False).to_numpy()
     except pa.ArrowException:
-        refuse_values(name, "numbers", column, remedy, first_row, readable_as=pa.float64())
+        refuse_values(name, "numbers", column, remedy, readable_as=pa.float64())
     # NaN compares false, so only what is truly out of range is found.
     too_large = np.abs(values) > LARGEST
     if too_large.any():
         row = int(np.argmax(too_large))
         raise ColumnError(
             f"Column {name!r} must hold finite numbers within ±{LARGEST:.1e}, got {values[row]} in "
-            f"row {first_row + row} (inf or too large for float32)",
+            f"row {row} (inf or too large for float32)",
             "Replace it, or make it missing.",
         )
     return values
@@ -347,21 +336,17 @@ class Distinct:
         """The distinct values."""
         return self.dictionary.to_pylist()
 
-    def positions(self) -> Iterator[tuple[int, NDArray[np.integer[Any]]]]:
-        """Give the rows' positions in blocks, with the number of the first row of each.
-
-        A missing value has the position after the last.
-        """
-        for first_row, block in blocks(self.indices):
-            if block.null_count:
-                block = block.cast(pa.int64()).fill_null(len(self.dictionary))
-            yield first_row, block.to_numpy()
+    def positions(self) -> NDArray[np.integer[Any]]:
+        """Return the rows' positions; a missing value has the one after the last."""
+        if not self.indices.null_count:
+            return self.indices.to_numpy()
+        return self.indices.cast(pa.int32()).fill_null(len(self.dictionary)).to_numpy()
 
     def count(self) -> NDArray[np.int64]:
         """Count the rows of each value and, last, of the missing one."""
         counts = np.zeros(len(self.dictionary) + 1, dtype=np.int64)
-        for _, positions in self.positions():
-            counts += np.bincount(positions, minlength=len(counts))
+        places, rows = self.indices.value_counts().flatten()
+        counts[places.cast(pa.int64()).fill_null(len(self.dictionary)).to_numpy()] = rows
         return counts
 
 
@@ -421,13 +406,13 @@ DATE_PARTS = ("year", "month", "day_of_week", "hour", "days")
 """What a date is taken apart into: ``days`` counts whole days, the week begins on Monday (0)."""
 
 
-def to_timestamps(name: str, column: pa.ChunkedArray, first_row: int = 0) -> pa.ChunkedArray:
+def to_timestamps(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column of dates as local time in microseconds; ISO 8601 text is read as dates."""
     kind = value_type(column.type)
     is_date = name_values(kind) == "dates"
     remedy = "Convert the column to dates"
     if not is_date and name_values(kind) not in ("text", "null"):
-        refuse_values(name, "dates", column, remedy, first_row)
+        refuse_values(name, "dates", column, remedy)
     local = pa.timestamp("us")
     try:
         decoded = _decode(column)
@@ -439,7 +424,7 @@ def to_timestamps(name: str, column: pa.ChunkedArray, first_row: int = 0) -> pa.
         pc.min_max(timestamps).as_py()
     except (ValueError, OverflowError) as error:
         if isinstance(error, pa.ArrowException) and not is_date:
-            refuse_values(name, "dates", column, remedy, first_row, readable_as=local)
+            refuse_values(name, "dates", column, remedy, readable_as=local)
         raise ColumnError(
             f"Column {name!r} must hold dates of the years 1 to 9999 ({error})",
             "Correct these dates, or make them missing.",

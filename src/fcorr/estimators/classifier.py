@@ -1,6 +1,7 @@
 """The classifier: labels, weights of classes, probabilities and decisions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal
 
@@ -12,16 +13,13 @@ from sklearn.utils.extmath import softmax
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from fcorr._core import InvalidInputError, RandomState, enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
-from fcorr.data.infer import MinCategoryRows
-from fcorr.data.schema import Kinds
-from fcorr.estimators.invariance import Invariance
-from fcorr.estimators.options import Advanced, Auto, Columns, Monotone
+from fcorr.estimators.options import Arguments
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
-from fcorr.training.objective import CarWeight, Loss, Target, binary_log_loss, class_shift, log_loss
+from fcorr.training.objective import Loss, Target, binary_log_loss, class_shift, log_loss
 from fcorr.training.proxies import DecisionDial, ProxyDial, ProxyTarget, ScoreDial
 
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
@@ -29,7 +27,8 @@ ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 _NOBODY = float(np.nextafter(1, 2))  # above any probability
 
 
-class FCorrClassifier(ClassifierMixin, ReadableFCorr):
+@dataclass(kw_only=True, eq=False, repr=False)
+class FCorrClassifier(ClassifierMixin, ReadableFCorr, Arguments):
     """FCorrTransformer with CAR for two or more classes.
 
     Every feature is embedded as a few numbers, of which one is its main effect, and attention lets
@@ -166,50 +165,13 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     ('S', 'X3', 'Z', 'X1', 'X2')
     """
 
-    classes_: NDArray[Any]
-    class_weight_: NDArray[np.float64]
-    threshold_: float | None
+    class_weight: ClassWeight = None
+    threshold: float | ThresholdRule = 0.5
+    proxy_target: ProxyTarget = "score"
 
-    def __init__(
-        self,
-        *,
-        class_weight: ClassWeight = None,
-        threshold: float | ThresholdRule = 0.5,
-        sensitive: Columns = None,
-        car: CarWeight = 1e6,
-        invariance: Invariance = "adapt",
-        proxy: float = 0.0,
-        proxy_target: ProxyTarget = "score",
-        n_members: int | Auto = "auto",
-        head: Sequence[int] | Auto = "auto",
-        dropout: float | Auto = "auto",
-        epochs: int | Auto = "auto",
-        learning_rate: float | Auto = "auto",
-        monotone: Monotone | None = None,
-        kinds: Kinds | None = None,
-        min_category_rows: MinCategoryRows = "auto",
-        advanced: Advanced | None = None,
-        random_state: RandomState = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.sensitive = sensitive
-        self.car = car
-        self.invariance = invariance
-        self.proxy = proxy
-        self.proxy_target = proxy_target
-        self.n_members = n_members
-        self.head = head
-        self.dropout = dropout
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.monotone = monotone
-        self.kinds = kinds
-        self.min_category_rows = min_category_rows
-        self.advanced = advanced
-        self.random_state = random_state
-        self.verbose = verbose
-        self.class_weight = class_weight
-        self.threshold = threshold
+    classes_: NDArray[Any] = field(init=False)
+    class_weight_: NDArray[np.float64] = field(init=False)
+    threshold_: float | None = field(init=False)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of each class, in the order of ``classes_``.

@@ -3,15 +3,26 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, cast
 
 import torch
 
-from fcorr._core import InvalidInputError, enumerate_some, is_integer, is_number, near_match
-from fcorr.data.schema import parse_kinds
+from fcorr._core import (
+    InvalidInputError,
+    RandomState,
+    enumerate_some,
+    is_integer,
+    is_number,
+    near_match,
+)
+from fcorr.data.infer import MinCategoryRows
+from fcorr.data.schema import Kinds, parse_kinds
+from fcorr.estimators.invariance import Invariance
 from fcorr.metrics.thresholds import RULES, is_threshold_rule
 from fcorr.nn.engine import EngineName
 from fcorr.nn.fcorr import NumericEmbeddingName
+from fcorr.training.objective import CarWeight
 
 Columns = str | int | Sequence[str | int] | None
 Auto = Literal["auto"]
@@ -79,6 +90,27 @@ class Advanced(TypedDict, total=False):
     missing_numeric: Literal["mean", "category"]
     engine: EngineName
     device: str
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Arguments:
+    """The arguments that both estimators have, and their defaults; both say what they are."""
+
+    sensitive: Columns = None
+    car: CarWeight = 1e6
+    invariance: Invariance = "adapt"
+    proxy: float = 0.0
+    n_members: int | Auto = "auto"
+    head: Sequence[int] | Auto = "auto"
+    dropout: float | Auto = "auto"
+    epochs: int | Auto = "auto"
+    learning_rate: float | Auto = "auto"
+    monotone: Monotone | None = None
+    kinds: Kinds | None = None
+    min_category_rows: MinCategoryRows = "auto"
+    advanced: Advanced | None = None
+    random_state: RandomState = None
+    verbose: bool | int = False
 
 
 _Rule = tuple[str, Callable[[Any], bool]]

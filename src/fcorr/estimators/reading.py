@@ -10,7 +10,7 @@ attention and head add, for features that act together.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -78,17 +78,16 @@ class ReadableFCorr(BaseFCorr):
         self._check_main_effects("main_effects")
         schema, classes = self.schema_, self._class_labels()
         link, (_, unit) = self._link().name, self._scale()
-        shapes = [_read_shapes(member) for member in self.model_.members]
+        members = self.model_.members
         columns = {f.name: column for column in schema.columns for f in column.features}
         # How many rows a category needs to be believed by half, mean over the chosen recipes.
         k = float(np.mean([r["credibility"] for r in self.recipes_ if r["chosen"]]))
         effects = {}
         for position, name in enumerate(schema.feature_names):
-            of_members = [shape[position] for shape in shapes]
             values, points, rows, credibility = _list_levels(
-                schema, position, columns[name], of_members, k
+                schema, position, columns[name], members, k
             )
-            by_member = unit * np.stack([shape.at(points) for shape in of_members])
+            by_member = unit * np.stack([_effect_at(each, position, points) for each in members])
             if position in self._unread:
                 by_member[:] = 0
             effect = by_member.mean(0)
@@ -189,14 +188,9 @@ class ReadableFCorr(BaseFCorr):
         """
         self._check_main_effects("explain")
         seed = draw_seed(random_state)
-        if not is_integer(n_samples, 4) or n_samples % 2:
-            raise InvalidInputError(
-                f"n_samples must be an even integer of at least 4, got {n_samples!r}. Orders come "
-                "in pairs, and a standard error takes two of them."
-            )
         names, classes = self.schema_.feature_names, self._class_labels()
         n_views = sum(member.n_views for member in self.model_.members)
-        orders = draw_orders(len(names), int(n_samples), seed)
+        orders = draw_orders(len(names), n_samples, seed)
         score = partial(self._score_embedded, self.model_)
 
         def explain(x_cat: Tensor, x_num: Tensor) -> Tensor:
@@ -419,51 +413,20 @@ class ReadableFCorr(BaseFCorr):
         return torch.cat([*self._map(encoded, score)]).numpy() + self.balance_
 
 
-@dataclass(frozen=True, eq=False)
-class _Shape:
-    """One member's effect of a feature in float64: at codes or knots, and where it is missing."""
-
-    knots: Vector
-    values: Vector  # (n_knots, n_outputs)
-    shares: Vector
-    missing: Vector | None
-
-    def at(self, points: Vector) -> Vector:
-        """Interpolate; NaN is missing: ``(n_points, n_outputs)``."""
-        columns = [np.interp(points, self.knots, column) for column in self.values.T]
-        found = np.stack(columns, axis=1)
-        if self.missing is not None:
-            found[np.isnan(points)] = self.missing
-        return found
-
-
-@torch.no_grad()
-def _read_shapes(network: FCorrTransformer) -> list[_Shape]:
-    views = network.views
-    assert views is not None
-    values = views.main_values().double()
-    shares, owner = views.shares.double(), views.feature_of_slot
-    # Once more in double precision: what the mean is depends on it in the last digits.
-    means = torch.zeros(network.n_features, network.n_outputs, dtype=torch.float64)
-    values -= means.index_add(0, owner, values * shares[:, None])[owner]
-    sizes = [*views.offsets.diff().tolist(), *views.numbers.starts.diff().tolist()]
-    n_slots, shapes, start = sum(sizes), [], 0
-    for position, size in enumerate(sizes):
-        j = position - len(network.cat_cardinalities)
-        slots = slice(start, start + size)
-        knots = torch.arange(size) if j < 0 else views.numbers.knots[j, :size]
-        missing = values[n_slots + j].numpy() if j >= 0 and views.missing is not None else None
-        parts = knots.double().numpy(), values[slots].numpy(), shares[slots].numpy()
-        shapes.append(_Shape(*parts, missing))
-        start += size
-    return shapes
+def _effect_at(network: FCorrTransformer, feature: int, points: Vector) -> Vector:
+    """Return a network's effect of a feature at codes, or at numbers: ``(n_points, n_outputs)``."""
+    rows = torch.zeros(len(points), network.n_features, dtype=torch.float64)
+    rows[:, feature] = torch.from_numpy(points)
+    n_codes = len(network.cat_cardinalities)
+    effects = network.main_effects(rows[:, :n_codes].int(), rows[:, n_codes:].float())
+    return effects[:, :, feature].double().numpy()
 
 
 _Levels = tuple[tuple[str | float | None, ...], Vector, Vector, Vector]
 
 
 def _list_levels(
-    schema: Schema, position: int, column: Column, shapes: Sequence[_Shape], k: float
+    schema: Schema, position: int, column: Column, networks: Sequence[FCorrTransformer], k: float
 ) -> _Levels:
     """List a feature's values in the table's words and in the model's, their rows, credibility."""
     if isinstance(column, CategoricalColumn):
@@ -484,8 +447,13 @@ def _list_levels(
         points = (np.arange(len(values), dtype=np.float64) - number.mean) / number.scale
         rows = np.array(column.counts, dtype=float)
     else:
-        finest = max(shapes, key=lambda shape: len(shape.knots))
-        points, rows = finest.knots, finest.shares * schema.n_rows
+        all_views = [network._views for network in networks]
+        finest = max(all_views, key=lambda views: int((views.feature_of_slot == position).sum()))
+        knots = finest.numbers.knots[position - len(schema.cardinalities)]
+        points = knots[knots.isfinite()].double().numpy()
+        # What comes after the knots is a missing number's.
+        shares = finest.shares[finest.feature_of_slot == position][: len(points)]
+        rows = shares.double().numpy() * schema.n_rows
         values = tuple(label_value(schema, position, value) for value in points)
     if number.keep_missing:
         values, points = (*values, None), np.append(points, np.nan)

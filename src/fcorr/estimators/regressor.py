@@ -1,6 +1,6 @@
 """The regressor: objectives and their links, units, exposures, rates."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -9,16 +9,13 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from torch import Tensor
 
-from fcorr._core import InvalidInputError, RandomState
+from fcorr._core import InvalidInputError
 from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
-from fcorr.data.infer import MinCategoryRows
-from fcorr.data.schema import Kinds
-from fcorr.estimators.invariance import Invariance
-from fcorr.estimators.options import Advanced, Auto, Columns, Monotone
+from fcorr.estimators.options import Arguments
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.training import objective as objectives
-from fcorr.training.objective import CarWeight, Loss, Target
+from fcorr.training.objective import Loss, Target
 
 ObjectiveName = Literal["mse", "poisson", "gamma", "tweedie"]
 
@@ -29,11 +26,12 @@ _REMEDIES: dict[ObjectiveName, str] = {
 }
 
 
-class FCorrRegressor(RegressorMixin, ReadableFCorr):
+@dataclass(kw_only=True, eq=False, repr=False)
+class FCorrRegressor(RegressorMixin, ReadableFCorr, Arguments):
     """FCorrTransformer with CAR for a number: a mean, a count or an amount.
 
     See :class:`FCorrClassifier` for what the model is, what its invariance means, and for more on
-    ``sensitive``, ``car``, ``invariance``, ``kinds`` and ``min_category_rows``.
+    the arguments that both have.
 
     Parameters
     ----------
@@ -59,16 +57,11 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
         Weight of a penalty on how far the groups of the sensitive columns differ in what the model
         says, since other columns can stand in for these: see :mod:`fcorr.training.proxies`. Its
         measure lies between 0 and about 1; weights of 0.03 to 10 act. Needs ``sensitive`` in
-        training only. A continuous sensitive column is cut into quarters of the rows; rows without
-        a value are in no group.
+        training only.
     n_members : int or "auto", default="auto"
-        Most networks in the pack whose mean is predicted; 1 for a single network. They differ in
-        how they are regularised, each is trained on its own bag of rows, and the rows that it left
-        out stop it and decide whether it stays: see :mod:`fcorr.training.pack`. ``"auto"`` is 8,
-        and 16 for up to 2,000 rows.
+        Most networks in the pack whose mean is predicted; 1 for a single network.
     head : tuple of int or "auto", default="auto"
-        Sizes of the hidden layers of the prediction head. Here and below ``"auto"`` leaves it to
-        the members, which differ; a value holds for all.
+        Sizes of the hidden layers of the prediction head.
     dropout : float or "auto", default="auto"
         Dropout in the prediction head.
     epochs : int or "auto", default="auto"
@@ -76,11 +69,9 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
     learning_rate : float or "auto", default="auto"
         Largest learning rate; it rises for a tenth of the steps and then falls to 0.
     monotone : dict or None, default=None
-        Numbers and ordered categories in which predictions never fall or never rise, whatever the
-        other columns hold: ``{"age": "increasing"}``. Such a feature has a main effect only.
+        Columns in which predictions never fall or never rise: ``{"age": "increasing"}``.
     kinds : dict or None, default=None
-        What columns are, where their types do not say it, such as
-        ``{"zip": "categorical", "grade": ["A", "B", "C"]}``.
+        What columns are, such as ``{"zip": "categorical", "grade": ["A", "B", "C"]}``.
     min_category_rows : int or "auto", default="auto"
         Categories seen in fewer rows are pooled into one, "other".
     advanced : dict or None, default=None
@@ -132,50 +123,13 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
     True
     """
 
-    objective_: ObjectiveName
-    base_: float
-    target_scale_: float
+    objective: ObjectiveName = "mse"
+    tweedie_power: float = 1.5
+    exposure: str | int | None = None
 
-    def __init__(
-        self,
-        *,
-        objective: ObjectiveName = "mse",
-        tweedie_power: float = 1.5,
-        exposure: str | int | None = None,
-        sensitive: Columns = None,
-        car: CarWeight = 1e6,
-        invariance: Invariance = "adapt",
-        proxy: float = 0.0,
-        n_members: int | Auto = "auto",
-        head: Sequence[int] | Auto = "auto",
-        dropout: float | Auto = "auto",
-        epochs: int | Auto = "auto",
-        learning_rate: float | Auto = "auto",
-        monotone: Monotone | None = None,
-        kinds: Kinds | None = None,
-        min_category_rows: MinCategoryRows = "auto",
-        advanced: Advanced | None = None,
-        random_state: RandomState = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.sensitive = sensitive
-        self.car = car
-        self.invariance = invariance
-        self.proxy = proxy
-        self.n_members = n_members
-        self.head = head
-        self.dropout = dropout
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.monotone = monotone
-        self.kinds = kinds
-        self.min_category_rows = min_category_rows
-        self.advanced = advanced
-        self.random_state = random_state
-        self.verbose = verbose
-        self.objective = objective
-        self.tweedie_power = tweedie_power
-        self.exposure = exposure
+    objective_: ObjectiveName = field(init=False)
+    base_: float = field(init=False)
+    target_scale_: float = field(init=False)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row, for its exposure where the model knows one.

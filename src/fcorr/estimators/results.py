@@ -4,9 +4,9 @@ All but importances are on the scale of the link, on which a model is a sum: log
 logarithm of a rate, or the unit of y.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,36 +130,25 @@ class MainEffect(Tabled):
         return replace(self, effect=effect, lower=lower, upper=upper)
 
 
-@dataclass(frozen=True, eq=False)
-class MainEffects(Tabled, Mapping[str, MainEffect]):
-    """The main effects of a model by feature: ``effects["age"].effect``.
+class MainEffects(Tabled, dict[str, MainEffect]):
+    """The main effects of a model by feature, a dict: ``effects["age"].effect``.
 
     Attributes
     ----------
-    effects : dict of str to MainEffect
-        A table for each feature.
     unit : str
         What effects are measured in.
     classes : tuple or None
         The classes of the tables' columns, where there are more than two.
     """
 
-    effects: dict[str, MainEffect]
-    unit: str
-    classes: tuple[Any, ...] | None = None
+    def __init__(
+        self, effects: dict[str, MainEffect], unit: str, classes: tuple[Any, ...] | None = None
+    ) -> None:
+        super().__init__(effects)
+        self.unit, self.classes = unit, classes
 
-    def __getitem__(self, name: str) -> MainEffect:
-        _find(name, list(self.effects), "The model")
-        return self.effects[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.effects
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.effects)
-
-    def __len__(self) -> int:
-        return len(self.effects)
+    def __missing__(self, name: str) -> NoReturn:
+        raise InvalidInputError(f"The model has no feature {name!r}.{near_match(name, self)}")
 
     def to_pandas(self) -> Any:
         """Return one pandas DataFrame with a row for each value of each feature, and class."""
@@ -175,7 +164,7 @@ class MainEffects(Tabled, Mapping[str, MainEffect]):
         return pandas.concat(parts, ignore_index=True)
 
     def _by_class(self) -> Iterator[tuple[str, Any, MainEffect]]:
-        for effect in self.effects.values():
+        for effect in self.values():
             for k, label in enumerate(self.classes or (None,)):
                 whole = self.classes is None
                 caption = effect.name if whole else f"{effect.name}, class {label}"

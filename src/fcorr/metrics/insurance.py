@@ -202,21 +202,17 @@ def lift_table(
     >>> [(row.predicted, row.incumbent, row.actual) for row in table.rows]
     [(1.0, 2.0, 1.0), (3.0, 2.0, 3.0)]
     """
-    given = {"y_true": y_true, "y_pred": y_pred}
-    if y_incumbent is None:
-        actual, predicted, weight = checks.as_columns(sample_weight, **given)
-        columns = _bin_columns(predicted, weight, n_bins, means_of=(predicted, actual))
-        return LiftTable(tuple(LiftBin(int(n), *map(float, rest)) for n, *rest in columns))
-    actual, predicted, incumbent, weight = checks.as_columns(
-        sample_weight, **given, y_incumbent=y_incumbent
-    )
-    way_out = "Raise small predictions to a floor, or leave out those rows."
-    checks.refuse_rows(
-        incumbent <= 0, incumbent, "y_incumbent must be positive to divide by", way_out
-    )
-    means_of = (predicted, actual, incumbent)
-    columns = _bin_columns(predicted / incumbent, weight, n_bins, means_of=means_of)
-    return LiftTable(tuple(DoubleLiftBin(int(n), *map(float, rest)) for n, *rest in columns))
+    given: dict[str, Any] = {"y_true": y_true, "y_pred": y_pred}
+    given |= {} if y_incumbent is None else {"y_incumbent": y_incumbent}
+    actual, predicted, *incumbent, weight = checks.as_columns(sample_weight, **given)
+    kind: type[LiftBin]
+    kind, key = LiftBin, predicted
+    for other in incumbent:
+        way_out = "Raise small predictions to a floor, or leave out those rows."
+        checks.refuse_rows(other <= 0, other, "y_incumbent must be positive to divide by", way_out)
+        kind, key = DoubleLiftBin, predicted / other
+    columns = _bin_columns(key, weight, n_bins, means_of=(predicted, actual, *incumbent))
+    return LiftTable(tuple(kind(int(n), *map(float, rest)) for n, *rest in columns))
 
 
 def _bin_columns(

@@ -289,10 +289,8 @@ class FCorrTransformer(nn.Module):
             return self.views(x_cat, located)
         numeric, missing, categorical = self.numeric, self.missing, self.categorical
         if isinstance(numeric, SplineEmbedding):
-            none = located.new_full((located.shape[1],), torch.nan) if missing is None else missing
-            values = torch.cat([categorical.table(), numeric.values(), none])
             starts = categorical.offsets[-1] + numeric.starts
-            return embed_slots(values[:, None], x_cat, categorical.offsets, located, starts)
+            return embed_slots(self.slot_values(), x_cat, categorical.offsets, located, starts)
         e_num = numeric(located if missing is None else located.nan_to_num())
         if missing is not None:
             e_num = torch.where(located.isnan(), missing, e_num)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import gelu
+from torch.nn.functional import gelu, pad
 
 from fcorr.nn.engine import CompiledEmbedding, run_kernel, runs_compiled
 
@@ -311,10 +311,8 @@ class SplineEmbedding(Knots):
     def forward(self, x_num: Tensor) -> Tensor:
         """Interpolate between the two knots around each number."""
         no_codes = torch.zeros(len(x_num), 0, dtype=torch.long, device=x_num.device)
-        missing = torch.full_like(self.knots[:, 0], torch.nan)
-        values = torch.cat([self.values(), missing.to(self.steps.dtype)]).unsqueeze(1)
         rows = no_codes, self.starts[:1], self.locate(x_num), self.starts
-        return embed_slots(values, *rows).squeeze(1)
+        return embed_slots(self.values().unsqueeze(1), *rows).squeeze(1)
 
 
 class ViewEmbedding(nn.Module):
@@ -418,9 +416,6 @@ class ViewEmbedding(nn.Module):
         return self.values()[:, : self.moved.shape[1]] + self.moved
 
     def _look_up(self, values: Tensor, x_cat: Tensor, located: Tensor) -> Tensor:
-        if self.missing is None:
-            none = values.new_full((located.shape[1], values.shape[1]), torch.nan)
-            values = torch.cat([values, none])
         return embed_slots(values, x_cat, self.offsets, located, self._starts)
 
     def penalty(self, smoothness: float, credibility: float) -> Tensor:
@@ -471,8 +466,11 @@ def embed_slots(
 ) -> Tensor:
     """Look categories up in a table of slots, and interpolate located numbers: ``(B, V, F)``.
 
-    Arguments as in :func:`fcorr.nn.kernels.network.embed_forward`, which runs where it can.
+    Arguments as in :func:`fcorr.nn.kernels.network.embed_forward`, which runs where it can. Where
+    the table has no slots for missing numbers, these are NaN.
     """
+    n_lacking = int(starts[-1]) + located.shape[1] - len(values_SV)
+    values_SV = pad(values_SV, (0, 0, 0, n_lacking), value=torch.nan) if n_lacking else values_SV
     if runs_compiled(values_SV):
         return CompiledEmbedding.apply(values_SV, x_cat, offsets, located, starts)
     slot, after, share = find_slots(x_cat, offsets, located, starts)
