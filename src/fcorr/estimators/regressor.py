@@ -31,7 +31,7 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr, Arguments):
     """FCorrTransformer with CAR for a number: a mean, a count or an amount.
 
     See :class:`FCorrClassifier` for what the model is, what its invariance means, and for more on
-    the arguments that both have.
+    ``sensitive``, ``car``, ``invariance``, ``kinds`` and ``min_category_rows``.
 
     Parameters
     ----------
@@ -57,11 +57,16 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr, Arguments):
         Weight of a penalty on how far the groups of the sensitive columns differ in what the model
         says, since other columns can stand in for these: see :mod:`fcorr.training.proxies`. Its
         measure lies between 0 and about 1; weights of 0.03 to 10 act. Needs ``sensitive`` in
-        training only.
+        training only. A continuous sensitive column is cut into quarters of the rows; rows without
+        a value are in no group.
     n_members : int or "auto", default="auto"
-        Most networks in the pack whose mean is predicted; 1 for a single network.
+        Most networks in the pack whose mean is predicted; 1 for a single network. They differ in
+        how they are regularised, each is trained on its own bag of rows, and the rows that it left
+        out stop it and decide whether it stays: see :mod:`fcorr.training.pack`. ``"auto"`` is 8,
+        and 16 for up to 2,000 rows.
     head : tuple of int or "auto", default="auto"
-        Sizes of the hidden layers of the prediction head.
+        Sizes of the hidden layers of the prediction head. Here and below ``"auto"`` leaves it to
+        the members, which differ; a value holds for all.
     dropout : float or "auto", default="auto"
         Dropout in the prediction head.
     epochs : int or "auto", default="auto"
@@ -69,9 +74,11 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr, Arguments):
     learning_rate : float or "auto", default="auto"
         Largest learning rate; it rises for a tenth of the steps and then falls to 0.
     monotone : dict or None, default=None
-        Columns in which predictions never fall or never rise: ``{"age": "increasing"}``.
+        Numbers and ordered categories in which predictions never fall or never rise, whatever the
+        other columns hold: ``{"age": "increasing"}``. Such a feature has a main effect only.
     kinds : dict or None, default=None
-        What columns are, such as ``{"zip": "categorical", "grade": ["A", "B", "C"]}``.
+        What columns are, where their types do not say it, such as
+        ``{"zip": "categorical", "grade": ["A", "B", "C"]}``.
     min_category_rows : int or "auto", default="auto"
         Categories seen in fewer rows are pooled into one, "other".
     advanced : dict or None, default=None
