@@ -470,8 +470,10 @@ class Outcomes:
         """The distinct values of y, sorted, and the place of each row's among them."""
         return np.unique(self.y, return_inverse=True)
 
-    def take(self, rows: NDArray[np.int64]) -> "Outcomes":
-        """Return those of some rows."""
+    def take(self, rows: NDArray[np.int64] | None) -> "Outcomes":
+        """Return those of some rows; None is all."""
+        if rows is None:
+            return self
         return Outcomes(self.y[rows], self.weight[rows], self.exposure[rows], self.label)
 
     def numbers(self) -> NDArray[np.float64]:

@@ -237,11 +237,6 @@ class TrainingTable:
     places: NDArray[np.int64] | None = None
     pieces: Sequence[Piece] = ()
 
-    @property
-    def known(self) -> Outcomes:
-        """Outcomes of the rows of ``table``."""
-        return self.outcomes if self.drawn is None else self.outcomes.take(self.drawn)
-
     def blocks(self) -> Iterator[tuple[NDArray[np.int64], Table]]:
         """Read the rows in files block by block."""
         assert self.source is not None

@@ -242,7 +242,7 @@ class BaseFCorr(TrainableFCorr):
 
     def _learn_ratings(self, data: TrainingTable) -> dict[str, NDArray[np.float64]]:
         """Make numbers of columns with many levels; return those that rows are trained with."""
-        known = data.known
+        known = data.outcomes.take(data.drawn)
         warn_of_copies(data.table, self.schema_, known.classes[1], known.label)
         schema, ratings = rate_columns(
             data.table, self.schema_, known, link=self._link().name, seed=self.seed_
@@ -279,7 +279,7 @@ class BaseFCorr(TrainableFCorr):
         self.model_ = networks[0] if len(networks) == 1 else Pack(networks)
         self.history_ = members[0].history
         self.history_.engine = resolve_engine(self._options["engine"])
-        sensitive, known = self.schema_.sensitive_positions, data.known
+        sensitive, known = self.schema_.sensitive_positions, data.outcomes.take(data.drawn)
         self.portfolio_ = None
         if sensitive and self.invariance == "marginal":
             self.portfolio_ = Portfolio.learn(encoded, sensitive, known.weight * known.exposure)
