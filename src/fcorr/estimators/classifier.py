@@ -16,7 +16,6 @@ from torch import Tensor
 from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
-from fcorr.estimators.options import Arguments
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.metrics.thresholds import ThresholdRule, choose_threshold
 from fcorr.training.objective import Loss, Target, binary_log_loss, class_shift, log_loss
@@ -28,7 +27,7 @@ _NOBODY = float(np.nextafter(1, 2))  # above any probability
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FCorrClassifier(ClassifierMixin, ReadableFCorr, Arguments):
+class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     """FCorrTransformer with CAR for two or more classes.
 
     Every feature is embedded as a few numbers, of which one is its main effect, and attention lets

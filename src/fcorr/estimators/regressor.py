@@ -12,7 +12,6 @@ from torch import Tensor
 from fcorr._core import InvalidInputError
 from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
-from fcorr.estimators.options import Arguments
 from fcorr.estimators.reading import ReadableFCorr
 from fcorr.training import objective as objectives
 from fcorr.training.objective import Loss, Target
@@ -27,7 +26,7 @@ _REMEDIES: dict[ObjectiveName, str] = {
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FCorrRegressor(RegressorMixin, ReadableFCorr, Arguments):
+class FCorrRegressor(RegressorMixin, ReadableFCorr):
     """FCorrTransformer with CAR for a number: a mean, a count or an amount.
 
     See :class:`FCorrClassifier` for what the model is, what its invariance means, and for more on

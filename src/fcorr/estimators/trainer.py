@@ -18,18 +18,16 @@ from torch import Tensor
 from fcorr._core import (
     InvalidInputError,
     Progress,
-    RandomState,
     near_match,
     open_processes,
     show_progress,
     to_plain,
 )
 from fcorr.data.encode import EncodedTable
-from fcorr.data.infer import MinCategoryRows
-from fcorr.data.schema import Kinds, NumericColumn, OrdinalColumn, Schema
+from fcorr.data.schema import NumericColumn, OrdinalColumn, Schema
 from fcorr.data.stream import RowStore, TrainingTable
-from fcorr.estimators.invariance import Invariance, number_grid
-from fcorr.estimators.options import DEFAULTS, DIRECTIONS, Advanced, Auto, Columns, Monotone
+from fcorr.estimators.invariance import number_grid
+from fcorr.estimators.options import DEFAULTS, DIRECTIONS, Advanced, Arguments
 from fcorr.nn.car import Exchange, exchange_features
 from fcorr.nn.engine import prepare_engine, use_engine
 from fcorr.nn.fcorr import FCorrTransformer
@@ -37,7 +35,7 @@ from fcorr.nn.layers import choose_knots
 from fcorr.training import pack as packs
 from fcorr.training.checkpoint import Checkpoint, StateKeeper
 from fcorr.training.loop import EpochRecord, Pace, train
-from fcorr.training.objective import CarWeight, Loss, Objective, Target
+from fcorr.training.objective import Loss, Objective, Target
 from fcorr.training.pack import PAPERS, SINGLE, Bag, Recipe, Trained
 from fcorr.training.proxies import DecisionDial
 from fcorr.training.rows import (
@@ -66,7 +64,7 @@ class Watch:
     on_epoch_end: Callable[[EpochRecord], object] | None
 
 
-class TrainableFCorr(BaseEstimator, ABC):
+class TrainableFCorr(Arguments, BaseEstimator, ABC):
     """What networks an estimator is made of, and how they are trained; not for direct use.
 
     Another network in the place of FCorrTransformer takes other :meth:`_make_network`,
@@ -74,21 +72,6 @@ class TrainableFCorr(BaseEstimator, ABC):
     ``_map``, ``_score``, ``_significance``, ``_mean_attention`` and ``_importance``.
     """
 
-    sensitive: Columns
-    car: CarWeight
-    invariance: Invariance
-    proxy: float = 0.0
-    n_members: int | Auto
-    head: Sequence[int] | Auto
-    dropout: float | Auto
-    epochs: int | Auto
-    learning_rate: float | Auto
-    monotone: Monotone | None
-    kinds: Kinds | None
-    min_category_rows: MinCategoryRows
-    advanced: Advanced | None
-    random_state: RandomState
-    verbose: bool | int
     exposure: str | int | None = None  # an argument of the regressor
 
     schema_: Schema
