@@ -420,7 +420,8 @@ def test_the_population_statement_holds_between_two_knots():
 
 
 def test_a_certificate_says_which_values_it_covers(monkeypatch):
-    monkeypatch.setattr("fcorr.certify._N_FOUND", 2)  # rows, with 4,096 flips of each
+    for name, value in {"_N_STEPS": 1, "_N_FOUND": 2}.items():  # rows, with 4,096 flips of each
+        monkeypatch.setattr(f"fcorr.certify.{name}", value)
     table = X.assign(
         grade=pd.Series(["low", "mid", "high"] * 200),
         day=pd.Series(pd.date_range("2020-01-01", periods=600)),
