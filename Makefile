@@ -14,7 +14,7 @@ demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
 
 test: $(READY)
-	$(BIN)/pytest --numprocesses 2
+	$(BIN)/pytest --numprocesses 2 --dist worksteal
 
 test-slow: $(READY)
 	$(BIN)/pytest --numprocesses 2 -m slow

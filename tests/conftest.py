@@ -1,12 +1,14 @@
-"""What all tests share."""
+"""What all tests share.
+
+What takes long to import is imported by the fixtures: the process that only hands out tests to
+others reads this file, too.
+"""
+
+import pkgutil
+from functools import cache
 
 import pytest
-import torch
 from hypothesis import settings
-
-from fcorr import certify
-from fcorr.nn.engine import use_engine
-from fcorr.training import pack
 
 settings.register_profile("fcorr", max_examples=40, deadline=None)  # the machine may be busy
 settings.load_profile("fcorr")
@@ -15,44 +17,76 @@ settings.load_profile("fcorr")
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread():
     # Test processes run side by side: threads of one would wait for those of the other.
+    import torch
+
     torch.set_num_threads(1)
 
 
+def _boost_less(kind):
+    return lambda **options: kind(**options | {"max_iter": 10})
+
+
+SHORTER = {
+    # Most tests look at what is made of a search's answer, not at how good it is.
+    "fcorr.certify._N_STEPS": lambda n: n // 50,
+    # A pack chooses among a table, a small network and a smooth one: others take long.
+    "fcorr.training.pack.RECIPES": lambda recipes: tuple(recipes[k] for k in (0, 2, 5)),
+    "fcorr.training.pack.PRECISE": lambda _: (),
+    # An audit fits trees nine times, to find out what other columns know.
+    "fcorr.audit.proxies.HistGradientBoostingClassifier": _boost_less,
+    "fcorr.audit.proxies.HistGradientBoostingRegressor": _boost_less,
+}
+
+
+@cache
+def as_it_is():
+    """Return what is made shorter, as other processes have it."""
+    return {path: pkgutil.resolve_name(path) for path in SHORTER}
+
+
 @pytest.fixture(autouse=True, scope="session")
-def _short_search():
-    # The models are small: what a search can find, it finds in a fifth of its steps.
+def shorter():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(certify, "_N_STEPS", certify._N_STEPS // 5)
+        for path, value in as_it_is().items():
+            patch.setattr(path, SHORTER[path](value))
         yield
 
 
-ALL_RECIPES, ALL_PRECISE = pack.RECIPES, pack.PRECISE
-
-
-@pytest.fixture(autouse=True, scope="session")
-def few_recipes():
-    """Let a pack choose among a table, a small network and a smooth one: others take long."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pack, "RECIPES", tuple(ALL_RECIPES[k] for k in (0, 2, 5)))
-        patch.setattr(pack, "PRECISE", ())
-        yield
+def restore(monkeypatch, words):
+    for path, value in as_it_is().items():
+        if path.rpartition(".")[2].startswith(words):
+            monkeypatch.setattr(path, value)
 
 
 @pytest.fixture
 def all_recipes(monkeypatch):
     """Choose as other processes do."""
-    monkeypatch.setattr(pack, "RECIPES", ALL_RECIPES)
-    monkeypatch.setattr(pack, "PRECISE", ALL_PRECISE)
+    restore(monkeypatch, ("RECIPES", "PRECISE"))
+
+
+@pytest.fixture
+def all_trees(monkeypatch):
+    """Ask as many trees as other processes do."""
+    restore(monkeypatch, "HistGradientBoosting")
 
 
 @pytest.fixture
 def whole_search(monkeypatch):
     """Search as other processes do."""
-    monkeypatch.setattr(certify, "_N_STEPS", 5 * certify._N_STEPS)
+    restore(monkeypatch, "_N_STEPS")
+
+
+@pytest.fixture
+def good_search(monkeypatch):
+    """Search until there is little left to find: small models take a fifth of the steps."""
+    steps = "fcorr.certify._N_STEPS"
+    monkeypatch.setattr(steps, as_it_is()[steps] // 5)
 
 
 @pytest.fixture(params=["plain", "compiled"])
 def each_engine(request):
     """Run a test once in plain torch and once with compiled kernels."""
+    from fcorr.nn.engine import use_engine
+
     with use_engine(request.param):
         yield request.param

@@ -8,13 +8,18 @@ import logging
 import math
 import os
 import re
+import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
+
+from fcorr.cli import app
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/guides/*.md")])
@@ -57,15 +62,22 @@ def run_page(tmp_path, monkeypatch):
     return run_page
 
 
+# Numbers are compared more or less: those of a model that was chosen among fewer are as near.
+EVERYTHING = ("all_recipes", "all_trees", "whole_search")
+
+
 @pytest.mark.filterwarnings("ignore:.*:PendingDeprecationWarning:shap")
+@pytest.mark.parametrize("everything", [(), pytest.param(EVERYTHING, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [*RUNNING, *GUIDES])
-def test_code_runs(tmp_path, monkeypatch, capsys, all_recipes, run_page, name):
+def test_code_runs(request, tmp_path, monkeypatch, capsys, run_page, name, everything):
     # A page is one script. Blocks whose first line is a file's name in a comment are that file.
     written = re.findall(r"```\w+\n(# (\w+\.\w+)\n.*?)```", (ROOT / name).read_text(), re.DOTALL)
     for text, file in written:
         (tmp_path / file).write_text(text)
     script = "".join(block for block in blocks(ROOT / name) if block not in dict(written))
     assert script
+    for each in everything:
+        request.getfixturevalue(each)
     if "fetch_openml" in script:
         path = Path(os.environ.get("FCORR_DATA", "")) / "freMTPL2" / "freMTPL2freq.parquet"
         if not path.exists():
@@ -80,24 +92,22 @@ def test_code_runs(tmp_path, monkeypatch, capsys, all_recipes, run_page, name):
         assert not [line for line in block.splitlines() if not is_printed(line, printed)]
     if name in GUIDES:  # their commands take the files that their code wrote
         for block in blocks(ROOT / name, "console"):
-            run_commands(block, tmp_path)
+            run_commands(block)
 
 
-def run_commands(block, folder):
+def run_commands(block):
+    """Run a block's commands in this process: each of its own would import torch again."""
     lines = block.replace("\\\n", "").splitlines()
-    commands = [line[2:] for line in lines if line.startswith("$ ")]
+    printed = ""
+    for line in lines:
+        if line.startswith("$ "):
+            command, _, if_it_fails = line.partition(" || ")
+            with warnings.catch_warnings(action="default"):  # it tells them, and goes on
+                done = CliRunner().invoke(app, shlex.split(command)[2:])
+            assert bool(done.exit_code) == (if_it_fails == 'echo "exit code $?"'), done.output
+            printed += f"{done.stdout}exit code {done.exit_code}\n"
     shown = [line for line in lines if not line.startswith("$ ")]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    run = subprocess.run(
-        ["bash", "-ec", "\n".join(commands)],
-        cwd=folder,
-        env=os.environ | {"PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    assert not [line for line in shown if not is_printed(line, run.stdout)]
+    assert not [line for line in shown if not is_printed(line, printed)]
 
 
 NUMBER = r"[-−+]?\d[\d,]*(?:\.\d+)?(?:e[-−+]?\d+)?"

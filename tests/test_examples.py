@@ -28,7 +28,7 @@ def test_example_runs(name, tmp_path, monkeypatch, capsys):
     if folder and not (data / folder).is_dir():
         pytest.skip(f"FCORR_DATA does not name a folder with {folder}")
     output = tmp_path / "new"
-    monkeypatch.setattr(sys, "argv", [name, "--rows", "1000", "--output", str(output)])
+    monkeypatch.setattr(sys, "argv", [name, "--rows", "500", "--output", str(output)])
     runpy.run_module(f"examples.{Path(name).stem}", run_name="__main__")
     assert files <= {path.name for path in output.iterdir()}
     table = (output / min(f for f in files if f.endswith(".md"))).read_text()

@@ -168,8 +168,8 @@ OPTIONS = st.lists(st.tuples(st.sampled_from(ARGUMENTS), st.sampled_from(VALUES)
 @SOME
 @given(tasks(), OPTIONS)
 def test_the_command_line_never_shows_a_traceback(task, arguments):
-    _, X, y, _ = task
-    options = [word for pair in arguments for word in pair]
+    model, X, y, _ = task
+    options = ["--n-members", str(model.n_members), *(word for pair in arguments for word in pair)]
     if "--epochs" not in options:
         options += ["--epochs", "1"]
     with tempfile.TemporaryDirectory() as folder, chdir(folder):

@@ -4,18 +4,16 @@ import os
 
 import pytest
 
-from paper.experiments import list_runs
-from paper.models import load_split, papers_threshold
 from tests.audit.conftest import classifier, people, policies, regressor
-from tests.conftest import _one_thread, _short_search, each_engine, few_recipes
+from tests.conftest import _one_thread, each_engine, shorter
 
-__all__ = ["classifier", "people", "policies", "regressor"]
-__all__ += ["_one_thread", "_short_search", "each_engine", "few_recipes"]
+__all__ = ["_one_thread", "classifier", "each_engine", "people", "policies", "regressor", "shorter"]
 
 
 @pytest.fixture
 def find_run():
     """Find the run of an experiment for a model, seed 0 and one of its tables and columns."""
+    from paper.experiments import list_runs
 
     def find(experiment, model, **wanted):
         (run, *others) = [
@@ -35,6 +33,8 @@ def find_run():
 @pytest.fixture
 def data_folder(tmp_path, monkeypatch):
     """Let an empty folder be the data folder."""
+    from paper.models import load_split, papers_threshold
+
     folder = tmp_path / "data"
     folder.mkdir()
     monkeypatch.setenv("FCORR_DATA", str(folder))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pyreadr
@@ -326,7 +327,9 @@ def test_what_is_fetched_of_fremtpl2(real_data, server, tmp_path, monkeypatch):
         # As OpenML has it: real numbers, quoted texts, no order to rely on.
         order = np.random.default_rng(0).permutation(table.num_rows)
         columns = {
-            column.name: pa.array([f"'{text}'" for text in table[column.name].to_pylist()])
+            column.name: pc.binary_join_element_wise(
+                "'", table[column.name].cast("string"), "'", ""
+            )
             if pa.types.is_dictionary(column.type)
             else table[column.name].cast(pa.float64())
             for column in table.schema

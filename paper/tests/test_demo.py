@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from paper.comparison import EXACT, PLAIN, REMOVED, WITH_CAR
-from paper.demo import run_demo, write_demo
+from paper.demo import PARAMETERS, run_demo, write_demo
 
 
 @pytest.fixture(scope="module")
 def demo():
-    return run_demo(range(1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("paper.demo.N_TEST", 3_000)
+        patch.setitem(PARAMETERS, "epochs", 25)
+        return run_demo(range(1))
 
 
 def test_car_closes_the_flip_metrics_and_keeps_the_accuracy(demo):

@@ -27,6 +27,7 @@ from fcorr.audit.proxies import (
 from fcorr.data import make_proxy_bias
 from fcorr.metrics import nearest_admissible, proxy_discrimination
 
+pytestmark = pytest.mark.usefixtures("all_trees")
 QUICK = {"n_resamples": 20, "random_state": 0}
 
 

@@ -57,11 +57,13 @@ def run(folder):
     return run
 
 
+TRAIN = ("--drop", "key", "--output", "model.fcorr", *SMALL)
+
+
 @pytest.fixture
 def train(run):
     def train(*arguments, data="data.csv", target="bought", **result):
-        options = ("--target", target, "--drop", "key", "--output", "model.fcorr")
-        return run("train", data, *options, *SMALL, *arguments, **result)
+        return run("train", data, "--target", target, *TRAIN, *arguments, **result)
 
     return train
 
@@ -95,6 +97,23 @@ def files(folder):
     """List what a command has added to the folder."""
     before = set(os.listdir(folder))
     return lambda: set(os.listdir(folder)) - before
+
+
+@pytest.fixture
+def refuse(run, folder):
+    """Run what is bad usage: it says so in words, and leaves the folder as it was."""
+
+    def contents():
+        return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def refuse(message, *arguments):
+        before = contents()
+        result = run(*arguments, code=2)
+        assert message in " ".join(result.stderr.split())
+        assert "Traceback" not in result.output
+        assert contents() == before
+
+    return refuse
 
 
 @pytest.fixture

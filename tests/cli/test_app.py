@@ -15,12 +15,17 @@ from fcorr.cli import main
 COMMANDS = ["demo", "train", "sweep", "predict", "diff", "inspect", "audit", "compare", "export"]
 
 
-def shell(*arguments, **options):
-    """Run the command line in a process of its own."""
-    command = [sys.executable, "-m", "fcorr"]
-    return subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, timeout=60, **options
-    )
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Call the entry point as a process does; return its exit code and what it wrote."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["fcorr", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call
 
 
 def test_installed_command():
@@ -79,11 +84,8 @@ def test_completion(folder):
         (["audit", "model.fcorr", "data.csv", "--card", "-"], "'-' is standard output"),
     ],
 )
-def test_bad_usage(run, files, arguments, message):
-    result = run(*arguments, code=2)
-    assert message in result.stderr
-    assert "Traceback" not in result.output
-    assert files() == set()
+def test_bad_usage(refuse, arguments, message):
+    refuse(message, *arguments)
 
 
 OUTPUTS = {
@@ -228,24 +230,25 @@ def test_names_and_values_cannot_steer_the_terminal(run, folder):
     assert not set((folder / "s" / "table.md").read_text()) & set("\x1b\x9b\x07\u202e\r")
 
 
-def test_exit_codes_of_the_process(folder):
-    done = shell("--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"fcorr {fcorr.__version__}\n", "")
-    failed = shell("inspect", "data.csv")
-    assert failed.returncode == 1
-    assert failed.stdout == ""
-    (line,) = failed.stderr.splitlines()
+def test_exit_codes(call, folder):
+    assert call("--version") == (0, f"fcorr {fcorr.__version__}\n", "")
+    code, out, error = call("inspect", "data.csv")
+    assert (code, out) == (1, "")
+    (line,) = error.splitlines()
     assert line.startswith("error: 'data.csv' is not a whole model file")
-    wrong = shell("train", "nowhere.csv", "--target", "y", "-o", "m")
-    assert wrong.returncode == 2
-    assert wrong.stderr.endswith(
-        "'nowhere.csv' does not exist. (see python -m fcorr train --help)\n"
-    )
     for option, word in {"--epochs": "many", "--task": "ranking"}.items():
-        line = shell("train", "data.csv", "--target", "y", "-o", "m", option, word).stderr
+        *_, line = call("train", "data.csv", "--target", "y", "-o", "m", option, word)
         assert line.startswith(f"error: Invalid value for '{option}'")
         assert f"'{word}'" in line
         assert "Value error" not in line
+
+
+def test_a_process_of_its_own(folder):
+    command = ["-m", "fcorr", "train", "nowhere.csv", "--target", "y", "-o", "m"]
+    wrong = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    (line,) = wrong.stderr.splitlines()
+    assert line.endswith("'nowhere.csv' does not exist. (see python -m fcorr train --help)")
 
 
 def test_a_header_alone_is_no_data(run, train):
@@ -258,9 +261,8 @@ def test_a_header_alone_is_no_data(run, train):
         )
 
 
-def test_output_that_nobody_can_read_is_an_error(folder, train):
-    train()
-    command = [sys.executable, "-m", "fcorr", "inspect", "model.fcorr"]
+def test_output_that_nobody_can_read_is_an_error(folder):
+    command = [sys.executable, "-m", "fcorr", "demo", "--data", "--output", "out"]
     with open("/dev/full", "w") as full:
         failed = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert failed.returncode == 1
@@ -270,13 +272,13 @@ def test_output_that_nobody_can_read_is_an_error(folder, train):
         assert cut.stderr.read() == b""
 
 
-def test_debug_shows_the_traceback_which_cannot_steer_the_terminal_either(folder):
+def test_debug_shows_the_traceback_which_cannot_steer_the_terminal_either(call, folder):
     Path("t.csv").write_text("a,y\n1,2\n\x1b[2J\n")
-    failed = shell("--debug", "train", "t.csv", "--target", "y", "-o", "m")
-    assert failed.returncode == 1
-    assert failed.stderr.startswith("Traceback (most recent call last):")
-    assert r"\u001b" in failed.stderr
-    assert "\x1b" not in failed.stderr
+    code, _, error = call("--debug", "train", "t.csv", "--target", "y", "-o", "m")
+    assert code == 1
+    assert error.startswith("Traceback (most recent call last):")
+    assert r"\u001b" in error
+    assert "\x1b" not in error
 
 
 @pytest.mark.parametrize(

@@ -138,29 +138,27 @@ def test_rows_are_lines_of_the_file_and_the_old_output_stays(run, train, files):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "message"),
+    ("arguments", "message"),
     [
-        (["--keep", "keys"], {}, "--keep: must name columns of the table, got 'keys'. Did you"),
-        (["--keep", "prediction"], {}, "that the output has not of its own, got 'prediction'."),
-        ([], {}, "--keep: must name columns that the output has not of its own, got 'prediction'."),
-        (["--rate"], {}, "--rate: is for models of numbers, and this one predicts classes."),
-        (["--engine", "ray"], {}, "--engine: is for Parquet data and output."),
-        (["--workers", 2], {}, "--workers: is for Parquet data and output."),
+        (["--keep", "keys"], "--keep: must name columns of the table, got 'keys'. Did you"),
+        (["--keep", "prediction"], "that the output has not of its own, got 'prediction'."),
+        ([], "--keep: must name columns that the output has not of its own, got 'prediction'."),
+        (["--rate"], "--rate: is for models of numbers, and this one predicts classes."),
+        (["--engine", "ray"], "--engine: is for Parquet data and output."),
+        (["--workers", 2], "--workers: is for Parquet data and output."),
         (
-            ["--workers", 2, "--keep", "key"],
-            {"data": "data.parquet", "output": "out.parquet"},
+            ["--workers", 2, "--keep", "key", "-o", "out.parquet"],
             "--workers: must be an integer of at least 1, and left out without Ray, got 2.",
         ),
-        ([], {"output": "nowhere/out.csv"}, "--output: the folder 'nowhere' does not exist."),
-        ([], {"output": "out.txt"}, "--output: must end in .csv, .tsv or .parquet, got 'out.txt'."),
+        (["-o", "nowhere/out.csv"], "--output: the folder 'nowhere' does not exist."),
+        (["-o", "out.txt"], "--output: must end in .csv, .tsv or .parquet, got 'out.txt'."),
     ],
 )
-def test_bad_usage(run, train, files, columns, arguments, options, message):
+def test_bad_usage(refuse, train, columns, arguments, message):
     write_file(pa.table({**columns, "prediction": columns["key"]}), "data.csv")
     train("--drop", "prediction")
-    result = predict(run, *arguments, **options, code=2)
-    assert message in " ".join(result.stderr.split())
-    assert files() == {"model.fcorr"}
+    data = "data.parquet" if "out.parquet" in arguments else "data.csv"
+    refuse(message, "predict", "model.fcorr", data, "--output", "out.csv", *arguments)
 
 
 def test_a_part_of_the_data_is_not_replaced(run, train, columns):

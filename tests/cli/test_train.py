@@ -10,6 +10,7 @@ import pytest
 
 import fcorr
 from fcorr.data.files import read_file, write_file
+from tests.cli.conftest import TRAIN
 
 
 def one_line(result):
@@ -114,8 +115,6 @@ def test_a_budget_and_a_folder_for_members(train):
     assert n_kept >= 2
     train(*options, "1s")
     assert len([*Path("members").iterdir()]) >= n_kept
-    result = train("--n-members", 2, "--budget", "soon", code=2)
-    assert "--budget: must be a time such as '90s', '10min' or '2h', got 'soon'" in result.stderr
 
 
 def test_objective_exposure_and_weight(train, policies):
@@ -228,6 +227,7 @@ BAD_USAGE = [
     (["--threshold", "f2"], "--threshold: must be a number in [0, 1], 'f1', {'fpr': a rate"),
     (["--threshold", "fpr=low"], "of a false negative)}, got {'fpr': 'low'}."),
     (["--random-state", "-1"], "'--random-state'"),
+    (["--n-members", "2", "--budget", "soon"], "--budget: must be a time such as '90s', '10min'"),
     (["--task", "ranking"], "'--task'"),
     (["--task", "regression", "--threshold", "f1"], "--threshold: is for classification, not"),
     (
@@ -235,28 +235,27 @@ BAD_USAGE = [
         "--set class_weight: is for classification",
     ),
     # Files
-    (["--output", "nowhere/model.fcorr"], "the folder 'nowhere' does not exist. Make it first."),
+    (["--delimiter", ";;"], "--delimiter: must be a tab or one ASCII character that is no"),
+    (["--decimal", ";"], "'--decimal'"),
+    (["--dates", "ymd"], "'--dates'"),
+    (
+        ["--output", "nowhere/model.fcorr"],
+        "--output: the folder 'nowhere' does not exist. Make it first.",
+    ),
     (["--output", "."], "'.' is a directory"),
     (["--output", "data.csv"], "'data.csv' is an input, or another output, and"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD_USAGE)
-def test_bad_usage(train, files, arguments, message):
-    before = Path("data.csv").read_bytes()
-    result = train(*arguments, code=2)
-    assert message in " ".join(result.stderr.split())
-    assert "Traceback" not in result.output
-    assert files() == set()
-    assert Path("data.csv").read_bytes() == before
+def test_bad_usage(refuse, arguments, message):
+    refuse(message, "train", "data.csv", "--target", "bought", *TRAIN, *arguments)
 
 
-def test_names_that_look_like_others_are_quoted(train):
+def test_names_that_look_like_others_are_quoted(refuse):
     Path("spaces.csv").write_text(", a,y\n1,2,3\n")
-    result = train(data="spaces.csv", target="a", code=2)
-    assert "no column 'a'. Did you mean ' a'? It has: '', ' a', y." in " ".join(
-        result.stderr.split()
-    )
+    message = "no column 'a'. Did you mean ' a'? It has: '', ' a', y."
+    refuse(message, "train", "spaces.csv", "--target", "a", "-o", "model.fcorr")
 
 
 BAD_DATA = [
@@ -343,20 +342,6 @@ def test_files_from_elsewhere_make_the_same_model(train, european):
     assert Path("model.fcorr").read_bytes() == model
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["--delimiter", ","], 1, "'european.csv' must have ',' between fields, got a header that"),
-        (["--delimiter", ";;"], 2, "--delimiter: must be a tab or one ASCII character that is no"),
-        (["--decimal", ";"], 2, "'--decimal'"),
-        (["--dates", "ymd"], 2, "'--dates'"),
-    ],
-)
-def test_dialects_that_do_not_fit(train, european, arguments, code, message):
-    result = train(*arguments, data="european.csv", target="y", code=code)
-    assert message in " ".join(result.stderr.split())
-
-
 def test_errors_of_standard_input_name_it(run, files):
     options = ("--target", "y", "-o", "model.fcorr")
     result = run("train", "-", *options, stdin="a,y\n1,2\n3\n", code=1)
@@ -414,8 +399,6 @@ def test_the_command_line_wins_over_the_config(run, train):
         ("epochs = " + 999 * "[", "must be a TOML file, got 'config.toml': maximum recursion"),
     ],
 )
-def test_bad_config(run, files, text, message):
+def test_bad_config(refuse, text, message):
     Path("config.toml").write_text(text)
-    result = run("train", "data.csv", "--config", "config.toml", "-o", "model.fcorr", code=2)
-    assert message in " ".join(result.stderr.split())
-    assert files() == {"config.toml"}
+    refuse(message, "train", "data.csv", "--config", "config.toml", "-o", "model.fcorr")

@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch.distributed as dist
+from typer.testing import CliRunner
 
 from fcorr import FCorrClassifier, InvalidInputError, load
 from fcorr._core import open_processes
+from fcorr.cli import app
 from fcorr.estimators import fit_on_ray
 from fcorr.metrics import bootstrap_interval, mean_absolute_error
 
@@ -169,17 +171,17 @@ def test_killed_at_any_time_it_goes_on_to_the_same_model(files, tmp_path):
     """SIGKILL leaves nothing broken; `make faults` does it more often."""
     options = {"sensitive": "s", "epochs": 12, "n_members": 1, "head": (8,), "random_state": 0}
     whole = FCorrClassifier(**options).fit(files, "y", memory="64MB")
-    command = [sys.executable, "-m", "fcorr", "train", files, "--target", "y", "--sensitive", "s"]
+    command = ["train", files, "--target", "y", "--sensitive", "s", "-o", tmp_path / "model.fcorr"]
     command += ["--epochs", 12, "--n-members", 1, "--set", "head=8", "--random-state", 0]
     command += ["--memory", "64MB", "--quiet", "--checkpoint", tmp_path / "kept"]
-    command = [*map(str, command), "-o", str(tmp_path / "model.fcorr")]
-    process = subprocess.Popen(command)
+    command = [*map(str, command)]
+    process = subprocess.Popen([sys.executable, "-m", "fcorr", *command])
     while not (tmp_path / "kept" / "fit.json").exists():  # until then there is nothing to break
         assert process.poll() is None
         time.sleep(0.02)
     time.sleep(np.random.default_rng(1).uniform(0, 1.5))
     process.kill()
     process.wait()
-    subprocess.run([*command, "--resume"], check=True, timeout=300)
+    assert CliRunner().invoke(app, [*command, "--resume"]).exit_code == 0
     found = load(tmp_path / "model.fcorr").predict_proba(X)
     assert np.array_equal(found, whole.predict_proba(X))

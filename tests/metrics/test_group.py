@@ -1,17 +1,22 @@
 """Group metrics against fairlearn's, and where there is no answer, nan and the group's name."""
 
+import math
+
 import fairlearn.metrics
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import precision_score, roc_auc_score
 
-from fcorr._core import NotEstimableWarning
+from fcorr import metrics
+from fcorr._core import InvalidInputError, NotEstimableWarning
 from fcorr.metrics import (
     demographic_parity_difference,
     equal_opportunity_difference,
     equalized_odds_difference,
     group_rates,
 )
+from fcorr.metrics.group import GroupedRows, cell, deviances, interval, resample, tabulate_groups
 
 METRICS = [demographic_parity_difference, equal_opportunity_difference, equalized_odds_difference]
 
@@ -100,3 +105,125 @@ def test_half_of_the_odds_is_not_the_odds():
             [1, 0, 0, 0], [1, 0, 0, 0], sensitive_features=["f", "f", "m", "m"]
         )
     assert np.isnan(value)
+
+
+# Figures of all groups at once, against the metrics that compute one number for one group
+
+
+RNG = np.random.default_rng(0)
+N = 300
+CODES, SCORE = RNG.integers(0, 3, N), RNG.random(N).round(1)  # with many ties
+TRUTH = (RNG.random(N) < SCORE).astype(float)
+AMOUNT, WEIGHT = RNG.poisson(2 * SCORE).astype(float), RNG.uniform(0.5, 2, N)
+DECISION = (SCORE >= 0.5).astype(float)
+
+
+@pytest.mark.parametrize("weight", [np.ones(N), WEIGHT, RNG.integers(0, 3, N).astype(float)])
+def test_figures_of_a_class_are_those_of_the_metrics(weight):
+    found = GroupedRows(CODES, weight, SCORE, TRUTH, DECISION).figures()
+    rates = metrics.group_rates(TRUTH, DECISION, sensitive_features=CODES, sample_weight=weight)
+    names = {"selection rate": "mean_prediction", "true positive rate": "tpr"}
+    names["false positive rate"] = "fpr"
+    for name, attribute in names.items():
+        assert found[name] == pytest.approx([getattr(line, attribute) for line in rates])
+    for g in range(3):
+        of = g == CODES
+        by = {"sample_weight": weight[of]}
+        assert found["AUROC"][g] == pytest.approx(roc_auc_score(TRUTH[of], SCORE[of], **by))
+        assert found["precision"][g] == pytest.approx(
+            precision_score(TRUTH[of], DECISION[of], **by)
+        )
+        assert found["mean predicted"][g] == pytest.approx(
+            np.average(SCORE[of], weights=weight[of])
+        )
+
+
+@pytest.mark.parametrize("power", [0, 1, 1.2, 1.5, 2, 3])
+def test_figures_of_amounts_are_those_of_the_metrics(power):
+    y, score = AMOUNT + (power >= 2), SCORE + 0.1
+    rows = GroupedRows(CODES, WEIGHT, score, y, deviance=deviances(y, score, power))
+    found = rows.figures()
+    for g in range(3):
+        of = g == CODES
+        given = {"y_true": y[of], "y_pred": score[of], "sample_weight": WEIGHT[of]}
+        assert found["Gini"][g] == pytest.approx(metrics.lorenz_curve(**given).gini)
+        expected = metrics.mean_tweedie_deviance(**given, power=power)
+        assert found["deviance"][g] == pytest.approx(expected)
+        ratio = np.sum((WEIGHT * y)[of]) / np.sum((WEIGHT * score)[of])
+        assert found["actual / expected"][g] == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize(
+    ("y", "score", "power", "text"),
+    [
+        ([1, 0], [1, 1], 2, "positive for power 2, got 0 in row 1. Leave out the rows"),
+        ([1, -0.5], [1, 1], 1, "not be negative for a deviance, got -0.5 in row 1. Check"),
+        ([1, 2], [0, 1], 1.5, "Predictions must be positive .* got 0 in row 0. Predict on"),
+        *(([1], [1], p, f"0 or a number of at least 1, got {p}. ") for p in (0.5, -1, math.inf)),
+    ],
+)
+def test_what_has_no_deviance_is_refused(y, score, power, text):
+    with pytest.raises(InvalidInputError, match=text):
+        deviances(np.array(y, dtype=float), np.array(score, dtype=float), power)
+
+
+def tabulate(rows, n_resamples=200):
+    drawn = [figures for (figures,) in resample([rows], n_resamples, seed=0)]
+    draws = {name: np.stack([each[name] for each in drawn]) for name in drawn[0]}
+    names = [f"g{i}" for i in range(len(rows.counts))]
+    return tabulate_groups(names, rows, draws, 0.95)
+
+
+def test_intervals_are_those_of_the_bootstrap():
+    rows = GroupedRows(CODES, np.ones(N), SCORE, TRUTH, DECISION)
+    found = tabulate(rows, 2_000)["differences"]["selection rate difference"]
+    expected = metrics.bootstrap_interval(
+        metrics.demographic_parity_difference,
+        *(None, DECISION),
+        sensitive_features=CODES,
+        n_resamples=2_000,
+        random_state=1,
+    )
+    assert found["estimate"] == pytest.approx(expected.estimate)
+    assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high), abs=0.02)
+
+
+def test_groups_are_set_against_the_highest_rate_and_the_largest_group():
+    codes = np.repeat([0, 1, 2], [100, 60, 40])
+    decision = np.concatenate([np.arange(100) < 20, np.arange(60) < 30, np.arange(40) < 10])
+    table = tabulate(GroupedRows(codes, np.ones(200), decision * 1.0, None, decision))
+    ratios = [group["figures"]["adverse impact ratio"]["estimate"] for group in table["groups"]]
+    assert ratios == pytest.approx([0.4, 1, 0.5])
+    assert table["differences"]["adverse impact ratio"]["estimate"] == pytest.approx(0.4)
+    assert table["largest"] == "g0"
+    moved = [g["figures"]["standardised mean difference"]["estimate"] for g in table["groups"]]
+    assert moved == pytest.approx((np.array([0.2, 0.5, 0.25]) - 0.2) / decision.std())
+
+
+def test_what_few_rows_say_is_shown_but_not_compared():
+    codes = np.repeat([0, 1, 2], [100, 100, 1])
+    truth = np.concatenate([np.arange(100) % 2, np.zeros(100), [1]])
+    decision = np.concatenate([np.arange(200) % 3 == 0, [False]])
+    table = tabulate(GroupedRows(codes, np.ones(201), decision * 1.0, truth, decision))
+    large, none, single = (group["figures"] for group in table["groups"])
+    assert table["too_small"] == ["g2"]
+    assert single["selection rate"] == {"estimate": 0}
+    assert {"low", "high"} < set(large["selection rate"])
+    assert none["true positive rate"] == {"estimate": None, "why": "no positives"}
+    assert none["AUROC"] == {"estimate": None, "why": "one class only"}
+    expected = {
+        "estimate": None,
+        "why": "fewer than two groups of 30 rows have it (no positives in others)",
+    }
+    assert table["differences"]["true positive rate difference"] == expected
+    assert table["differences"]["adverse impact ratio"]["estimate"] > 0.9
+
+
+def test_an_interval_needs_most_of_its_draws():
+    values = np.arange(200.0)[:, None].repeat(3, axis=1)
+    values[:5, 1], values[:50, 2] = math.nan, math.nan
+    low, high = interval(values, 0.95)
+    assert (low[0], high[0]) == pytest.approx((4.975, 194.025))
+    assert low[1] > low[0]
+    assert math.isnan(low[2])
+    assert cell(0.5, low[2], high[2]) == {"estimate": 0.5}

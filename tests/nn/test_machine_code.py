@@ -55,23 +55,26 @@ def run_python(program, **environment):
 # What is kept
 
 
-def test_is_kept_by_the_state_of_the_sources(tmp_path):
-    """Numba notices a change in a function's own file only; the folder's name notices the rest."""
-    package = tmp_path / "copied"
-    shutil.copytree(
-        Path(arithmetic.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+@pytest.fixture
+def copied(tmp_path):
+    """Copy the kernels, which import no torch where they lie alone; return how to import them."""
+    package, without = tmp_path / "copied", shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(arithmetic.__file__).parent, package, ignore=without)
+    return (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True\n"
+        "import copied.arithmetic as a; "
     )
 
+
+def test_is_kept_by_the_state_of_the_sources(tmp_path, copied):
+    """Numba notices a change in a function's own file only; the folder's name notices the rest."""
+
     def folder():
-        program = (
-            f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True\n"
-            "import copied.arithmetic as a; print(a.cache_folder().name)"
-        )
-        return run_python(program).communicate()[0].strip()
+        return run_python(copied + "print(a.cache_folder().name)").communicate()[0].strip()
 
     before = folder()
     assert before == arithmetic.cache_folder().name
-    with (package / "attention.py").open("a") as file:
+    with (tmp_path / "copied" / "attention.py").open("a") as file:
         file.write("# changed\n")
     assert folder() not in ("", before)
 
@@ -88,8 +91,8 @@ def test_is_found_again_for_the_same_types_and_by_its_user_only(home):
     assert len([*arithmetic.cache_folder().iterdir()]) == 2
 
 
-def test_processes_may_compile_at_once(home):
-    program = "from fcorr.nn.kernels import arithmetic as a; print(a.exp(0.0) - 1, a.exp(0.0) - 1)"
+def test_processes_may_compile_at_once(home, copied):
+    program = copied + "print(a.exp(0.0) - 1, a.exp(0.0) - 1)"
     runs = [run_python(program) for _ in range(2)]
     found = [run.communicate() for run in runs]
     assert [out for out, _ in found] == ["0.0 0.0\n"] * 2
