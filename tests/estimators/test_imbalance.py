@@ -113,13 +113,14 @@ def calibration_error(y, probability):
     return sum(row.weight * abs(row.predicted - row.actual) for row in rows) / len(y)
 
 
-@pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_default_fit_is_calibrated_on_held_out_rows(class_weight):
+@pytest.mark.parametrize(
+    ("class_weight", "options"), [(None, {}), ("balanced", {"epochs": 4})], ids=str
+)
+def test_a_fit_is_calibrated_on_held_out_rows(class_weight, options):
     train_X, train_y, _ = draw(20_000, 10)
     test_X, test_y, truth = draw(20_000, 11)
-    model = FCorrClassifier(n_members=1, class_weight=class_weight, random_state=0).fit(
-        train_X, train_y
-    )
+    model = FCorrClassifier(n_members=1, class_weight=class_weight, random_state=0, **options)
+    model.fit(train_X, train_y)
     predicted = model.predict_proba(test_X)[:, 1]
     assert predicted.mean() == pytest.approx(test_y.mean(), rel=0.05)
     # With 6 % positives, chance alone leaves an error of some 0.004 in 20,000 rows.
