@@ -13,7 +13,7 @@ from sklearn.metrics import (
 from fcorr._core import InvalidInputError, NotEstimableWarning
 from fcorr.metrics import FlippedScores
 from paper.gaps import auprc_gap, auroc_gap, f1_gap, mae_gap, rmse_gap
-from tests.metrics.test_counterfactual import by_the_papers_sum, make_flips
+from tests.metrics.test_flips import by_the_papers_sum, make_flips
 
 CLASS_GAPS = [f1_gap, auroc_gap, auprc_gap]
 ORACLES = {
