@@ -13,7 +13,7 @@ import pytest
 import torch.distributed as dist
 from typer.testing import CliRunner
 
-from fcorr import FCorrClassifier, InvalidInputError, load
+from fcorr import FCorrClassifier, InvalidInputError, load, sweep
 from fcorr._core import open_processes
 from fcorr.cli import app
 from fcorr.estimators import fit_on_ray
@@ -104,6 +104,21 @@ def test_draws_of_a_bootstrap_as_tasks():
     with joblib.parallel_config("ray", n_jobs=2):
         there = bootstrap_interval(mean_absolute_error, truth, guess, **options)
     assert here == there
+
+
+@pytest.mark.usefixtures("cluster")
+def test_runs_of_a_sweep_as_tasks():
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    options = {"grid": {"invariance": ["adapt", "marginal"]}, "seeds": 1, "progress": False}
+    model, rows = FCorrClassifier(**ONE | {"epochs": 1}), (X[:1000], Y[:1000])
+    here = sweep(model, *rows, eval_set=(X[1000:2000], Y[1000:2000]), **options)
+    with joblib.parallel_config("ray", n_jobs=2):
+        there = sweep(model, *rows, eval_set=(X[1000:2000], Y[1000:2000]), **options)
+    measured = [[record["measured"] for record in found.records] for found in (here, there)]
+    assert len(measured[0]) == 2
+    assert measured[0] == measured[1]
 
 
 @pytest.mark.usefixtures("cluster")
