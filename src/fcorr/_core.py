@@ -297,20 +297,21 @@ def _map_as_tasks(n_jobs: int, function: Callable[[Any], Any], items: Iterable[A
     """
     ray = require("ray", extra="ray", purpose="engine='ray'")
     shared, run = ray.put(function), ray.remote(num_cpus=1)(lambda function, item: function(item))
+    n_most = n_jobs if n_jobs > 0 else max(1, int(ray.cluster_resources()["CPU"]))
     tasks: list[Any] = []
     running: list[Any] = []
     try:
         for item in items:
-            if 0 < n_jobs <= len(running):
-                _, running = ray.wait(running)
+            if len(running) == n_most:
+                done, running = ray.wait(running)
+                # An error ends it here. What still runs is not cancelled: Ray ends the calling
+                # process where a task that is cancelled has just come to its end.
+                ray.get(done)
             tasks.append(run.remote(shared, item))
             running.append(tasks[-1])
         return ray.get(tasks)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from error  # what went wrong in the task, without Ray's account of it
-    finally:
-        for task in running:  # that nobody waits for any more
-            ray.cancel(task)
 
 
 # ------------------------------------------------------------------------------ files and folders
