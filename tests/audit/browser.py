@@ -15,7 +15,8 @@ class Browser:
     """One page at a time. Close it, or use it in a ``with`` block."""
 
     def __init__(self):
-        self._folder = tempfile.TemporaryDirectory()
+        # Processes of Chromium's own may write for a moment longer than it lives.
+        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         commands, self._out = os.pipe()
         self._in, answers = os.pipe()
         options = f"--headless --no-sandbox --disable-gpu --user-data-dir={self._folder.name}"
