@@ -22,6 +22,14 @@ def _one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def _same_draws():
+    # Processes take tests in any order: what one draws must not depend on those before it.
+    import torch
+
+    torch.manual_seed(0)
+
+
 def _boost_less(kind):
     return lambda **options: kind(**options | {"max_iter": 10})
 

@@ -53,14 +53,16 @@ def test_layer_side_by_side(n_rows, n_features, n_elementwise, residual):
 @pytest.mark.parametrize("n_elementwise", [0, 2])
 def test_rows_of_all_series_in_one_batch(n_elementwise, factor):
     """What a short series makes of rows that need another reaches no output and no gradient."""
-    layer = perturb(FCorrEncoderLayer(30, n_elementwise=n_elementwise), 0.1)
+    layer = perturb(FCorrEncoderLayer(30, n_elementwise=n_elementwise, generator=seeded()), 0.1)
     with torch.no_grad():
         layer.attention_norm.weight.mul_(factor)
     h = torch.randn(140, 30, generator=seeded(1))
     h[::3, 4] = 40.0  # one feature stands out: the row's largest |t y| is near √p times factor²
-    of_row = torch.bucketize(largest_exponents(layer, h), torch.tensor([s[2] for s in SERIES]))
+    exponents = largest_exponents(layer, h)
+    of_row = torch.bucketize(exponents, torch.tensor([s[2] for s in SERIES]))
     assert len(of_row.unique()) > 1 or factor == 20
-    compare_layers(layer, h, atol=4e-6 * max(1, factor))
+    # An exponent, or a slope of as much, is itself rounded to single precision.
+    compare_layers(layer, h, atol=4e-6 + torch.finfo(h.dtype).eps * exponents.max().item())
 
 
 def test_rows_of_equal_entries():
