@@ -199,9 +199,33 @@ def test_multipliers_by_hand():
     # Shares are believed by half of ten rows, the rest is that of all, 0.45.
     shares = [(40 + 4.5) / 90, (5 + 4.5) / 30]
     half = (shares[0] - shares[1]) / 2
-    mu = torch.tensor([0.5 * half / 0.9, -0.5 * half / 0.3], dtype=torch.float64)
-    expected = mu - (0.8 * mu[0] + 0.2 * mu[1])
+    price = torch.tensor([0.5 * half / 0.9, -0.5 * half / 0.3], dtype=torch.float64)
+    expected = 0.5 * (price - (0.8 * price[0] + 0.2 * price[1]))  # one pass goes half the way
     torch.testing.assert_close(dial.multipliers[0][0], expected)
+
+
+@pytest.mark.parametrize("weight", [0.3, 3.0, 30.0])
+def test_multipliers_come_to_rest_at_the_price_although_decisions_lag(weight):
+    """Of three groups, one in fifty rows, each a share that falls by its price, half a pass late.
+
+    At rest ``mu = weight · (share − mean share) / P``, of which shares and prices are the solution.
+    """
+    of_all = torch.tensor([0.7, 0.28, 0.02], dtype=torch.float64)
+    free, answer = np.array([0.5, 0.3, 0.1]), np.array([0.4, 0.4, 0.05])
+    dial, shares, history = DecisionDial(weight, "decision", 0.5), free, []
+    for step in range(1_600):
+        rows = 25_000 * of_all
+        dial._n_rows = 1_000_000
+        dial._seen = [[torch.stack([rows, rows * torch.tensor(shares)])[:, None]]]
+        dial.follow()
+        history.append(dial.multipliers[0][0].numpy())
+        late = history[max(0, step - 20)] if step >= 20 else np.zeros(3)
+        shares = shares + (free - answer * late - shares) / 10
+    middle = np.eye(3) - 1 / 3
+    scale = weight * middle / of_all.numpy()[:, None]
+    rest = np.linalg.solve(np.eye(3) + scale * answer, scale @ free)
+    rest -= rest @ of_all.numpy()
+    np.testing.assert_allclose(history[-1], rest, atol=0.02 * np.abs(rest).max())
 
 
 @pytest.mark.parametrize("target", ["decision", "odds"])
@@ -246,7 +270,7 @@ def test_a_dial_settles_at_the_mean_of_a_price_that_swings():
         dial.penalty(outputs, torch.zeros(100), groups)
         dial.follow()
         followed.append(dial.multipliers[0][0].numpy())
-    assert (np.diff(np.sign(followed), axis=0) != 0).any()
+    assert (np.diff(np.sign(np.diff(followed, axis=0)), axis=0) != 0).any()
     late = [1.0] + [1 - np.exp(-3 / (step + 1)) for step in range(1, 12)]
     share = [late[k] * np.prod([1 - each for each in late[k + 1 :]]) for k in range(12)]
     assert sum(share) == pytest.approx(1)

@@ -47,6 +47,8 @@ _NO_SPREAD = 1e-4  # of scores
 _QUANTILES = (0.25, 0.5, 0.75)  # at which a continuous sensitive column is cut
 _FEW_IN_BATCH = 2  # rows of a group, below which a batch says nothing of its scores
 _LARGEST = 10.0  # multiplier; a decision's own cost is 1 at most
+_WINDOW = 0.2  # passes over the rows, whose decisions tell a price
+_PACE = 2.0  # of multipliers, in a pass over the rows
 
 
 @dataclass(frozen=True)
@@ -157,9 +159,13 @@ class ScoreDial:
 class DecisionDial:
     """Costs of decisions, by group and, for ``"odds"``, by outcome.
 
-    While it ``follows`` a training, ``multipliers`` are those for the decisions of about the last
-    pass over the rows; once they have settled they stay, for what is to be trained and judged at
-    one price. There is one tensor ``(n_outcomes, n_groups)`` for each sensitive column.
+    While it ``follows`` a training, ``multipliers`` move to the price of the latest decisions; once
+    they have settled they stay, for what is to be trained and judged at one price. There is one
+    tensor ``(n_outcomes, n_groups)`` for each sensitive column.
+
+    Decisions answer a price with delay, and a high one would set the two swinging. So multipliers
+    move by the gradient of the dual problem, ``r_s − r − μ_s P(s) / weight``: 0 at the price, and
+    no larger for a higher weight. Its step is longer for small groups, whose decisions answer less.
     """
 
     def __init__(self, weight: float, target: ProxyTarget, threshold: float) -> None:
@@ -199,12 +205,15 @@ class DecisionDial:
         self._seen = []
         n_batch = float(seen[0][0].sum())
         self._n_seen += n_batch
-        # Decisions answer a price with delay, and a high one would set the two swinging: the longer
-        # it takes, the less they move.
-        kept = math.exp(-n_batch / max(self._n_rows, self._n_seen / 3))
+        passes = n_batch / self._n_rows
+        kept = math.exp(-passes / _WINDOW)
         before = self._totals or [torch.zeros(()) for _ in seen]
         self._totals = [kept * b + n for b, n in zip(before, seen, strict=True)]
-        self.multipliers = [self._price(*total) for total in self._totals]
+        now = self.multipliers or [torch.zeros(()) for _ in seen]
+        self.multipliers = [
+            self._move(mu, rows, decided, passes)
+            for mu, (rows, decided) in zip(now, self._totals, strict=True)
+        ]
         recent = 1 - math.exp(-3 * n_batch / self._n_seen)
         means = self._means or self.multipliers
         self._means = [m + recent * (mu - m) for m, mu in zip(means, self.multipliers, strict=True)]
@@ -212,23 +221,25 @@ class DecisionDial:
     def settle(self) -> None:
         """Stop following, at the mean multipliers of about the last third of the training.
 
-        A high price swings to and fro, most of all that of a small group. The decisions that it
-        led to on the way answer its mean, and not where it happened to be in the end.
+        The price of a small group, whose decisions are few, moves to and fro to the end.
         """
         self.follows = False
         self.multipliers = self._means
 
-    def _price(self, rows_YG: Tensor, decided_YG: Tensor) -> Tensor:
-        """Return the multipliers for rows and decisions that were counted."""
-        present_YG, n_Y1 = rows_YG > 0, rows_YG.sum(1, keepdim=True).clamp_min(1e-9)
-        mean_Y1 = decided_YG.sum(1, keepdim=True) / n_Y1
-        rate_YG = (decided_YG + FEW_ROWS * mean_Y1) / (rows_YG + FEW_ROWS) * present_YG
-        middle_Y1 = rate_YG.sum(1, keepdim=True) / present_YG.sum(1, keepdim=True).clamp_min(1)
-        share_YG = (rows_YG + FEW_ROWS) / rows_YG.sum()
-        mu_YG = (self.weight * (rate_YG - middle_Y1) / share_YG).clamp(-_LARGEST, _LARGEST)
-        mu_YG = mu_YG * present_YG
+    def _move(self, mu_YG: Tensor, rows_YG: Tensor, decided_YG: Tensor, passes: float) -> Tensor:
+        """Return multipliers a step nearer to the price of rows and decisions that were counted."""
+        share_YG = rows_YG / rows_YG.sum()
+        present_YG, n_YG = rows_YG > 0, share_YG * self._n_rows
+        rate_YG = torch.where(present_YG, decided_YG / rows_YG, 0.0)
+        mean_Y1 = _mean(rate_YG, share_YG)
+        rate_YG = (n_YG * rate_YG + FEW_ROWS * mean_Y1) / (n_YG + FEW_ROWS)
+        from_middle_YG = rate_YG - _mean(rate_YG, present_YG.double())
+        share_YG = share_YG + FEW_ROWS / self._n_rows
+        price_YG = self.weight * from_middle_YG / share_YG
+        pace_YG = (_PACE * share_YG.sqrt() / self.weight).clamp_max(0.5) * min(passes, 1.0)
+        mu_YG = (mu_YG + pace_YG * (price_YG - mu_YG)).clamp(-_LARGEST, _LARGEST)
         # They move decisions between groups, and not all of them to one side.
-        return (mu_YG - (mu_YG * rows_YG).sum(1, keepdim=True) / n_Y1) * present_YG
+        return torch.where(present_YG, mu_YG - _mean(mu_YG, rows_YG), 0.0)
 
     def _count(self, f_B: Tensor, outcomes: Tensor, groups: Groups) -> list[Tensor]:
         is_positive_B, found = f_B.sigmoid() >= self.threshold, []
@@ -242,6 +253,12 @@ class DecisionDial:
             ]
             found.append(torch.stack(counts).cpu())
         return found
+
+
+def _mean(values_YG: Tensor, weight_YG: Tensor) -> Tensor:
+    """Return the weighted mean over groups, 0 where there are none; ``(n_outcomes, 1)``."""
+    total_Y1 = weight_YG.sum(1, keepdim=True)
+    return (values_YG * weight_YG).sum(1, keepdim=True) / total_Y1.clamp_min(1e-9)
 
 
 def _exact_sum(parts: Sequence[Tensor]) -> Tensor:
