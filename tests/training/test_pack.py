@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -16,6 +16,7 @@ from fcorr.training.pack import (
     Candidates,
     Recipe,
     Trained,
+    adapt,
     count_trainings,
     draw_recipe,
     list_recipes,
@@ -106,15 +107,21 @@ def test_equal_candidates_and_losses_that_are_no_numbers_choose_the_first(loss):
 
 @pytest.mark.usefixtures("all_recipes")
 def test_recipes_with_what_the_user_decided():
-    assert list_recipes(5_000, {}) == ([*RECIPES], [*PRECISE])
-    fixed, precise = list_recipes(5_000, {"dropout": 0.0, "head": (4,)})
+    assert list_recipes(5_000, 100, {}) == ([*RECIPES], [*PRECISE])
+    fixed, precise = list_recipes(5_000, 9, {"dropout": 0.0, "head": (4,)})
     assert {(recipe.dropout, recipe.head) for recipe in fixed + precise} == {(0.0, (4,))}
     assert [r.smoothness for r in fixed] == [r.smoothness for r in RECIPES]
     wanted = asdict(RECIPES[0])  # those that become equal are tried once
-    assert list_recipes(5_000, wanted) == ([RECIPES[0]], [])
+    assert list_recipes(5_000, 200, wanted) == ([RECIPES[0]], [])
     del wanted["dropout"]
-    found = [[recipe.dropout for recipe in some] for some in list_recipes(5_000, wanted)]
+    found = [[recipe.dropout for recipe in some] for some in list_recipes(5_000, 200, wanted)]
     assert found == [[0.0, 0.5, 0.3], []]
+
+
+def test_wide_tables_take_shorter_steps_unless_the_user_decided():
+    assert adapt(RECIPES[0], 400, {}) == replace(RECIPES[0], learning_rate=0.005)
+    assert adapt(RECIPES[0], 14, {}) == RECIPES[0]
+    assert adapt(RECIPES[0], 400, {"learning_rate": 0.1}).learning_rate == 0.1
 
 
 # ------------------------------------------------------------------------------------ training
@@ -168,25 +175,17 @@ def test_few_rows_try_every_recipe_on_every_bag():
         torch.testing.assert_close(result.held_out[bag.held_out], expected)
 
 
-def test_where_one_leaves_little_of_the_loss_of_the_mean_more_precise_ones_are_tried():
-    precise = [Recipe(epochs=4, n_knots=128), Recipe(epochs=4, n_knots=256)]
-    noisy = run(precise=precise, start=torch.tensor([3.9**0.5]))[0]  # the best by itself leaves 1
-    assert len(noisy.tried) == 3
-    result, _, calls, n_reported, _ = run(precise=precise, start=torch.tensor([4.3**0.5]))
-    assert len(calls) == n_reported == 5 * 8
-    assert [each["n_knots"] for each in result.tried[3:] if each["chosen"]] == [128, 256]
-    assert [each["loss"] for each in result.tried[3:]] == pytest.approx([0.04] * 2, rel=0.1)
-    assert (
-        len(run(n_recipes=1, precise=precise, start=torch.tensor([1e5]))[0].tried) == 1
-    )  # asked for
-
-
-def test_where_the_longest_is_best_and_can_be_stopped_more_precise_ones_are_tried(monkeypatch):
-    precise = [Recipe(epochs=4, n_knots=128)]
-    assert len(run(n_recipes=2, precise=precise)[0].tried) == 2  # nothing would stop them
-    monkeypatch.setattr(pack, "_MANY_HELD_OUT", 5)
-    assert len(run(n_recipes=2, precise=precise)[0].tried) == 3
-    assert len(run(n_recipes=3, precise=precise)[0].tried) == 3  # the second is better
+def test_precise_recipes_are_tried_on_two_bags_and_go_on_where_they_help():
+    in_vain, helps = Recipe(epochs=3, n_knots=128), Recipe(epochs=4, n_knots=256)
+    more = replace(helps, n_knots=512)
+    result, _, calls, n_reported, _ = run(precise=[in_vain, helps, more])
+    assert len(calls) == n_reported == 3 * 8 + 2 + 2 * 8
+    assert [each["n_knots"] for each in result.tried[3:] if each["chosen"]] == [256, 512]
+    assert [each["loss"] for each in result.tried[3:]] == pytest.approx([9, 0.04, 0.04], rel=0.1)
+    usual, _, calls, *_ = run(precise=[in_vain, replace(in_vain, n_knots=256), more])
+    assert len(calls) == 3 * 8 + 2 * 2  # the third is not tried
+    assert [each["chosen"] for each in usual.tried] == [True, True, False, False, False]
+    assert len(run(n_recipes=1, precise=[helps])[0].tried) == 1  # asked for
 
 
 def test_a_pack_grows_until_nothing_helps_or_the_time_is_over():

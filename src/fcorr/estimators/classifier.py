@@ -140,7 +140,8 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     portfolio_ : Portfolio or None
         What predictions are averaged over with ``invariance="marginal"``.
     recipes_ : list of dict
-        The recipes that were tried: their settings, out-of-bag loss, and whether they were chosen.
+        The recipes that were tried: their settings, out-of-bag loss, of those that were given up
+        early on few bags, and whether they were chosen.
     oob_loss_ : float or None
         Loss of the chosen members' mean, every row by those that left it out; None of a single
         network.

@@ -311,6 +311,7 @@ class Trainer:
         self.sample_weight = data.outcomes.weight
         self.drawn = slice(None) if data.drawn is None else data.drawn
         self.n_members, self.fixed = estimator._n_members(), estimator._fixed_settings()
+        self.n_features = len(estimator.schema_.feature_names)
         if validation is not None and self.n_members != 1:
             raise InvalidInputError(
                 "eval_set is for a single network: members of a pack are judged by rows of X that "
@@ -345,8 +346,10 @@ class Trainer:
                 "use n_members='auto'.",
                 argument="budget",
             )
-        recipe = replace(SINGLE if self.options["main_effects"] else PAPERS, **self.fixed)
-        n_numbers = min(self.batch_size, self.n_rows) * len(estimator.schema_.feature_names)
+        recipe = replace(PAPERS, **self.fixed)
+        if self.options["main_effects"]:
+            recipe = self._adapt(SINGLE)
+        n_numbers = min(self.batch_size, self.n_rows) * self.n_features
         shown = show_progress(
             "training", recipe.epochs, shown=bool(estimator.verbose), unit="epoch"
         )
@@ -366,7 +369,7 @@ class Trainer:
                 "Add rows, or use n_members=1.",
                 argument="n_members",
             )
-        recipes, precise = packs.list_recipes(self.n_rows, self.fixed)
+        recipes, precise = packs.list_recipes(self.n_rows, self.n_features, self.fixed)
         if self.store is None:
             bags = packs.make_bags(torch.from_numpy(self.target.strata), n_members, seed)
         else:
@@ -382,7 +385,7 @@ class Trainer:
             shown as progress,
         ):
             prepare_engine(progress.say)
-            self._settle_dial(replace(SINGLE, **self.fixed), workers)
+            self._settle_dial(self._adapt(SINGLE), workers)
             candidates = packs.Candidates(
                 recipes,
                 bags,
@@ -396,12 +399,14 @@ class Trainer:
                 candidates,
                 n_members=n_members,
                 precise=precise,
-                start=torch.as_tensor(self.target.start).reshape(-1),
                 until=self.watch.until,
-                draw=lambda number: replace(packs.draw_recipe(number, seed), **self.fixed),
+                draw=lambda number: self._adapt(packs.draw_recipe(number, seed)),
             )
         estimator.recipes_, estimator.oob_loss_ = result.tried, result.loss
         return result.members, result.held_out.numpy()
+
+    def _adapt(self, recipe: Recipe) -> Recipe:
+        return packs.adapt(recipe, self.n_features, self.fixed)
 
     def _settle_dial(self, recipe: Recipe, workers: Workers) -> None:
         """Let a first network find the price at which all others are trained and judged."""

@@ -32,7 +32,8 @@ _N_FOLDS, _N_FOLDS_OF_FEW = 4, 8
 _N_DRAWN, _MOST_GROWN = 4, 6  # recipes to draw at a time, and to choose, where there is time
 _N_STALE, _LEAST_GAIN = 2, 1e-4  # how often, in vain, and what is a gain
 _MANY_HELD_OUT = 2_000  # rows that tell when to stop, and still are fit to judge by
-_LITTLE_NOISE = 0.25  # share of the mean's loss that a recipe leaves, at most
+_N_PROBES, _N_PROBED = 2, 2  # precise recipes, and bags on which they are tried first
+_WIDE = 100  # features, above which steps are shorter
 
 
 @dataclass(frozen=True)
@@ -108,21 +109,37 @@ RECIPES = (
 """What the first round tries: from tables with sharp bends to tables of a few hundred rows."""
 
 PRECISE = (
+    Recipe((8,), 1, 32, 0.0, 0.0, 60, 0.02, 0.0, 5.0, 5.0, additive=True),
+    Recipe((64, 64), 4, 32, 0.2, 0.05, 40, 0.005, 0.01, 0.5, 1.5),
     Recipe((128, 128), 8, 32, 0.2, 0.05, 50, 0.005, 0.01, 0.5, 1.5),
     Recipe((128, 128), 8, 128, 0.1, 0.0, 40, 0.005, 0.01, 0.5, 1.5),
 )
-"""What is tried beside them where there is little noise, as in prices or measurements, or where to
-train for long pays: to train for longer, and to leave out less, repeats the noise of others."""
+"""For tables with little noise, as prices or measurements have, or with interactions of many
+features: to train for longer, and to leave out less, repeats the noise of others. The first two are
+to find out whether it is such a table."""
 
 
-def list_recipes(n_rows: int, fixed: Mapping[str, Any]) -> tuple[list[Recipe], list[Recipe]]:
-    """Return the recipes for a table, and those for one with little noise; each once.
+def adapt(recipe: Recipe, n_features: int, fixed: Mapping[str, Any]) -> Recipe:
+    """Return a recipe for a table of some width, with what the user decided on.
 
-    They have what the user decided on; where that is how long to train, there are no longer ones.
+    An output is a sum over features, each of which a step moves by as much as the learning rate:
+    where all go one way, as for a rare large claim, outputs of a wide table would run away.
     """
-    usual = [replace(recipe, **fixed) for recipe in RECIPES if n_rows >= recipe.min_rows]
-    precise = [replace(recipe, **fixed) for recipe in PRECISE if "epochs" not in fixed]
-    return list(dict.fromkeys(usual)), list(dict.fromkeys(precise))
+    rate = recipe.learning_rate * min(1.0, _WIDE / n_features)
+    return replace(recipe, **{"learning_rate": rate, **fixed})
+
+
+def list_recipes(
+    n_rows: int, n_features: int, fixed: Mapping[str, Any]
+) -> tuple[list[Recipe], list[Recipe]]:
+    """Return the recipes for a table, and the precise ones; each once.
+
+    Where the user decided how long to train, there are no longer ones.
+    """
+    usual = [recipe for recipe in RECIPES if n_rows >= recipe.min_rows]
+    lists = usual, () if "epochs" in fixed else PRECISE
+    first, precise = (dict.fromkeys(adapt(r, n_features, fixed) for r in some) for some in lists)
+    return list(first), list(precise)
 
 
 @dataclass(frozen=True)
@@ -250,11 +267,6 @@ class Candidates:
         bags = list(bags)
         return self.loss(self.outputs(chosen, bags), self.held_out(bags))
 
-    def loss_of_all(self, outputs: Tensor) -> float:
-        """Return the loss of the same outputs for every row."""
-        rows = self.held_out(range(len(self.bags)))
-        return self.loss(outputs.double().expand(len(rows), -1), rows)
-
     def select(self, recipes: Sequence[int], bags: Sequence[int], n_most: int) -> list[int]:
         """Train what of it is not trained yet, and choose among it."""
         self.train(recipes, bags)
@@ -275,15 +287,13 @@ def train_pack(
     *,
     n_members: int | None,
     precise: Sequence[Recipe] = (),
-    start: Tensor | None = None,
     until: float | None = None,
     draw: Callable[[int], Recipe] | None = None,
 ) -> PackResult:
     """Try the recipes, choose among them, and train the chosen ones on all bags.
 
-    The ``precise`` ones are tried as well where one leaves little of the loss that the mean has for
-    every row, the outputs ``start``; or where the longest is the best by itself, and held-out rows
-    end what is too long.
+    Of the ``precise`` ones the first are tried as well, on a bag or two, and the others where one
+    of these lowers the loss.
 
     With ``until``, a time by ``time.monotonic``, recipes that ``draw`` gives by their number are
     tried as well, some at a time, until then or until they no longer lower the out-of-bag loss.
@@ -291,34 +301,35 @@ def train_pack(
     recipes, bags = candidates.recipes, candidates.bags
     first, everything = range(_n_tried(recipes, bags)), range(len(bags))
     n_most = _n_chosen(bags, n_members)
-    losses: list[float | None] = [None]
     chosen = [0]
 
-    def add(more: Iterable[Recipe], beside: Iterable[int]) -> list[int]:
-        """Try more recipes, and choose among them and some of the others."""
+    def add(more: Iterable[Recipe], beside: Iterable[int], some: Sequence[int]) -> list[int]:
+        """Try more recipes on some bags, and choose among them and some of the others."""
         n_known = len(recipes)
         recipes.extend(more)
-        added = range(n_known, len(recipes))
-        found = candidates.select([*beside, *added], first or everything, n_most)
-        losses.extend(candidates.loss_of([r], first or everything) for r in added)
-        return found
+        return candidates.select([*beside, *range(n_known, len(recipes))], some, n_most)
+
+    def loss_by_itself(r: int) -> float | None:
+        """Return the loss of a recipe on the bags that it was tried on; None if it was not."""
+        tried_on = [b for b in first or everything if (r, b) in candidates.trained]
+        return candidates.loss_of([r], tried_on) if first or r > 0 else None
 
     if first:
         chosen = candidates.select(range(len(recipes)), first, n_most)
-        found = [candidates.loss_of([r], first) for r in range(len(recipes))]
-        losses = [*found]
-        longest = max(range(len(recipes)), key=lambda r: recipes[r].epochs)
-        pays = bags[0].stops and found[longest] == min(found)
-        baseline = 0.0 if start is None else candidates.loss_of_all(start)
-        if precise and (pays or min(found) < _LITTLE_NOISE * baseline):
-            chosen = add(precise, range(len(recipes)))
+        # A gain by chance would cost much time: it must show on each of the bags.
+        probed = first[:_N_PROBED]
+        better = add(precise[:_N_PROBES], chosen, probed)
+        if all(candidates.loss_of(better, [b]) < candidates.loss_of(chosen, [b]) for b in probed):
+            better = add(precise[_N_PROBES:], better, probed)
+            chosen = candidates.select(sorted({*chosen, *better}), first, n_most)
     chosen = candidates.select(chosen, everything, n_most)  # what helped on one bag may not on all
     if until is not None and draw is not None:
         least, n_stale, took = candidates.loss_of(chosen, everything), 0, 0.0
         n_most = n_most if n_members is not None else _MOST_GROWN
         while n_stale < _N_STALE and time.monotonic() + took <= until:
             started, n_known = time.monotonic(), len(recipes)
-            better = add((draw(r) for r in range(n_known, n_known + _N_DRAWN)), chosen)
+            drawn = [draw(r) for r in range(n_known, n_known + _N_DRAWN)]
+            better = add(drawn, chosen, first or everything)
             better = candidates.select(sorted({*chosen, *better}), everything, n_most)
             loss = candidates.loss_of(better, everything)
             n_stale = 0 if loss < least * (1 - _LEAST_GAIN) else n_stale + 1
@@ -329,8 +340,8 @@ def train_pack(
     by_row = torch.empty_like(outputs)
     by_row[candidates.held_out(everything)] = outputs
     tried = [
-        {**asdict(recipe), "loss": found, "chosen": r in chosen}
-        for r, (recipe, found) in enumerate(zip(recipes, losses, strict=True))
+        {**asdict(recipe), "loss": loss_by_itself(r), "chosen": r in chosen}
+        for r, recipe in enumerate(recipes)
     ]
     members = [candidates.trained[pair] for pair in product(chosen, everything)]
     return PackResult(members, by_row, tried, candidates.loss_of(chosen, everything))
@@ -380,7 +391,7 @@ def _n_chosen(bags: Sequence[Bag], n_members: int | None) -> int:
 
 
 def count_trainings(recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: int | None) -> int:
-    """Count how many networks :func:`train_pack` trains at most."""
+    """Count how many networks :func:`train_pack` trains at most, beside precise recipes."""
     n_tried, n_chosen = _n_tried(recipes, bags), min(_n_chosen(bags, n_members), len(recipes))
     return len(recipes) * n_tried + n_chosen * (len(bags) - n_tried)
 
