@@ -16,9 +16,12 @@ decides at random, one draw; its AUROC is that of the mean of 20), and DPD. Clai
 share of the Poisson deviance that is explained, and demographic unfairness UF of frequencies.
 The hypervolume of a family is the area that its points dominate, up to the accuracy of no model and
 the difference of LightGBM without the column, as a share of that rectangle; its interval is by 200
-resamples of the test rows, the same for all families. Beside each point of ExponentiatedGradient
-stands what the dial has at the same DPD, between its two nearest points that no other dominates:
-means over the seeds for which it reaches that DPD, with the standard error of the difference.
+resamples of the test rows, the same for all families, and so is that of the difference from the
+family that the dial stands beside: ExponentiatedGradient for decisions, quantile repair for scores.
+Beside each point of that family stands what the dial has at the same DPD, of scores at the same
+distance (the largest Wasserstein distance of a group's scores from all), between its two nearest
+points that no other dominates: means over the seeds for which it comes that far, with the standard
+error of the difference.
 """
 
 import argparse
@@ -70,6 +73,11 @@ DIALS = {"decision": (0.06, 0.2, 0.6, 2.0, 6.0, 20.0), "score": (0.3, 1.0, 3.0, 
 SHARES = (0.25, 0.5, 0.75, 1.0)
 GAPS = (0.01, 0.03, 0.07, 0.12)  # that ExponentiatedGradient may leave
 N_RESAMPLES = 200
+FIELDS = ("gap", "good", "auroc")
+BESIDE = {  # what a dial is compared with, by what differs, what shall be high, and what else
+    "fcorr, decisions": ("LightGBM, ExponentiatedGradient", FIELDS),
+    "fcorr, scores": ("LightGBM, quantile repair", ("distance", "auroc", "good")),
+}
 
 TABLES: dict[str, Callable[[int], Table]] = {
     "adult, sex": functools.partial(published, load_adult, BINARY, "sex"),
@@ -308,25 +316,27 @@ def hypervolume(points: list[tuple[float, float]], worst: tuple[float, float]) -
     return round(area / ((1 - lowest) * widest), 6)
 
 
-def at_gap(points: list[dict[str, Any]], gap: float) -> tuple[float, float] | None:
-    """Return what a family reaches with a gap, good and AUROC; None where it stays above it.
+def at_gap(
+    points: list[dict[str, Any]], gap: float, fields: tuple[str, str, str] = FIELDS
+) -> tuple[float, float] | None:
+    """Return what a family reaches with a gap, good and more; None where it stays above it.
 
     >>> points = [{"gap": 0.0, "good": 0.8, "auroc": 0.7}, {"gap": 0.2, "good": 0.9, "auroc": 0.9}]
     >>> at_gap(points, 0.1)
     (0.85, 0.8)
     """
+    name, *wanted = fields
     best: list[dict[str, Any]] = []
-    for point in sorted(points, key=lambda point: (point["gap"], -point["good"])):
-        if not best or point["good"] > best[-1]["good"]:
+    for point in sorted(points, key=lambda point: (point[name], -point[wanted[0]])):
+        if not best or point[wanted[0]] > best[-1][wanted[0]]:
             best.append(point)
-    if gap < best[0]["gap"]:
+    if gap < best[0][name]:
         return None
-    gaps = [point["gap"] for point in best]
-    good, auroc = (
-        round(float(np.interp(gap, gaps, [point[name] for point in best])), 6)
-        for name in ("good", "auroc")
+    gaps = [point[name] for point in best]
+    good, more = (
+        round(float(np.interp(gap, gaps, [point[each] for point in best])), 6) for each in wanted
     )
-    return good, auroc
+    return good, more
 
 
 def measure(task: Task, family: str) -> dict[str, Any]:
@@ -400,9 +410,8 @@ def write_tables(records: list[dict[str, Any]], path: Path) -> None:
             mean = np.mean([r["hypervolume"] for r in of_family])
             resampled = np.mean([r["resampled"] for r in of_family], axis=0)
             low, high = np.quantile(resampled, [0.025, 0.975])
-            volumes.append(
-                [name, family, str(len(of_family)), f"{mean:.3f} ({low:.3f}–{high:.3f})"]
-            )
+            shown = [name, family, str(len(of_family)), f"{mean:.3f} ({low:.3f}–{high:.3f})"]
+            volumes.append([*shown, ahead_in_volume(of_family, some)])
             for k, first in enumerate(of_family[0]["points"]):
                 each = [r["points"][k] for r in of_family]
                 cells = [
@@ -412,36 +421,56 @@ def write_tables(records: list[dict[str, Any]], path: Path) -> None:
                 points.append([name, family, first["setting"], *cells])
     path.parent.mkdir(parents=True, exist_ok=True)
     heads = [
-        ["table", "family", "seeds", "hypervolume (95 %)"],
+        ["table", "family", "seeds", "hypervolume (95 %)", "ahead (95 %)"],
         ["table", "networks", "EG may leave", "reached", "DPD", "accuracy, EG", "dial", "ahead",
          "AUROC, EG", "dial"],
+        ["table", "networks", "repaired by", "reached", "distance", "AUROC, repair", "dial",
+         "ahead", "accuracy, repair", "dial"],
         ["table", "family", "dial", "accuracy or explained", "DPD or UF", "AUROC", "distance",
          "EqOdd", "UF", "PD"],
     ]  # fmt: skip
-    rows = volumes, compare(records), points
-    blocks = [to_markdown(head, each) for head, each in zip(heads, rows, strict=True)]
+    rows = volumes, *(compare(records, family) for family in BESIDE), points
+    blocks = [to_markdown(head, each) for head, each in zip(heads, rows, strict=True) if each]
     path.write_text("\n".join(blocks))
 
 
-def compare(records: list[dict[str, Any]]) -> list[list[str]]:
-    """Set the dial on decisions beside ExponentiatedGradient at its DPDs; means over the seeds."""
-    rows = []
+def ahead_in_volume(ours: list[dict[str, Any]], records: list[dict[str, Any]]) -> str:
+    """Return by how much hypervolumes are above those of the family beside, by the same rows."""
+    beside = BESIDE.get(ours[0]["family"], ("", FIELDS))[0]
+    theirs = {r["seed"]: r for r in records if r["family"] == beside}
+    pairs = [(r, theirs[r["seed"]]) for r in ours if r["seed"] in theirs]
+    if not pairs:
+        return "–"
+    mean = np.mean([a["hypervolume"] - b["hypervolume"] for a, b in pairs])
+    draws = np.mean([np.subtract(a["resampled"], b["resampled"]) for a, b in pairs], axis=0)
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return f"{mean:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def compare(records: list[dict[str, Any]], family: str) -> list[list[str]]:
+    """Set a dial beside another family where groups differ as much; means over the seeds."""
+    rows, (beside, fields) = [], BESIDE[family]
     for name, members in itertools.product(TABLES, ("auto", 1)):
         ours, theirs = (
-            {r["seed"]: r["points"] for r in records if r["table"] == name and label(r) == family}
-            for family in (f"fcorr, decisions ({members})", "LightGBM, ExponentiatedGradient")
+            {r["seed"]: r["points"] for r in records if r["table"] == name and label(r) == each}
+            for each in (f"{family} ({members})", beside)
         )
         seeds = sorted(ours.keys() & theirs.keys())
+        # Claim counts have no order of decisions: the deviance that is explained, by UF.
+        has_order = bool(seeds) and "auroc" in theirs[seeds[0]][0]
+        by, good, more = fields if has_order else ("gap", "good", "distance")
         for k in reversed(range(len(theirs[seeds[0]]) if seeds else 0)):
-            pairs = [(theirs[s][k], at_gap(ours[s], theirs[s][k]["gap"])) for s in seeds]
+            pairs = [
+                (theirs[s][k], at_gap(ours[s], theirs[s][k][by], (by, good, more))) for s in seeds
+            ]
             both = [(point, found) for point, found in pairs if found is not None]
             cells = [name, str(members), theirs[seeds[0]][k]["setting"]]
             cells += [f"{len(both)} of {len(pairs)}"]
-            cells += [f"{np.mean([point['gap'] for point, _ in pairs]):.3f}"]
+            cells += [f"{np.mean([point[by] for point, _ in pairs]):.3f}"]
             if not both:
                 rows.append(cells + ["–"] * 5)
                 continue
-            values = np.array([[p["good"], f[0], p["auroc"], f[1]] for p, f in both])
+            values = np.array([[p[good], f[0], p[more], f[1]] for p, f in both])
             ahead = values[:, 1] - values[:, 0]
             error = f" ± {ahead.std(ddof=1) / len(ahead) ** 0.5:.4f}" if len(ahead) > 1 else ""
             cells += [f"{x:.4f}" for x in values[:, :2].mean(0)]

@@ -62,9 +62,11 @@ from paper.generators import make_claims
 HERE = Path(__file__).parent
 YEARS = "years"  # the column of X with the exposure, where there is one
 BINARY, COUNTS, AMOUNTS, NUMBERS = "binary", "poisson", "tweedie", "mse"
+CLASSES = "multiclass"  # three or more
 POWER = 1.5
 LOSSES = {
     BINARY: "log loss",
+    CLASSES: "log loss",
     COUNTS: "Poisson deviance, ·10⁻²",
     AMOUNTS: "Tweedie deviance",
     NUMBERS: "mean squared error",
@@ -107,6 +109,8 @@ def split(X: pd.DataFrame, y: Any, sensitive: str | None, seed: int, objective=B
 
 
 def strata(y: np.ndarray, objective: str) -> np.ndarray:
+    if objective == CLASSES:
+        return y
     return y > (np.median(y) if objective == NUMBERS else 0)
 
 
@@ -162,9 +166,8 @@ def fit_fcorr(table: Table, seed: int, threads: int) -> tuple[Predict, dict[str,
 
     torch.set_num_threads(threads)
     options: dict[str, Any] = {"sensitive": table.sensitive, "random_state": seed}
-    if table.objective == BINARY:
-        classifier = FCorrClassifier(**options).fit(table.X, table.y)
-        return lambda X: classifier.predict_proba(X)[:, 1], {}
+    if table.objective in (BINARY, CLASSES):
+        return positive(FCorrClassifier(**options).fit(table.X, table.y)), {}
     options |= {"objective": table.objective, "exposure": YEARS if YEARS in table.X else None}
     return FCorrRegressor(**options).fit(table.X, table.y).predict, {}
 
@@ -180,7 +183,12 @@ def as_peer(
         weight = years(table.X)
         predict, found = fit(X, table.y / weight, weight, table.objective, seed, threads)
         features = list(X)
-        return lambda X: years(X) * predict(as_categories(X[features])), found
+
+        def predict_counts(X: pd.DataFrame) -> np.ndarray:
+            expected = predict(as_categories(X[features]))
+            return years(X) * expected if YEARS in X else expected
+
+        return predict_counts, found
 
     return fit_peer
 
@@ -211,6 +219,8 @@ def fit_lightgbm(X, y, weight, objective, seed, threads):
     options |= {"num_leaves": 31 if len(X) >= MANY_ROWS else 15, "num_threads": threads}
     if objective == NUMBERS:
         options["objective"] = "regression"
+    if objective == CLASSES:
+        options["num_class"] = len(np.unique(y))
     if objective == COUNTS:
         options["min_data_in_leaf"] = len(X) // 500
     if objective == AMOUNTS:
@@ -236,7 +246,7 @@ def fit_ebm(X, y, weight, objective, seed, threads):
 
     bags = 14 if len(X) <= 10 * MANY_ROWS else 2  # fourteen, the default, would take too long
     options = {"random_state": seed, "n_jobs": threads, "outer_bags": bags}
-    if objective == BINARY:
+    if objective in (BINARY, CLASSES):
         return positive(ExplainableBoostingClassifier(**options).fit(X, y)), {"outer_bags": bags}
     loss = {COUNTS: "poisson_deviance", AMOUNTS: f"tweedie_deviance:variance_power={POWER}"}
     loss[NUMBERS] = "rmse"
@@ -250,12 +260,13 @@ def fit_catboost(X, y, weight, objective, seed, threads):
 
     fitted, stopping = early_stopping_rows(y, objective, seed)
     loss = {BINARY: "Logloss", COUNTS: "Poisson", AMOUNTS: f"Tweedie:variance_power={POWER}"}
-    loss[NUMBERS] = "RMSE"
+    loss |= {NUMBERS: "RMSE", CLASSES: "MultiClass"}
+    has_classes = objective in (BINARY, CLASSES)
     pools = [
         catboost.Pool(X.iloc[rows], y[rows], weight=weight[rows], cat_features=texts_of(X))
         for rows in (fitted, stopping)
     ]
-    kind = catboost.CatBoostClassifier if objective == BINARY else catboost.CatBoostRegressor
+    kind = catboost.CatBoostClassifier if has_classes else catboost.CatBoostRegressor
     trees = kind(
         loss_function=loss[objective],
         random_seed=seed,
@@ -264,7 +275,7 @@ def fit_catboost(X, y, weight, objective, seed, threads):
         allow_writing_files=False,
     ).fit(pools[0], eval_set=pools[1], early_stopping_rounds=100)
     found = {"best_iteration": trees.get_best_iteration()}
-    if objective == BINARY:
+    if has_classes:
         return positive(trees), found
     if objective == NUMBERS:
         return trees.predict, found
@@ -314,9 +325,10 @@ def spline_features(X: pd.DataFrame) -> Any:
 
 
 def fit_linear(A: Any, y: Any, weight: Any, objective: str, penalty: float) -> Any:
-    dense = isinstance(A, np.ndarray)
-    options = {"solver": "newton-cholesky" if dense else "lbfgs", "max_iter": 1_000}
-    if objective == BINARY:
+    # With many classes the Hessian is too large to be factorised time and again.
+    is_small = isinstance(A, np.ndarray) and objective != CLASSES
+    options = {"solver": "newton-cholesky" if is_small else "lbfgs", "max_iter": 1_000}
+    if objective in (BINARY, CLASSES):
         model = LogisticRegression(C=1 / penalty, **options)
     elif objective == NUMBERS:
         model = Ridge(alpha=penalty)
@@ -335,9 +347,12 @@ def texts_of(X: pd.DataFrame) -> list[str]:
 
 
 def positive(model: Any) -> Predict:
-    if hasattr(model, "predict_proba"):
+    """Return what predicts the chance of the second of two classes, of each class, or a number."""
+    if not hasattr(model, "predict_proba"):
+        return model.predict
+    if len(model.classes_) == 2:
         return lambda X: model.predict_proba(X)[:, 1]
-    return model.predict
+    return model.predict_proba
 
 
 METHODS = {
@@ -360,8 +375,9 @@ PACKAGES = {
 
 
 def loss_of(objective: str, y: np.ndarray, expected: np.ndarray, weight: Any = None) -> float:
-    if objective == BINARY:
-        return float(log_loss(y, expected, sample_weight=weight))
+    if objective in (BINARY, CLASSES):
+        n_classes = 2 if expected.ndim == 1 else expected.shape[1]
+        return float(log_loss(y, expected, sample_weight=weight, labels=range(n_classes)))
     if objective == COUNTS:
         return 100 * mean_poisson_deviance(y, expected, sample_weight=weight)
     if objective == NUMBERS:
@@ -382,7 +398,7 @@ def measure(name: str, table: Table, method: str, seed: int, threads: int) -> di
     order = {}
     if table.objective == BINARY:
         order = {"auroc": float(roc_auc_score(table.y_test, expected))}
-    elif table.objective != NUMBERS:
+    elif table.objective in (COUNTS, AMOUNTS):
         at_risk = years(table.X_test)
         rates = table.y_test / at_risk, expected / at_risk
         order = {"gini": normalized_gini_score(*rates, sample_weight=at_risk)}

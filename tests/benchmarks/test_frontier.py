@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.frontier import at_gap, compare, hypervolume
+from benchmarks.frontier import ahead_in_volume, at_gap, compare, hypervolume
 
 
 def point(gap, good, auroc=0.9):
@@ -34,7 +34,8 @@ def test_beside_each_point_of_the_other():
             record("LightGBM, ExponentiatedGradient", point(0, 0.5), point(0.1, 0.7), seed=3),
             record("fcorr, decisions", point(0.05, 0.74, 0.8), seed=3),
             record("fcorr, decisions", point(0.05, 0.75), seed=4),
-        ]
+        ],
+        "fcorr, decisions",
     )
     assert rows == [
         [
@@ -43,3 +44,13 @@ def test_beside_each_point_of_the_other():
         ],
         ["law, race", "auto", "", "0 of 2", "0.005", "–", "–", "–", "–", "–"],
     ]
+
+
+def test_hypervolumes_are_compared_by_the_same_resamples():
+    def record(family, seed, volume, *resampled):
+        return {"family": family, "seed": seed, "hypervolume": volume, "resampled": resampled}
+
+    ours = [record("fcorr, scores", 0, 0.5, 0.4, 0.6), record("fcorr, scores", 1, 0.9, 0.0, 0.0)]
+    theirs = [record("LightGBM, quantile repair", 0, 0.4, 0.3, 0.5)]
+    assert ahead_in_volume(ours, ours + theirs) == "+0.100 (+0.100 to +0.100)"
+    assert ahead_in_volume(theirs, ours + theirs) == "–"
