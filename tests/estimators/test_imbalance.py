@@ -56,6 +56,14 @@ def test_class_weight_is_a_sample_weight_of_the_loss():
     assert scores(by_row).mean() > 1.5 * Y.mean()
 
 
+def test_rare_classes_take_more_rows_to_be_believed():
+    """As many as it takes to know log-odds as well as those of a fair coin, of which 10 do."""
+    p = Y.mean()
+    assert fit().recipes_[0]["credibility"] == pytest.approx(10 * 0.25 / (p * (1 - p)))
+    three = fit(np.arange(len(Y)) % 3)
+    assert three.recipes_[0]["credibility"] == pytest.approx(10)
+
+
 def test_validation_rows_have_the_same_class_weights():
     held_out, y, _ = draw(500, 5)
     y[:490] = 0  # other shares than in training

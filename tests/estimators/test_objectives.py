@@ -47,6 +47,25 @@ LEARNT = {"poisson": (1, 1, 0.25), "gamma": (2, 1_000, 0.35), "tweedie": (1.5, 1
 
 
 @pytest.mark.parametrize("objective", LEARNT)
+@pytest.mark.parametrize("rate", [1.0, 0.02])
+def test_rare_and_skewed_targets_take_more_rows_to_be_believed(objective, rate):
+    """As many as it takes to know a level of one category as well as that of a fair coin."""
+    power = LEARNT[objective][0]
+    y = (AMOUNTS | {"poisson": CLAIMS})[objective]
+    if objective != "gamma":
+        y = y * (_rng.random(N) < rate)
+    years = np.ones(N) if objective == "gamma" else YEARS
+    model = fit(X, y, objective=objective, epochs=1, exposure=None if power == 2 else "years")
+    mean = years * y.sum() / years.sum()
+    # The variance of a fitted log-level from n rows, by the sandwich of a quasi-likelihood, · n.
+    scores, curvature = (y - mean) * mean ** (1 - power), mean ** (2 - power)
+    variance = np.mean(scores**2 / curvature) / np.mean(y) ** (2 - power)
+    of_coin = 1 / 0.25
+    expected = 10.0 * max(1.0, variance / of_coin)  # 10 rows of a fair coin
+    assert model.recipes_[0]["credibility"] == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("objective", LEARNT)
 def test_rates_and_amounts_are_learnt(objective):
     power, size, share = LEARNT[objective]
     deviance = partial(mean_tweedie_deviance, power=power)

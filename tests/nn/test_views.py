@@ -171,6 +171,53 @@ def test_penalty_by_hand():
     assert float(codes_only.penalty(3.0, 0.7).detach()) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("sparsity", [0.0, 3.0, 30.0])
+def test_sparse_penalty_by_hand(sparsity):
+    """A feature's size r counts as the integral of ``2 r / √(1 + a² r²)``: r², or 2 r/a."""
+    embedding = make_embedding().double()
+    table, missing = embedding.table.split(CARDINALITIES), embedding.missing
+    steps = embedding.steps.split([len(k) for k in KNOTS])
+    sizes = [values.norm() for values in table]
+    for each, lack in zip(steps, missing, strict=True):
+        slopes = each[1:] * math.sqrt((len(each) - 1) / 3)
+        sizes.append(torch.cat([slopes.flatten(), lack]).norm())
+
+    def counted(size):
+        grid = torch.linspace(0, 1, 20_001, dtype=torch.float64) * size
+        return torch.trapezoid(2 * grid / (1 + (sparsity * grid) ** 2).sqrt(), grid)
+
+    expected = 0.35 * sum(float(counted(size.detach())) for size in sizes)
+    found = embedding.penalty(0.0, 0.7, sparsity)
+    assert float(found.detach()) == pytest.approx(expected, rel=1e-6)
+    # The pull on a feature is that of the square up to a size of 1/a, and then stays as it is.
+    pull = torch.autograd.grad(found, embedding.table)[0].split(CARDINALITIES)[0].norm()
+    size = float(sizes[0].detach())
+    assert float(pull) == pytest.approx(0.7 * size / math.sqrt(1 + (sparsity * size) ** 2))
+
+
+def test_gradient_of_the_penalty():
+    embedding = make_embedding(2).double()
+    parameters = dict(embedding.named_parameters())
+
+    def penalty(*values):
+        replaced = dict(zip(parameters, values, strict=True))
+        wrapped = Penalized(embedding)
+        return torch.func.functional_call(wrapped, {f"of.{k}": v for k, v in replaced.items()}, ())
+
+    assert torch.autograd.gradcheck(penalty, tuple(parameters.values()))
+
+
+class Penalized(torch.nn.Module):
+    """A penalty as what a module computes."""
+
+    def __init__(self, embedding):
+        super().__init__()
+        self.of = embedding
+
+    def forward(self):
+        return self.of.penalty(3.0, 0.7, 5.0)
+
+
 # --------------------------------------------------------------------------------- the model
 
 

@@ -107,21 +107,39 @@ def test_equal_candidates_and_losses_that_are_no_numbers_choose_the_first(loss):
 
 @pytest.mark.usefixtures("all_recipes")
 def test_recipes_with_what_the_user_decided():
-    assert list_recipes(5_000, 100, {}) == ([*RECIPES], [*PRECISE])
-    fixed, precise = list_recipes(5_000, 9, {"dropout": 0.0, "head": (4,)})
+    assert list_recipes(5_000, 30, 1.0, {}) == ([*RECIPES], [*PRECISE])
+    fixed, precise = list_recipes(5_000, 9, 1.0, {"dropout": 0.0, "head": (4,)})
     assert {(recipe.dropout, recipe.head) for recipe in fixed + precise} == {(0.0, (4,))}
     assert [r.smoothness for r in fixed] == [r.smoothness for r in RECIPES]
     wanted = asdict(RECIPES[0])  # those that become equal are tried once
-    assert list_recipes(5_000, 200, wanted) == ([RECIPES[0]], [])
+    assert list_recipes(5_000, 200, 3.0, wanted) == ([RECIPES[0]], [])
     del wanted["dropout"]
-    found = [[recipe.dropout for recipe in some] for some in list_recipes(5_000, 200, wanted)]
+    found = [[recipe.dropout for recipe in some] for some in list_recipes(5_000, 90, 1.0, wanted)]
     assert found == [[0.0, 0.5, 0.3], []]
 
 
-def test_wide_tables_take_shorter_steps_unless_the_user_decided():
-    assert adapt(RECIPES[0], 400, {}) == replace(RECIPES[0], learning_rate=0.005)
-    assert adapt(RECIPES[0], 14, {}) == RECIPES[0]
-    assert adapt(RECIPES[0], 400, {"learning_rate": 0.1}).learning_rate == 0.1
+@pytest.mark.parametrize(("n_rows", "n_features"), [(2_000, 9), (2_001, 101)])
+@pytest.mark.usefixtures("all_recipes")
+def test_large_recipes_are_for_long_tables_that_are_not_wide(n_rows, n_features):
+    assert any(recipe.large for recipe in list_recipes(2_001, 100, 1.0, {})[0])
+    assert not any(recipe.large for recipe in list_recipes(n_rows, n_features, 1.0, {})[0])
+
+
+def test_wide_tables_take_shorter_steps_and_fewer_views_unless_the_user_decided():
+    recipe = Recipe(n_views=8, learning_rate=0.02)
+    found = adapt(recipe, 400, 1.0, {})
+    assert (found.learning_rate, found.n_views) == (0.005, 5)
+    assert adapt(recipe, 30, 1.0, {}) == recipe
+    wanted = {"learning_rate": 0.1, "n_views": 7}
+    assert asdict(adapt(recipe, 400, 1.0, wanted)) == asdict(found) | wanted
+    assert adapt(recipe, 10_000, 1.0, {}).n_views == 2
+    assert adapt(replace(recipe, n_views=1), 10_000, 1.0, {}).n_views == 1
+
+
+def test_rare_events_and_many_features_take_more_rows_to_be_believed():
+    recipe = Recipe(smoothness=5.0, credibility=10.0)
+    found = adapt(recipe, 60, 4.0, {})
+    assert found == replace(recipe, smoothness=40.0, credibility=80.0)
 
 
 # ------------------------------------------------------------------------------------ training

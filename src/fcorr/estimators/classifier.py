@@ -303,12 +303,14 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         codes, weight = self._codes(outcomes), self._loss_weight(outcomes)
         shares, weights = self._class_shares(outcomes), np.bincount(codes, weights=weight)
         log_shares = np.log(weights / weights.sum())
+        curvature, of_equal = (float(np.mean(p * (1 - p))) for p in (shares, 1 / len(shares)))
         return Target(
             self._encode_target(outcomes),
             weight,
             self._loss(),
             start=log_shares - log_shares.mean() if len(weights) > 2 else np.diff(log_shares),
-            curvature=float(np.mean(shares * (1 - shares))),
+            curvature=curvature,
+            rows_for_one=of_equal / curvature,
             strata=codes,
         )
 

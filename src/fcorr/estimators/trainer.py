@@ -205,7 +205,8 @@ class TrainableFCorr(Arguments, BaseEstimator, ABC):
         self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, penalty_scale: float
     ) -> Objective:
         def penalty() -> Tensor:
-            return penalty_scale * model.views.penalty(recipe.smoothness, recipe.credibility)
+            strengths = recipe.smoothness, recipe.credibility, recipe.sparsity
+            return penalty_scale * model.views.penalty(*strengths)
 
         return Objective(
             model,
@@ -369,7 +370,9 @@ class Trainer:
                 "Add rows, or use n_members=1.",
                 argument="n_members",
             )
-        recipes, precise = packs.list_recipes(self.n_rows, self.n_features, self.fixed)
+        recipes, precise = packs.list_recipes(
+            self.n_rows, self.n_features, self.target.rows_for_one, self.fixed
+        )
         if self.store is None:
             bags = packs.make_bags(torch.from_numpy(self.target.strata), n_members, seed)
         else:
@@ -406,7 +409,7 @@ class Trainer:
         return result.members, result.held_out.numpy()
 
     def _adapt(self, recipe: Recipe) -> Recipe:
-        return packs.adapt(recipe, self.n_features, self.fixed)
+        return packs.adapt(recipe, self.n_features, self.target.rows_for_one, self.fixed)
 
     def _settle_dial(self, recipe: Recipe, workers: Workers) -> None:
         """Let a first network find the price at which all others are trained and judged."""

@@ -418,18 +418,24 @@ class ViewEmbedding(nn.Module):
     def _look_up(self, values: Tensor, x_cat: Tensor, located: Tensor) -> Tensor:
         return embed_slots(values, x_cat, self.offsets, located, self._starts)
 
-    def penalty(self, smoothness: float, credibility: float) -> Tensor:
+    def penalty(self, smoothness: float, credibility: float, sparsity: float = 0.0) -> Tensor:
         """Half the weighted sum of squares: second differences of shapes, and all effects.
 
         An effect is what a category, or the lack of a number, has beside the mean; of a number it
         is the slope, as if its knots lay evenly between 0 and 1, a third of it: the square of a
         straight line is on average a twelfth of its slope's, and most numbers are no straight line.
+
+        With ``sparsity`` a, a feature's sum of squares x counts as ``2 x / (1 + √(1 + a² x))``:
+        about x up to a size of 1/a, and above it about twice the size over a. So features that do
+        little are pulled to nothing, and those that do much are left nearly as they are.
         """
         bends = (self.steps[1:] - self.steps[:-1]) * self._inner
-        slopes = (self.steps.square() * self._spans).sum()
-        effects = self.table.square().sum() + slopes / 3
-        if self.missing is not None:
-            effects = effects + self.missing.square().sum()
+        parts = [self.table, self.steps * (self._spans / 3).sqrt()]
+        parts = parts if self.missing is None else [*parts, self.missing]
+        squares_S = torch.cat(parts).square().sum(1)
+        squares_F = squares_S.new_zeros(len(self.offsets) - 1 + len(self.numbers.knots))
+        squares_F = squares_F.index_add(0, self.feature_of_slot, squares_S)
+        effects = (2 * squares_F / (1 + (1 + sparsity**2 * squares_F).sqrt())).sum()
         return 0.5 * (smoothness * bends.square().sum() + credibility * effects)
 
     def parameters_of(self, feature: int) -> list[Tensor]:

@@ -97,8 +97,10 @@ class Target:
     """What the networks of a fit learn: each row's target, and its weight in the loss, of mean 1.
 
     Training starts from the outputs ``start``, those of the mean; ``curvature`` is the second
-    derivative of a row's loss by its output, about, there. Every bag shall have its share of the
-    ``strata``: classes, rows with a claim. With a ``dial``, ``groups`` are those that it compares.
+    derivative of a row's loss by its output, about, there. ``rows_for_one`` rows say as much of an
+    effect as one row of a table with two classes of the same size: more where events are rare.
+    Every bag shall have its share of the ``strata``: classes, rows with a claim. With a ``dial``,
+    ``groups`` are those that it compares.
     """
 
     values: Tensor
@@ -106,6 +108,7 @@ class Target:
     loss: Loss
     start: Floats | float
     curvature: float
+    rows_for_one: float
     strata: NDArray[np.int64]
     dial: ProxyDial | None = None
     groups: Groups | None = None

@@ -33,7 +33,9 @@ _N_DRAWN, _MOST_GROWN = 4, 6  # recipes to draw at a time, and to choose, where 
 _N_STALE, _LEAST_GAIN = 2, 1e-4  # how often, in vain, and what is a gain
 _MANY_HELD_OUT = 2_000  # rows that tell when to stop, and still are fit to judge by
 _N_PROBES, _N_PROBED = 2, 2  # precise recipes, and bags on which they are tried first
-_WIDE = 100  # features, above which steps are shorter
+_MANY = 30  # features, above which each is believed less
+_WIDE = 100  # features, above which steps are shorter, and recipes others
+_MOST_NUMBERS = 2_048  # of a row, all views of all features together
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,17 @@ class Recipe:
     learning_rate, weight_decay : float
         AdamW's; weights of linear layers decay.
     smoothness : float
-        Weight of the squared second differences of shape functions.
+        Weight of the squared second differences of shape functions, in rows like credibility.
     credibility : float
         How many rows a category needs to be believed by half: with n rows it is pulled to the mean
-        as if by ``n / (n + credibility)``.
+        as if by ``n / (n + credibility)``. Of a recipe that is not adapted yet, rows of a table
+        with two classes of the same size.
+    sparsity : float
+        See :meth:`fcorr.nn.layers.ViewEmbedding.penalty`; with 0 all effects shrink alike.
     additive : bool
         Main effects only: attention and head see nothing.
-    min_rows : int
-        Size of a table from which on it is tried.
+    large : bool
+        For long tables, of more than 2,000 rows, that are not wide, of at most 100 features.
     """
 
     head: tuple[int, ...] = (128, 128)
@@ -73,8 +78,9 @@ class Recipe:
     weight_decay: float = 0.1
     smoothness: float = 5.0
     credibility: float = 10.0
+    sparsity: float = 0.0
     additive: bool = False
-    min_rows: int = 0
+    large: bool = False
 
     @property
     def turn(self) -> tuple[bool, int]:
@@ -102,11 +108,14 @@ RECIPES = (
     Recipe((128, 128), 8, 32, 0.5, 0.2, 10, 0.002, 0.3, 15.0, 15.0),
     Recipe((64, 64), 4, 32, 0.3, 0.1, 12, 0.002, 0.01, 5.0, 5.0),
     Recipe((64, 64), 4, 32, 0.3, 0.1, 6, 0.005, 0.01, 50.0, 5.0),
-    Recipe((128, 128), 8, 128, 0.5, 0.2, 15, 0.005, 0.01, 0.5, 1.5, min_rows=_VERY_FEW_ROWS + 1),
-    Recipe((128, 128), 8, 128, 0.5, 0.1, 12, 0.003, 0.1, 150.0, 15.0, min_rows=_VERY_FEW_ROWS + 1),
-    Recipe((128, 128), 8, 128, 0.5, 0.1, 30, 0.003, 0.1, 150.0, 15.0, min_rows=_VERY_FEW_ROWS + 1),
+    Recipe((128, 128), 8, 128, 0.5, 0.2, 15, 0.005, 0.01, 0.5, 1.5, large=True),
+    Recipe((128, 128), 8, 128, 0.5, 0.1, 12, 0.003, 0.1, 150.0, 15.0, large=True),
+    Recipe((128, 128), 8, 128, 0.5, 0.1, 30, 0.003, 0.1, 150.0, 15.0, large=True),
+    Recipe((8,), 1, 16, 0.0, 0.0, 20, 0.02, 0.0, 200.0, 60.0, 10.0, additive=True),
+    Recipe((8,), 1, 64, 0.0, 0.0, 20, 0.01, 0.0, 2000.0, 60.0, 30.0, additive=True),
 )
-"""What the first round tries: from tables with sharp bends to tables of a few hundred rows."""
+"""What the first round tries: from tables with sharp bends to tables of a few hundred rows, and
+those with many features that say nothing."""
 
 PRECISE = (
     Recipe((8,), 1, 32, 0.0, 0.0, 60, 0.02, 0.0, 5.0, 5.0, additive=True),
@@ -119,26 +128,41 @@ features: to train for longer, and to leave out less, repeats the noise of other
 to find out whether it is such a table."""
 
 
-def adapt(recipe: Recipe, n_features: int, fixed: Mapping[str, Any]) -> Recipe:
-    """Return a recipe for a table of some width, with what the user decided on.
+def adapt(recipe: Recipe, n_features: int, rows_for_one: float, fixed: Mapping[str, Any]) -> Recipe:
+    """Return a recipe for a table of some width and noise, with what the user decided on.
 
     An output is a sum over features, each of which a step moves by as much as the learning rate:
-    where all go one way, as for a rare large claim, outputs of a wide table would run away.
+    where all go one way, as for a rare large claim, outputs of a wide table would run away. Wide
+    tables have fewer views, too, or would take long.
+
+    Where events are rare, or amounts skewed, it takes ``rows_for_one`` rows to say as much as one
+    does of two classes of the same size. And the more features, the less each of them does: with
+    the same shrinkage for all, the noise of hundreds would add up.
     """
-    rate = recipe.learning_rate * min(1.0, _WIDE / n_features)
-    return replace(recipe, **{"learning_rate": rate, **fixed})
+    shrink = rows_for_one * max(1.0, n_features / _MANY)
+    adapted: dict[str, Any] = {
+        "n_views": min(recipe.n_views, max(2, _MOST_NUMBERS // n_features)),
+        "learning_rate": recipe.learning_rate * min(1.0, _WIDE / n_features),
+        "smoothness": recipe.smoothness * shrink,
+        "credibility": recipe.credibility * shrink,
+    }
+    return replace(recipe, **{**adapted, **fixed})
 
 
 def list_recipes(
-    n_rows: int, n_features: int, fixed: Mapping[str, Any]
+    n_rows: int, n_features: int, rows_for_one: float, fixed: Mapping[str, Any]
 ) -> tuple[list[Recipe], list[Recipe]]:
     """Return the recipes for a table, and the precise ones; each once.
 
     Where the user decided how long to train, there are no longer ones.
     """
-    usual = [recipe for recipe in RECIPES if n_rows >= recipe.min_rows]
+    takes_large = n_rows > _VERY_FEW_ROWS and n_features <= _WIDE
+    usual = [recipe for recipe in RECIPES if takes_large or not recipe.large]
     lists = usual, () if "epochs" in fixed else PRECISE
-    first, precise = (dict.fromkeys(adapt(r, n_features, fixed) for r in some) for some in lists)
+    first, precise = (
+        dict.fromkeys(adapt(recipe, n_features, rows_for_one, fixed) for recipe in some)
+        for some in lists
+    )
     return list(first), list(precise)
 
 
