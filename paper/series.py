@@ -48,9 +48,10 @@ from numpy.typing import NDArray
 from fcorr.nn.kernels.arithmetic import Floats, exp
 
 # Compiled as the library's kernels are, but not kept: their folder knows their own sources alone.
-compiled = njit(fastmath={"reassoc", "contract", "arcp", "nsz"}, error_model="numpy", nogil=True)
+_OPTIONS = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+compiled = njit(fastmath={"reassoc", "contract", "arcp", "nsz"}, **_OPTIONS)
 # For functions that are never asked about NaN: a largest number is found in lanes then.
-compiled_without_nan = njit(fastmath={"nnan", "reassoc", "nsz"}, error_model="numpy", nogil=True)
+compiled_without_nan = njit(fastmath={"nnan", "reassoc", "nsz"}, **_OPTIONS)
 
 MAX_TERMS = 40
 _FEW_FEATURES = 16  # up to here p² exponentials cost less than a series
