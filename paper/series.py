@@ -48,10 +48,9 @@ from numpy.typing import NDArray
 from fcorr.nn.kernels.arithmetic import Floats, exp
 
 # Compiled as the library's kernels are, but not kept: their folder knows their own sources alone.
-_OPTIONS = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
-compiled = njit(fastmath={"reassoc", "contract", "arcp", "nsz"}, **_OPTIONS)
+compiled = njit(fastmath={"reassoc", "contract", "arcp", "nsz"}, error_model="numpy", nogil=True)
 # For functions that are never asked about NaN: a largest number is found in lanes then.
-compiled_without_nan = njit(fastmath={"nnan", "reassoc", "nsz"}, **_OPTIONS)
+compiled_without_nan = njit(fastmath={"nnan", "reassoc", "nsz"}, error_model="numpy", nogil=True)
 
 MAX_TERMS = 40
 _FEW_FEATURES = 16  # up to here p² exponentials cost less than a series
