@@ -78,6 +78,12 @@ def test_code_runs(request, tmp_path, monkeypatch, capsys, run_page, name, every
     assert script
     for each in everything:
         request.getfixturevalue(each)
+    if not everything:
+        monkeypatch.setattr("fcorr.training.pack._N_FOLDS", 2)
+    if "import shap" in script:  # whose helpers take seconds to compile, and no time to run
+        with monkeypatch.context() as patch:
+            patch.setattr("numba.config.DISABLE_JIT", True)
+            importlib.import_module("shap")
     if "fetch_openml" in script:
         path = Path(os.environ.get("FCORR_DATA", "")) / "freMTPL2" / "freMTPL2freq.parquet"
         if not path.exists():

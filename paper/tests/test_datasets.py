@@ -88,7 +88,8 @@ class Server(http.server.ThreadingHTTPServer):
 def server(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        # It looks this often, in seconds, whether it shall end.
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield server
         server.shutdown()
@@ -347,8 +348,9 @@ def test_what_is_fetched_of_fremtpl2(real_data, server, tmp_path, monkeypatch):
 def test_what_is_fetched_of_bemtpl97(real_data, server, tmp_path, monkeypatch):
     table = pa_parquet.read_table(real_data / "beMTPL97" / "beMTPL97.parquet")
     file = tmp_path / "beMTPL97.rda"
-    pyreadr.write_rdata(file, table.to_pandas(), df_name="beMTPL97", compress="gzip")
-    monkeypatch.setattr(datasets, "_BE_URL", server.offer("/beMTPL97.rda", file.read_bytes()))
+    pyreadr.write_rdata(file, table.to_pandas(), df_name="beMTPL97")
+    content = gzip.compress(file.read_bytes(), 1)  # pyreadr's own is as small as can be, and slow
+    monkeypatch.setattr(datasets, "_BE_URL", server.offer("/beMTPL97.rda", content))
     assert fetch_bemtpl97(data_home=tmp_path, verbose=False) == tmp_path / "beMTPL97"
     fetched, original = load_bemtpl97(data_home=tmp_path), load_bemtpl97(data_home=real_data)
     assert fetched.train.X.equals(original.train.X)

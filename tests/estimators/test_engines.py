@@ -1,5 +1,6 @@
-"""Training in several processes: torchrun, tasks of Ray, Ray Train, kills."""
+"""Several processes: training by torchrun and Ray, also when killed, and scoring by Ray."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -9,15 +10,25 @@ import time
 import joblib
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pa_parquet
 import pytest
 import torch.distributed as dist
+import torch.distributed.run as torchrun
 from typer.testing import CliRunner
 
-from fcorr import FCorrClassifier, InvalidInputError, load, sweep
-from fcorr._core import open_processes
+from fcorr import FCorrClassifier, InvalidInputError, load, score_parquet, sweep
+from fcorr._core import _check_answers, connect_ray, open_processes
 from fcorr.cli import app
 from fcorr.estimators import fit_on_ray
 from fcorr.metrics import bootstrap_interval, mean_absolute_error
+from tests.estimators.scored import (
+    DAMAGES,
+    N_ROWS,
+    check_document,
+    damage_group,
+    damage_value,
+    expected,
+)
 
 ray = pytest.importorskip("ray")
 
@@ -47,31 +58,27 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster():
-    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
+    """Start a cluster of Ray's on this machine: in seconds, so it serves all tests of the file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.delenv("RAY_ADDRESS", raising=False)
+        with connect_ray(workers=2):
+            yield
+    assert not ray.is_initialized()
+    gc.collect()  # what Ray leaves open is none of the next test's
 
 
-def run_torchrun(*arguments):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-    done = subprocess.run(
-        [*command, "2", "-m", "fcorr", "train", *map(str, arguments)],
-        capture_output=True, text=True, env=environment, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2_000:]
-    return done.stdout
-
-
-def test_two_processes_train_the_model_of_one(tmp_path):
+def test_two_processes_train_the_model_of_one(tmp_path, monkeypatch, capfd):
     """The same slices of the same batches, added up in another order: a difference of rounding."""
     path, output = tmp_path / "rows.csv", tmp_path / "model.fcorr"
     WIDE.assign(y=Y).to_csv(path, index=False)
-    told = run_torchrun(
-        path, "--target", "y", "--sensitive", "s", "-o", output, "--n-members", "1", "--epochs", 4,
-        "--set", "head=8", "--random-state", 0, "--set", "batch_size=1024", "--quiet",
-    )  # fmt: skip
-    assert told.count("wrote") == 1
+    command = ["--standalone", "--nproc-per-node", "2", "-m", "fcorr", "train", path]
+    command += ["--target", "y", "--sensitive", "s", "-o", output, "--n-members", "1"]
+    command += ["--epochs", "4", "--set", "head=8", "--random-state", "0"]
+    command += ["--set", "batch_size=1024", "--quiet"]
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # or it would be set for good
+    torchrun.main([*map(str, command)])  # raises an error if one of the processes fails
+    assert capfd.readouterr().out.count("wrote") == 1
     table = pd.read_csv(path)
     alone = FCorrClassifier(**ONE).fit(table.drop(columns="y"), table["y"])
     found = [each.predict_proba(table)[:, 1] for each in (alone, load(output))]
@@ -79,7 +86,7 @@ def test_two_processes_train_the_model_of_one(tmp_path):
 
 
 def test_an_address_without_a_cluster(monkeypatch):
-    monkeypatch.setattr("fcorr._core._RAY_SECONDS", 3.0)
+    monkeypatch.setattr("fcorr._core._RAY_SECONDS", 0.2)
     with pytest.raises(InvalidInputError, match="address must be that of a Ray cluster"):
         fit_on_ray(FCorrClassifier(**FEW), X, Y, address="127.0.0.1:1")
 
@@ -90,6 +97,31 @@ def test_members_as_tasks_are_the_same_to_the_bit():
     there = fit_on_ray(FCorrClassifier(**FEW), X, Y, workers=2)
     assert np.array_equal(here.predict_proba(X), there.predict_proba(X))
     assert there.recipes_ == here.recipes_
+
+
+@pytest.mark.usefixtures("cluster")
+def test_scores_are_the_same_to_the_bit(models, source, tmp_path):
+    data = pytest.importorskip("ray.data")
+    output = tmp_path / "out.parquet"
+    for path, table in models.values():
+        assert score_parquet(path, source(table), output, engine="ray", workers=2) == N_ROWS
+        assert pa_parquet.read_table(output).to_pydict() == expected(path, table)
+    assert not data.DataContext.get_current().execution_options.preserve_order
+    path, table = models["exact"]
+    check_document("ray.data", tmp_path, path, source(table), expected(path, table))
+    output.write_text("old")
+    for damage in (damage_value, damage_group):
+        folder = source(table)
+        damage(folder, table)
+        with pytest.raises(InvalidInputError, match=DAMAGES[damage]) as error:
+            score_parquet(path, folder, output, engine="ray")
+        assert "\n" not in str(error.value)
+    assert output.read_text() == "old"
+    command = ["predict", path, source(table), "-o", output, "--engine", "ray"]
+    done = CliRunner().invoke(app, [str(word) for word in command])
+    assert done.stdout == f"wrote {output}: {N_ROWS} rows\n"
+    assert pa_parquet.read_table(output).to_pydict() == expected(path, table)
+    _check_answers(ray.get_runtime_context().gcs_address)  # as another process does
 
 
 @pytest.mark.usefixtures("cluster")

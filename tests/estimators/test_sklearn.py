@@ -32,7 +32,7 @@ REASONS = {
 
 
 @parametrize_with_checks(
-    [FCorrClassifier(n_members=1, epochs=10), FCorrRegressor(n_members=1, epochs=10)],
+    [FCorrClassifier(n_members=1, epochs=5), FCorrRegressor(n_members=1, epochs=5)],
     expected_failed_checks=lambda _: REASONS,
 )
 @pytest.mark.filterwarnings("ignore")

@@ -149,11 +149,11 @@ def announcements(monkeypatch, folder):
     monkeypatch.setattr(arithmetic, "_announced", False)
     monkeypatch.setattr(arithmetic, "cache_folder", lambda: folder)
     monkeypatch.setattr(engine, "compile_kernels", lambda: started.append(True))
+    before = {*threading.enumerate()}  # some of which, Ray's and Spark's, never end
     for _ in range(2):
         prepare_engine(told.append)
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread():
-            thread.join(10)
+    for thread in {*threading.enumerate()} - before:
+        thread.join(10)
     return told, len(started)
 
 
