@@ -120,7 +120,7 @@ def test_the_page_computes_what_python_does(browser, tmp_path, name):
     if name == "the paper's":
         return
     explained = browser.run(f"{json.dumps(rows[:20])}.map((row) => fcorr.explain(row, 0))")
-    wanted = model.explain(test_X[:20], n_samples=4)  # for what does not depend on orders
+    wanted = model.explain(test_X[:20])
     main = wanted.main if wanted.classes is None else wanted.main[..., 0]
     size = np.abs(main).max() + 1
     assert np.abs(np.array([each["effects"] for each in explained]) - main).max() < 1e-5 * size
