@@ -24,6 +24,7 @@ from fcorr.training.proxies import DecisionDial, ProxyDial, ProxyTarget, ScoreDi
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 
 _NOBODY = float(np.nextafter(1, 2))  # above any probability
+_LEAST_CURVATURE = 1e-6  # where nearly all weight is on one class, rows still say something
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -310,7 +311,7 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
             self._loss(),
             start=log_shares - log_shares.mean() if len(weights) > 2 else np.diff(log_shares),
             curvature=curvature,
-            rows_for_one=of_equal / curvature,
+            rows_for_one=of_equal / max(curvature, _LEAST_CURVATURE),
             strata=codes,
         )
 

@@ -90,7 +90,8 @@ class MainEffect(Tabled):
         both, by its distance, and by its weight.
     credibility : ndarray of shape (n_values,)
         Of a category of n rows ``n / (n + k)``, by which training pulls it to the mean; k is the
-        mean of the chosen recipes. For a category that was rated, the credibility of its rating.
+        mean of the chosen recipes, of a sparse one that of small effects: large ones are believed
+        more. For a category that was rated, the credibility of its rating.
         NaN where there is none, for numbers and places in an order.
     relativity : ndarray or None
         ``exp(effect)``, the factor on the prediction; None unless the link is logarithmic.
