@@ -13,9 +13,8 @@ export OMP_NUM_THREADS ?= 1
 demo: $(READY)
 	$(BIN)/fcorr demo --output fcorr-demo
 
-# Test modules as pytest compiles them are kept, also where the environment says otherwise: that takes each process seconds.
 test: $(READY)
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses 2 --dist worksteal
+	$(BIN)/pytest --numprocesses 2 --dist worksteal
 
 test-slow: $(READY)
 	$(BIN)/pytest --numprocesses 2 -m slow
