@@ -104,7 +104,9 @@ def refuse(run, folder):
     """Run what is bad usage: it says so in words, and leaves the folder as it was."""
 
     def contents():
-        return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        # Python keeps what it compiled of a module, unless the environment says otherwise.
+        kept = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+        return {path: path.read_bytes() for path in kept}
 
     def refuse(message, *arguments):
         before = contents()
