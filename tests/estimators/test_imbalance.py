@@ -60,6 +60,8 @@ def test_rare_classes_take_more_rows_to_be_believed():
     """As many as it takes to know log-odds as well as those of a fair coin, of which 10 do."""
     p = Y.mean()
     assert fit().recipes_[0]["credibility"] == pytest.approx(10 * 0.25 / (p * (1 - p)))
+    balanced = fit(class_weight="balanced")  # which changes the loss, not what rows can tell
+    assert balanced.recipes_[0]["credibility"] == fit().recipes_[0]["credibility"]
     three = fit(np.arange(len(Y)) % 3)
     assert three.recipes_[0]["credibility"] == pytest.approx(10)
 

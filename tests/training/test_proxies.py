@@ -204,6 +204,29 @@ def test_multipliers_by_hand():
     torch.testing.assert_close(dial.multipliers[0][0], expected)
 
 
+def test_a_column_that_few_rows_have_counts_its_own_rows():
+    """And a batch in which nobody has it changes nothing."""
+    known = torch.tensor([0] * 30 + [1] * 10 + [UNKNOWN] * 960)
+    everybody = torch.arange(1_000) % 2
+    outputs = torch.full((1_000, 1), -1.0, dtype=torch.float64)
+    outputs[:10], outputs[30:38] = 1, 1
+    outputs.requires_grad_()
+
+    def follow(*columns, rows=slice(None)):
+        sizes = tuple(torch.bincount(c[c != UNKNOWN]).double() for c in columns)
+        codes = torch.stack(columns, 1)[rows]
+        dial = DecisionDial(1.0, "decision", 0.5)
+        some = outputs[rows]
+        dial.penalty(some, torch.zeros(len(some)), Groups(codes, torch.ones(len(some)), sizes))
+        dial.follow()
+        return dial.multipliers
+
+    alone, beside = follow(known)[0], follow(everybody, known)[1]
+    assert alone.abs().max() > 0.01
+    torch.testing.assert_close(beside, alone)
+    assert follow(known, rows=slice(100, 200)) == []
+
+
 @pytest.mark.parametrize("weight", [0.3, 3.0, 30.0])
 def test_multipliers_come_to_rest_at_the_price_although_decisions_lag(weight):
     """Of three groups, one in fifty rows, each a share that falls by its price, half a pass late.
@@ -215,7 +238,7 @@ def test_multipliers_come_to_rest_at_the_price_although_decisions_lag(weight):
     dial, shares, history = DecisionDial(weight, "decision", 0.5), free, []
     for step in range(1_600):
         rows = 25_000 * of_all
-        dial._n_rows = 1_000_000
+        dial._n_rows = [1_000_000]
         dial._seen = [[torch.stack([rows, rows * torch.tensor(shares)])[:, None]]]
         dial.follow()
         history.append(dial.multipliers[0][0].numpy())

@@ -443,9 +443,9 @@ class BaseFCorr(TrainableFCorr):
             outcome = f", exactly invariant to {names} (predict does not read it)"
         elif last.car is not None:
             outcome = f", CAR {last.car:.2e} at λ {history.car_weight:g}"
-        lacking = {name: schema[name].n_missing for name in schema.sensitive}
-        for name, n_missing in lacking.items():
-            outcome += f", {n_missing} rows have no {show_text(name)}" if n_missing else ""
+        for name in schema.sensitive:
+            if schema[name].n_missing:
+                outcome += f", rows without {show_text(name)}: {schema[name].n_missing}"
         loss, n_members = f"loss {last.loss:.4f}", len(self.model_.members)
         if self.oob_loss_ is not None:
             loss = f"{n_members} members, out-of-bag loss {self.oob_loss_:.4f}"

@@ -303,15 +303,19 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     def _make_target(self, outcomes: Outcomes) -> Target:
         codes, weight = self._codes(outcomes), self._loss_weight(outcomes)
         shares, weights = self._class_shares(outcomes), np.bincount(codes, weights=weight)
-        log_shares = np.log(weights / weights.sum())
-        curvature, of_equal = (float(np.mean(p * (1 - p))) for p in (shares, 1 / len(shares)))
+        weighted = weights / weights.sum()
+        log_shares = np.log(weighted)
+        # Class weights change the loss, and so its curvature, but not what rows can tell.
+        curvature, of_rows, of_equal = (
+            float(np.mean(p * (1 - p))) for p in (weighted, shares, 1 / len(shares))
+        )
         return Target(
             self._encode_target(outcomes),
             weight,
             self._loss(),
             start=log_shares - log_shares.mean() if len(weights) > 2 else np.diff(log_shares),
             curvature=curvature,
-            rows_for_one=of_equal / max(curvature, _LEAST_CURVATURE),
+            rows_for_one=of_equal / max(of_rows, _LEAST_CURVATURE),
             strata=codes,
         )
 

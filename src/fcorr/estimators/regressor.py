@@ -230,15 +230,13 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
         """Return how many rows say as much as one of two classes of the same size.
 
         From one row an effect is known with the variance of the loss's gradient over the square of
-        its curvature: φ/1², with the dispersion φ by Pearson's residuals; of such classes 1/4 over
-        1/4², which is 4.
+        its curvature. At the mean, in whose units y is, that is the variance of y over 1; of such
+        classes it is 1/4 over 1/4², which is 4.
         """
         if self.objective_ == "mse":
             return 1.0  # y is in units of its deviation, most of which may be no noise
         y, mean = values[:, 0], np.exp(values[:, 1])
-        power = {"poisson": 1.0, "gamma": 2.0}.get(self.objective_, float(self.tweedie_power))
-        dispersion = np.average((y - mean) ** 2 / mean**power, weights=weight)
-        return max(1.0, float(dispersion) / 4)
+        return max(1.0, float(np.average((y - mean) ** 2, weights=weight)) / 4)
 
     def _balance(self, outputs: NDArray[np.float64], outcomes: Outcomes) -> NDArray[np.float64]:
         y, output = outcomes.numbers(), outputs[:, 0]

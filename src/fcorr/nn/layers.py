@@ -397,11 +397,14 @@ class ViewEmbedding(nn.Module):
         """All views of every slot, centred: categories, knots, missing numbers: ``(S, H)``."""
         parts = [self.table, self.numbers.cumulate(self.steps)]
         values = torch.cat(parts if self.missing is None else [*parts, self.missing])
-        owner = self.feature_of_slot
+        means = self._sum_by_feature(values * self.shares.to(values.dtype)[:, None])
+        return values - means.index_select(0, self.feature_of_slot)
+
+    def _sum_by_feature(self, values: Tensor) -> Tensor:
+        """Add up what the slots of each feature have: ``(S, *)`` → ``(F, *)``."""
         n_features = len(self.offsets) - 1 + len(self.numbers.knots)
-        means = values.new_zeros(n_features, values.shape[1])
-        means = means.index_add(0, owner, values * self.shares.to(values.dtype)[:, None])
-        return values - means.index_select(0, owner)
+        sums = values.new_zeros(n_features, *values.shape[1:])
+        return sums.index_add(0, self.feature_of_slot, values)
 
     def forward(self, x_cat: Tensor, located: Tensor) -> Tensor:
         """Look categories up and interpolate located numbers."""
@@ -432,9 +435,7 @@ class ViewEmbedding(nn.Module):
         bends = (self.steps[1:] - self.steps[:-1]) * self._inner
         parts = [self.table, self.steps * (self._spans / 3).sqrt()]
         parts = parts if self.missing is None else [*parts, self.missing]
-        squares_S = torch.cat(parts).square().sum(1)
-        squares_F = squares_S.new_zeros(len(self.offsets) - 1 + len(self.numbers.knots))
-        squares_F = squares_F.index_add(0, self.feature_of_slot, squares_S)
+        squares_F = self._sum_by_feature(torch.cat(parts).square().sum(1))
         effects = (2 * squares_F / (1 + (1 + sparsity**2 * squares_F).sqrt())).sum()
         return 0.5 * (smoothness * bends.square().sum() + credibility * effects)
 

@@ -98,7 +98,7 @@ class Target:
 
     Training starts from the outputs ``start``, those of the mean; ``curvature`` is the second
     derivative of a row's loss by its output, about, there. ``rows_for_one`` rows say as much of an
-    effect as one row of a table with two classes of the same size: more where events are rare.
+    effect as one row of a table whose classes have the same size: more where events are rare.
     Every bag shall have its share of the ``strata``: classes, rows with a claim. With a ``dial``,
     ``groups`` are those that it compares.
     """

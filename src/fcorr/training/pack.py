@@ -59,7 +59,7 @@ class Recipe:
     credibility : float
         How many rows a category needs to be believed by half: with n rows it is pulled to the mean
         as if by ``n / (n + credibility)``. Of a recipe that is not adapted yet, rows of a table
-        with two classes of the same size.
+        whose classes have the same size.
     sparsity : float
         See :meth:`fcorr.nn.layers.ViewEmbedding.penalty`; with 0 all effects shrink alike.
     additive : bool
@@ -136,7 +136,7 @@ def adapt(recipe: Recipe, n_features: int, rows_for_one: float, fixed: Mapping[s
     tables have fewer views, too, or would take long.
 
     Where events are rare, or amounts skewed, it takes ``rows_for_one`` rows to say as much as one
-    does of two classes of the same size. And the more features, the less each of them does: with
+    does of classes of the same size. And the more features, the less each of them does: with
     the same shrinkage for all, the noise of hundreds would add up.
     """
     shrink = rows_for_one * max(1.0, n_features / _MANY)
@@ -334,7 +334,7 @@ def train_pack(
         return candidates.select([*beside, *range(n_known, len(recipes))], some, n_most)
 
     def loss_by_itself(r: int) -> float | None:
-        """Return the loss of a recipe on the bags that it was tried on; None if it was not."""
+        """Return the loss of a recipe on the bags that it was tried on; None of the only one."""
         tried_on = [b for b in first or everything if (r, b) in candidates.trained]
         return candidates.loss_of([r], tried_on) if first or r > 0 else None
 
@@ -343,7 +343,8 @@ def train_pack(
         # A gain by chance would cost much time: it must show on each of the bags.
         probed = first[:_N_PROBED]
         better = add(precise[:_N_PROBES], chosen, probed)
-        if all(candidates.loss_of(better, [b]) < candidates.loss_of(chosen, [b]) for b in probed):
+        gains = (candidates.loss_of(better, [b]) < candidates.loss_of(chosen, [b]) for b in probed)
+        if not {*better} <= {*chosen} and all(gains):
             better = add(precise[_N_PROBES:], better, probed)
             chosen = candidates.select(sorted({*chosen, *better}), first, n_most)
     chosen = candidates.select(chosen, everything, n_most)  # what helped on one bag may not on all

@@ -166,6 +166,7 @@ class DecisionDial:
     Decisions answer a price with delay, and a high one would set the two swinging. So multipliers
     move by the gradient of the dual problem, ``r_s − r − μ_s P(s) / weight``: 0 at the price, and
     no larger for a higher weight. Its step is longer for small groups, whose decisions answer less.
+    A training of few epochs may end before a high price is reached.
     """
 
     def __init__(self, weight: float, target: ProxyTarget, threshold: float) -> None:
@@ -176,14 +177,15 @@ class DecisionDial:
         self.multipliers: list[Tensor] = []
         self._totals: list[Tensor] = []  # (2, n_outcomes, n_groups): rows, those decided positive
         self._seen: list[list[Tensor]] = []  # the same of slices of a batch
-        self._n_seen = self._n_rows = 0.0
+        self._n_rows: list[float] = []  # of the whole table, by sensitive column
+        self._passes = 0.0  # over the rows so far
         self._means: list[Tensor] = []
 
     def penalty(self, outputs_BO: Tensor, outcomes: Tensor, groups: Groups) -> Tensor:
         """Return by how much the loss at the present costs is above that without any."""
         f_B, y_B = outputs_BO[:, 0], outcomes.to(outputs_BO)
         if self.follows and f_B.requires_grad:
-            self._n_rows = float(groups.sizes[0].sum())
+            self._n_rows = [float(sizes.sum()) for sizes in groups.sizes]
             self._seen.append(self._count(f_B.detach(), outcomes, groups))
         cost_B = self.threshold - y_B
         for mu_YG, codes_B in zip(self.multipliers, groups.codes.T, strict=False):
@@ -203,18 +205,20 @@ class DecisionDial:
             return
         seen = [_exact_sum(parts) for parts in zip(*self._seen, strict=True)]
         self._seen = []
-        n_batch = float(seen[0][0].sum())
-        self._n_seen += n_batch
-        passes = n_batch / self._n_rows
+        # Columns have values for more or fewer rows, of which a batch has about the same share.
+        passes = max(float(s[0].sum()) / n for s, n in zip(seen, self._n_rows, strict=True))
+        if passes == 0:  # it says nothing of any group
+            return
+        self._passes += passes
         kept = math.exp(-passes / _WINDOW)
         before = self._totals or [torch.zeros(()) for _ in seen]
         self._totals = [kept * b + n for b, n in zip(before, seen, strict=True)]
         now = self.multipliers or [torch.zeros(()) for _ in seen]
         self.multipliers = [
-            self._move(mu, rows, decided, passes)
-            for mu, (rows, decided) in zip(now, self._totals, strict=True)
+            self._move(mu, rows, decided, n_rows, passes)
+            for mu, (rows, decided), n_rows in zip(now, self._totals, self._n_rows, strict=True)
         ]
-        recent = 1 - math.exp(-3 * n_batch / self._n_seen)
+        recent = 1 - math.exp(-3 * passes / self._passes)
         means = self._means or self.multipliers
         self._means = [m + recent * (mu - m) for m, mu in zip(means, self.multipliers, strict=True)]
 
@@ -226,15 +230,20 @@ class DecisionDial:
         self.follows = False
         self.multipliers = self._means
 
-    def _move(self, mu_YG: Tensor, rows_YG: Tensor, decided_YG: Tensor, passes: float) -> Tensor:
-        """Return multipliers a step nearer to the price of rows and decisions that were counted."""
+    def _move(
+        self, mu_YG: Tensor, rows_YG: Tensor, decided_YG: Tensor, n_rows: float, passes: float
+    ) -> Tensor:
+        """Return multipliers a step nearer to the price of rows and decisions that were counted.
+
+        The table has ``n_rows`` rows with a group.
+        """
         share_YG = rows_YG / rows_YG.sum()
-        present_YG, n_YG = rows_YG > 0, share_YG * self._n_rows
+        present_YG, n_YG = rows_YG > 0, share_YG * n_rows
         rate_YG = torch.where(present_YG, decided_YG / rows_YG, 0.0)
         mean_Y1 = _mean(rate_YG, share_YG)
         rate_YG = (n_YG * rate_YG + FEW_ROWS * mean_Y1) / (n_YG + FEW_ROWS)
         from_middle_YG = rate_YG - _mean(rate_YG, present_YG.double())
-        share_YG = share_YG + FEW_ROWS / self._n_rows
+        share_YG = share_YG + FEW_ROWS / n_rows
         price_YG = self.weight * from_middle_YG / share_YG
         pace_YG = (_PACE * share_YG.sqrt() / self.weight).clamp_max(0.5) * min(passes, 1.0)
         mu_YG = (mu_YG + pace_YG * (price_YG - mu_YG)).clamp(-_LARGEST, _LARGEST)
