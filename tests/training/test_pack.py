@@ -42,12 +42,12 @@ def folds_of(bags, n_rows):
 
 
 @pytest.mark.parametrize("n_members", [None, 2, 3, 8, 100])
-@pytest.mark.parametrize("n_rows", [2, 3, 7, 100, 2_000, 2_001])
+@pytest.mark.parametrize("n_rows", [2, 3, 7, 100, 12_000, 12_001, 100_001])
 def test_every_row_is_held_out_once_and_strata_are_spread_evenly(n_rows, n_members):
     generator = torch.Generator().manual_seed(0)
     strata = (torch.rand(n_rows, generator=generator) < 0.03).long() * 5 + 1
     bags = make_bags(strata, n_members, seed=0)
-    n_folds = 8 if n_rows <= 2_000 else 4
+    n_folds = 8 if n_rows <= 12_000 else 6 if n_rows <= 100_000 else 4
     assert len(bags) == min(n_folds, n_rows, n_members or n_folds)
     fold = folds_of(bags, n_rows)
     for some in (strata > 0, strata == 1, strata == 6):
@@ -178,10 +178,10 @@ def run(n_rows=40, n_members=None, n_recipes=3, n_threads=1, seed=11, **growth):
     return result, bags, calls, len(reports), expected
 
 
-def test_few_rows_try_every_recipe_on_every_bag():
+def test_what_is_chosen_is_trained_on_every_bag():
     result, bags, calls, n_reported, expected = run()
     assert len(bags) == 8
-    assert len(calls) == n_reported == expected == 3 * 8
+    assert len(calls) == n_reported == 3 * 4 + 2 * 4 == expected - 4  # of three at most
     # By itself -1 is best; with 2 beside it the mean is nearer to 0 than with -3.
     assert [each["chosen"] for each in result.tried] == [True, True, False]
     assert [each["loss"] for each in result.tried] == pytest.approx([4, 1, 9], rel=0.05)
@@ -197,11 +197,12 @@ def test_precise_recipes_are_tried_on_two_bags_and_go_on_where_they_help():
     in_vain, helps = Recipe(epochs=3, n_knots=128), Recipe(epochs=4, n_knots=256)
     more = replace(helps, n_knots=512)
     result, _, calls, n_reported, _ = run(precise=[in_vain, helps, more])
-    assert len(calls) == n_reported == 3 * 8 + 2 + 2 * 8
+    # Three on four bags, three more on two of them; two of these on the others, three on all.
+    assert len(calls) == n_reported == 3 * 4 + 3 * 2 + 2 * 2 + 3 * 4
     assert [each["n_knots"] for each in result.tried[3:] if each["chosen"]] == [256, 512]
     assert [each["loss"] for each in result.tried[3:]] == pytest.approx([9, 0.04, 0.04], rel=0.1)
     usual, _, calls, *_ = run(precise=[in_vain, replace(in_vain, n_knots=256), more])
-    assert len(calls) == 3 * 8 + 2 * 2  # the third is not tried
+    assert len(calls) == 3 * 4 + 2 * 2 + 2 * 4  # the third is not tried
     assert [each["chosen"] for each in usual.tried] == [True, True, False, False, False]
     assert len(run(n_recipes=1, precise=[helps])[0].tried) == 1  # asked for
 
@@ -216,26 +217,25 @@ def test_a_pack_grows_until_nothing_helps_or_the_time_is_over():
     # One round finds the fourth level; two without a gain end it.
     assert len(drawn) in (12, 16)
     assert drawn == list(range(19, 19 + len(drawn)))
-    assert len(calls) == (3 + len(drawn)) * 8
+    assert len(calls) == len({seed for *_, seed in calls}) >= (3 + len(drawn)) * 4
     assert any(each["chosen"] for each in result.tried[3:])
     usual, late = run()[0], run(until=now - 1, draw=draw)[0]
     assert result.loss < 0.3 * usual.loss
     assert late.tried == usual.tried
 
 
-def test_of_few_rows_two_are_chosen_even_if_one_looks_better(monkeypatch):
+def test_a_second_is_chosen_where_the_rows_cannot_tell_that_it_is_worse(monkeypatch):
     levels = [0.1, 5.0, 9.0]
 
     def loss(some):
         return sum(levels[i] for i in some) / len(some)
 
-    assert select_greedily(loss, 3, 3) == [0]
-    assert select_greedily(loss, 3, 3, n_least=2) == [0, 1]
-    assert select_greedily(loss, 3, 1, n_least=2) == [0]
-    result = run(n_recipes=2)[0]
-    assert len(result.members) == 2 * 8
-    monkeypatch.setattr(pack, "_FEW_ROWS", 39)
-    assert len(run(n_recipes=4)[0].members) == 8  # 0.2 by itself
+    assert select_greedily(loss, 3, 3, tolerance=2.4) == [0]
+    assert select_greedily(loss, 3, 3, tolerance=2.5) == [0, 1]  # 2.55 for 0.1; a third must help
+    assert select_greedily(loss, 3, 1, tolerance=2.5) == [0]
+    # Of 0.2 and -1 the loss is 0.16, of 0.2 alone 0.04: an eighth more is borne, a fortieth not.
+    assert len(run(n_rows=8, n_recipes=4)[0].members) == 2 * 8
+    assert len(run(n_rows=40, n_recipes=4)[0].members) == 8
 
 
 def test_recipes_are_drawn_by_their_number():
@@ -246,13 +246,19 @@ def test_recipes_are_drawn_by_their_number():
     assert 15 < sum(recipe.additive for recipe in drawn) < 55
 
 
-def test_many_rows_try_every_recipe_on_one_bag(monkeypatch):
-    monkeypatch.setattr(pack, "_FEW_ROWS", 39)
-    result, bags, calls, n_reported, expected = run()
-    assert len(calls) == n_reported == expected == 3 + 2 * 7
-    first = int(bags[0].held_out[0])
-    assert [(r, f) for r, f, _ in calls[:3]] == [(r, first) for r in (2, 1, 0)]  # the longest first
-    assert len(result.members) == 16
+def test_more_rows_try_every_recipe_on_some_bags_and_the_best_on_more(monkeypatch):
+    monkeypatch.setattr(pack, "_ROUNDS", {40: (1, 2, 6)})
+    monkeypatch.setattr(pack, "_FEW_ROWS", 39)  # beyond which no more than two are chosen
+    result, bags, calls, n_reported, expected = run(n_recipes=4)
+    assert len(calls) == n_reported == expected - 4 == 4 + 4 + 4  # 0.2 is chosen by itself
+    first, second, *_ = (int(bag.held_out[0]) for bag in bags)
+    longest_first = [(r, f) for f in (first, second) for r in (3, 2, 1, 0)]
+    assert [(r, f) for r, f, _ in calls[:8]] == longest_first
+    assert len(result.members) == len(bags) == 6
+    monkeypatch.setattr(pack, "_N_BEST", 2)
+    *_, calls, n_reported, expected = run(n_recipes=3)
+    assert len(calls) == n_reported == expected == 3 + 2 + 2 * 4
+    assert {r for r, *_ in calls[3:]} == {0, 1}  # whose mean is nearest to 0
 
 
 @pytest.mark.parametrize(("n_members", "n_trained"), [(2, 2), (7, 7), (8, 8), (16, 16), (17, 16)])
@@ -264,7 +270,7 @@ def test_no_more_members_than_asked_for(n_members, n_trained):
 
 def test_every_training_has_a_seed_of_its_own():
     seeds = [seed for _, _, seed in run(n_recipes=4)[2]]
-    assert len(set(seeds)) == len(seeds) == 32
+    assert len(set(seeds)) == len(seeds) == 4 * 4 + 4
     assert not set(seeds) & {seed for _, _, seed in run(n_recipes=4, seed=12)[2]}
     result, _, calls, _, expected = run(n_recipes=1)  # one recipe is not tried first
     assert len(calls) == expected == len(result.members) == 8

@@ -2,14 +2,15 @@
 
 The rows are put into folds, and a member leaves one of them out: on these rows, which it never saw,
 it is stopped and judged. So no row is lost to validation, and nobody has to tune. A first round
-tries every recipe; those whose mean predicts best are then trained on all bags, and the prediction
-is the mean of these members.
+tries every recipe on some bags, a second one the best of them on more; those whose mean predicts
+best are then trained on all bags, and the prediction is the mean of these members.
 
 What this takes from others: bags and out-of-bag rows from explainable boosting machines, members
 of different settings chosen greedily by their mean from ensemble selection (Caruana et al., 2004)
 and TabPack (Gorishniy et al., 2026).
 """
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,9 +27,12 @@ from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.loop import History
 from fcorr.training.rows import Fold, Map
 
-_FEW_ROWS = 10_000  # up to which the first round tries every recipe on all bags, not on one
-_VERY_FEW_ROWS = 2_000  # up to which bags leave out less, and are more
-_N_FOLDS, _N_FOLDS_OF_FEW = 4, 8
+_FEW_ROWS = 2_000  # up to which there are no large recipes, and more are chosen
+# Up to so many rows: the bags on which all recipes are tried, then the best, at last the chosen
+# ones. More rows tell recipes apart better, and take longer; a bag leaves out enough of them to
+# stop by, or is rather one of many.
+_ROUNDS = {12_000: (2, 4, 8), 100_000: (1, 2, 6), math.inf: (1, 4)}
+_N_BEST = 5  # recipes that a second round tries
 _N_DRAWN, _MOST_GROWN = 4, 6  # recipes to draw at a time, and to choose, where there is time
 _N_STALE, _LEAST_GAIN = 2, 1e-4  # how often, in vain, and what is a gain
 _MANY_HELD_OUT = 2_000  # rows that tell when to stop, and still are fit to judge by
@@ -156,7 +160,7 @@ def list_recipes(
 
     Where the user decided how long to train, there are no longer ones.
     """
-    takes_large = n_rows > _VERY_FEW_ROWS and n_features <= _WIDE
+    takes_large = n_rows > _FEW_ROWS and n_features <= _WIDE
     usual = [recipe for recipe in RECIPES if takes_large or not recipe.large]
     lists = usual, () if "epochs" in fixed else PRECISE
     first, precise = (
@@ -216,10 +220,7 @@ def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
     A single fold, as of a table with one row, is learnt from and judged by: there is no other.
     """
     n_rows, generator = len(strata), torch.Generator().manual_seed(seed)
-    n_folds = _N_FOLDS_OF_FEW if n_rows <= _VERY_FEW_ROWS else _N_FOLDS
-    if n_members is not None:
-        n_folds = min(n_members, n_folds)
-    n_folds = min(n_folds, n_rows)
+    n_folds = min(_n_bags(n_rows, n_members), n_rows)
     order = torch.randperm(n_rows, generator=generator)
     order = order[torch.sort(strata[order], stable=True).indices]
     fold = torch.empty(n_rows, dtype=torch.long)
@@ -232,7 +233,7 @@ def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
 
 def hash_bags(n_rows: int, n_members: int | None, seed: int) -> list[Bag]:
     """Make bags of rows in files: a row's fold is a hash of its place."""
-    n_folds = _N_FOLDS if n_members is None else max(2, min(n_members, _N_FOLDS))
+    n_folds = max(2, _n_bags(n_rows, n_members))
     folds = [Fold(k, n_folds, seed, inside=True) for k in range(n_folds)]
     places, nothing = np.arange(n_rows), torch.empty(0, dtype=torch.long)
     return [Bag(nothing, torch.from_numpy(np.flatnonzero(f.has(places))), f) for f in folds]
@@ -294,14 +295,13 @@ class Candidates:
     def select(self, recipes: Sequence[int], bags: Sequence[int], n_most: int) -> list[int]:
         """Train what of it is not trained yet, and choose among it."""
         self.train(recipes, bags)
-        # Of few rows even all together can make one recipe look best that is not. Two cost nothing
-        # on samples of three tables; what they gained was on German, whose test rows had been seen.
-        n_least = min(2, n_most) if _has_few_rows(self.bags) else 1
+        # The best of many looks better than it is. Where a second one costs less than one of all
+        # rows' losses, about a unit of likelihood, they do not tell that it should be left out.
         chosen = select_greedily(
             lambda some: self.loss_of([recipes[i] for i in some], bags),
             len(recipes),
             n_most,
-            n_least,
+            tolerance=1 / len(self.held_out(bags)),
         )
         return [recipes[i] for i in chosen]
 
@@ -323,9 +323,11 @@ def train_pack(
     tried as well, some at a time, until then or until they no longer lower the out-of-bag loss.
     """
     recipes, bags = candidates.recipes, candidates.bags
-    first, everything = range(_n_tried(recipes, bags)), range(len(bags))
+    *trials, everything = _list_rounds(bags)
+    trials = (trials or [everything]) if len(recipes) > 1 else []
+    first = trials[-1] if trials else everything  # bags on which any further recipe is tried
     n_most = _n_chosen(bags, n_members)
-    chosen = [0]
+    chosen, best = [0], [*range(len(recipes))]
 
     def add(more: Iterable[Recipe], beside: Iterable[int], some: Sequence[int]) -> list[int]:
         """Try more recipes on some bags, and choose among them and some of the others."""
@@ -335,11 +337,14 @@ def train_pack(
 
     def loss_by_itself(r: int) -> float | None:
         """Return the loss of a recipe on the bags that it was tried on; None of the only one."""
-        tried_on = [b for b in first or everything if (r, b) in candidates.trained]
-        return candidates.loss_of([r], tried_on) if first or r > 0 else None
+        tried_on = [b for b in first if (r, b) in candidates.trained]
+        return candidates.loss_of([r], tried_on) if trials or r > 0 else None
 
-    if first:
-        chosen = candidates.select(range(len(recipes)), first, n_most)
+    for some in trials:
+        chosen = candidates.select(best, some, n_most)
+        others = sorted({*best} - {*chosen}, key=lambda r: candidates.loss_of([r], some))
+        best = [*chosen, *others][:_N_BEST]
+    if trials:
         # A gain by chance would cost much time: it must show on each of the bags.
         probed = first[:_N_PROBED]
         better = add(precise[:_N_PROBES], chosen, probed)
@@ -347,14 +352,14 @@ def train_pack(
         if not {*better} <= {*chosen} and all(gains):
             better = add(precise[_N_PROBES:], better, probed)
             chosen = candidates.select(sorted({*chosen, *better}), first, n_most)
-    chosen = candidates.select(chosen, everything, n_most)  # what helped on one bag may not on all
+    chosen = candidates.select(chosen, everything, n_most)  # on which it may help less
     if until is not None and draw is not None:
         least, n_stale, took = candidates.loss_of(chosen, everything), 0, 0.0
         n_most = n_most if n_members is not None else _MOST_GROWN
         while n_stale < _N_STALE and time.monotonic() + took <= until:
             started, n_known = time.monotonic(), len(recipes)
             drawn = [draw(r) for r in range(n_known, n_known + _N_DRAWN)]
-            better = add(drawn, chosen, first or everything)
+            better = add(drawn, chosen, first)
             better = candidates.select(sorted({*chosen, *better}), everything, n_most)
             loss = candidates.loss_of(better, everything)
             n_stale = 0 if loss < least * (1 - _LEAST_GAIN) else n_stale + 1
@@ -398,35 +403,46 @@ def draw_recipe(number: int, seed: int) -> Recipe:
     return recipe
 
 
-def _n_tried(recipes: Sequence[Recipe], bags: Sequence[Bag]) -> int:
-    """Count the bags on which the first round tries every recipe; none if there is but one."""
-    if len(recipes) == 1:
-        return 0
-    return len(bags) if _has_few_rows(bags) else 1
+def _rounds_of(n_rows: int) -> tuple[int, ...]:
+    return next(rounds for most, rounds in _ROUNDS.items() if n_rows <= most)
 
 
-def _has_few_rows(bags: Sequence[Bag]) -> bool:
-    return sum(len(bag.held_out) for bag in bags) <= _FEW_ROWS
+def _n_bags(n_rows: int, n_members: int | None) -> int:
+    n_bags = _rounds_of(n_rows)[-1]
+    return n_bags if n_members is None else min(n_members, n_bags)
+
+
+def _n_rows(bags: Sequence[Bag]) -> int:
+    return sum(len(bag.held_out) for bag in bags)
+
+
+def _list_rounds(bags: Sequence[Bag]) -> list[range]:
+    """List the bags of each round; of the last it is all of them."""
+    return [range(n) for n in sorted({min(n, len(bags)) for n in _rounds_of(_n_rows(bags))})]
 
 
 def _n_chosen(bags: Sequence[Bag], n_members: int | None) -> int:
     if n_members is not None:
         return max(1, n_members // len(bags))
-    return 3 if _has_few_rows(bags) else 2  # where all are trained, one more costs nothing
+    return 3 if _n_rows(bags) <= _FEW_ROWS else 2
 
 
 def count_trainings(recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: int | None) -> int:
     """Count how many networks :func:`train_pack` trains at most, beside precise recipes."""
-    n_tried, n_chosen = _n_tried(recipes, bags), min(_n_chosen(bags, n_members), len(recipes))
-    return len(recipes) * n_tried + n_chosen * (len(bags) - n_tried)
+    n_recipes, n_done, n_trainings = len(recipes), 0, 0
+    *trials, everything = (len(some) for some in _list_rounds(bags))
+    for n_bags in (trials or [everything]) if n_recipes > 1 else []:
+        n_trainings, n_done = n_trainings + n_recipes * (n_bags - n_done), n_bags
+        n_recipes = min(n_recipes, _N_BEST)
+    return n_trainings + min(n_recipes, _n_chosen(bags, n_members)) * (everything - n_done)
 
 
 def select_greedily(
-    loss: Callable[[Sequence[int]], float], n_candidates: int, n_most: int, n_least: int = 1
+    loss: Callable[[Sequence[int]], float], n_candidates: int, n_most: int, tolerance: float = 0.0
 ) -> list[int]:
     """Choose candidates one by one, each time that which lowers the loss of all together most.
 
-    It ends when the loss no longer falls, but not before there are ``n_least``.
+    It ends when the loss no longer falls; by the second it may rise, by less than ``tolerance``.
 
     Examples
     --------
@@ -439,7 +455,7 @@ def select_greedily(
     while len(chosen) < n_most:
         losses = {i: loss([*chosen, i]) for i in range(n_candidates) if i not in chosen}
         best = min(losses, key=losses.__getitem__, default=None)
-        if best is None or not (losses[best] < least or len(chosen) < n_least):
+        if best is None or not losses[best] < least + tolerance * (len(chosen) == 1):
             break
         chosen.append(best)
         least = losses[best]
