@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from fcorr.nn.fcorr import FCorrTransformer
 from fcorr.training.loop import History
 from fcorr.training.rows import Fold, Map
 
-_FEW_ROWS = 2_000  # up to which there are no large recipes, and more are chosen
+_FEW_ROWS = 2_000  # of a small table, of which more recipes are chosen
 # Up to so many rows: the bags on which all recipes are tried, then the best, at last the chosen
 # ones. More rows tell recipes apart better, and take longer; a bag leaves out enough of them to
 # stop by, or is rather one of many.
@@ -68,8 +68,9 @@ class Recipe:
         See :meth:`fcorr.nn.layers.ViewEmbedding.penalty`; with 0 all effects shrink alike.
     additive : bool
         Main effects only: attention and head see nothing.
-    large : bool
-        For long tables, of more than 2,000 rows, that are not wide, of at most 100 features.
+    size : {"any", "small", "large"}
+        Of tables that it is for: small ones have up to 2,000 rows, large ones more, and at most 100
+        features.
     """
 
     head: tuple[int, ...] = (128, 128)
@@ -84,7 +85,7 @@ class Recipe:
     credibility: float = 10.0
     sparsity: float = 0.0
     additive: bool = False
-    large: bool = False
+    size: Literal["any", "small", "large"] = "any"
 
     @property
     def turn(self) -> tuple[bool, int]:
@@ -112,9 +113,11 @@ RECIPES = (
     Recipe((128, 128), 8, 32, 0.5, 0.2, 10, 0.002, 0.3, 15.0, 15.0),
     Recipe((64, 64), 4, 32, 0.3, 0.1, 12, 0.002, 0.01, 5.0, 5.0),
     Recipe((64, 64), 4, 32, 0.3, 0.1, 6, 0.005, 0.01, 50.0, 5.0),
-    Recipe((128, 128), 8, 128, 0.5, 0.2, 15, 0.005, 0.01, 0.5, 1.5, large=True),
-    Recipe((128, 128), 8, 128, 0.5, 0.1, 12, 0.003, 0.1, 150.0, 15.0, large=True),
-    Recipe((128, 128), 8, 128, 0.5, 0.1, 30, 0.003, 0.1, 150.0, 15.0, large=True),
+    Recipe((128, 128), 8, 16, 0.7, 0.3, 15, 0.0008, 0.03, 150.0, 20.0, size="small"),
+    Recipe((128, 128), 4, 32, 0.6, 0.4, 20, 0.0006, 0.03, 120.0, 15.0, size="small"),
+    Recipe((128, 128), 8, 128, 0.5, 0.2, 15, 0.005, 0.01, 0.5, 1.5, size="large"),
+    Recipe((128, 128), 8, 128, 0.5, 0.1, 12, 0.003, 0.1, 150.0, 15.0, size="large"),
+    Recipe((128, 128), 8, 128, 0.5, 0.1, 30, 0.003, 0.1, 150.0, 15.0, size="large"),
     Recipe((8,), 1, 16, 0.0, 0.0, 20, 0.02, 0.0, 200.0, 60.0, 10.0, additive=True),
     Recipe((8,), 1, 64, 0.0, 0.0, 20, 0.01, 0.0, 2000.0, 60.0, 30.0, additive=True),
 )
@@ -160,8 +163,8 @@ def list_recipes(
 
     Where the user decided how long to train, there are no longer ones.
     """
-    takes_large = n_rows > _FEW_ROWS and n_features <= _WIDE
-    usual = [recipe for recipe in RECIPES if takes_large or not recipe.large]
+    size = "small" if n_rows <= _FEW_ROWS else "large" if n_features <= _WIDE else "any"
+    usual = [recipe for recipe in RECIPES if recipe.size in ("any", size)]
     lists = usual, () if "epochs" in fixed else PRECISE
     first, precise = (
         dict.fromkeys(adapt(recipe, n_features, rows_for_one, fixed) for recipe in some)
