@@ -33,6 +33,7 @@ _FEW_ROWS = 2_000  # of a small table, of which more recipes are chosen
 # stop by, or is rather one of many.
 _ROUNDS = {12_000: (2, 4, 8), 100_000: (1, 2, 6), math.inf: (1, 4)}
 _N_BEST = 5  # recipes that a second round tries
+_TOLERANCE = 4.0  # of all rows' losses, for a second recipe beside the best
 _N_DRAWN, _MOST_GROWN = 4, 6  # recipes to draw at a time, and to choose, where there is time
 _N_STALE, _LEAST_GAIN = 2, 1e-4  # how often, in vain, and what is a gain
 _MANY_HELD_OUT = 2_000  # rows that tell when to stop, and still are fit to judge by
@@ -298,13 +299,13 @@ class Candidates:
     def select(self, recipes: Sequence[int], bags: Sequence[int], n_most: int) -> list[int]:
         """Train what of it is not trained yet, and choose among it."""
         self.train(recipes, bags)
-        # The best of many looks better than it is. Where a second one costs less than one of all
-        # rows' losses, about a unit of likelihood, they do not tell that it should be left out.
+        # The best of many looks better than it is. Where a second one costs a few units of
+        # log-likelihood, of all rows together, they do not tell that it should be left out.
         chosen = select_greedily(
             lambda some: self.loss_of([recipes[i] for i in some], bags),
             len(recipes),
             n_most,
-            tolerance=1 / len(self.held_out(bags)),
+            tolerance=_TOLERANCE / len(self.held_out(bags)),
         )
         return [recipes[i] for i in chosen]
 
@@ -317,7 +318,7 @@ def train_pack(
     until: float | None = None,
     draw: Callable[[int], Recipe] | None = None,
 ) -> PackResult:
-    """Try the recipes, choose among them, and train the chosen ones on all bags.
+    """Try the recipes on some bags, the best on more, and train the chosen ones on all.
 
     Of the ``precise`` ones the first are tried as well, on a bag or two, and the others where one
     of these lowers the loss.
@@ -391,10 +392,10 @@ def draw_recipe(number: int, seed: int) -> Recipe:
         head=pick.choice(((64, 64), (128, 128), (256, 256))),
         n_views=pick.choice((2, 4, 8)),
         n_knots=pick.choice((16, 32, 64, 128)),
-        dropout=pick.choice((0.1, 0.3, 0.5)),
-        feature_dropout=pick.choice((0.0, 0.1, 0.2)),
-        epochs=pick.randint(6, 18),
-        learning_rate=between(0.001, 0.006),
+        dropout=pick.choice((0.1, 0.3, 0.5, 0.7)),
+        feature_dropout=pick.choice((0.0, 0.1, 0.2, 0.4)),
+        epochs=pick.randint(6, 20),
+        learning_rate=between(0.0006, 0.006),
         weight_decay=between(0.01, 0.3),
         smoothness=between(0.5, 500),
         credibility=between(1.5, 50),
