@@ -6,7 +6,6 @@ import inspect
 import json
 import logging
 import math
-import math
 import os
 import re
 import shlex

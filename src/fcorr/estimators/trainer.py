@@ -393,7 +393,7 @@ class Trainer:
                 recipes,
                 bags,
                 self._train_member,
-                self.target.mean_loss,
+                self.target.losses,
                 seed=seed,
                 each=each,
                 progress=progress,

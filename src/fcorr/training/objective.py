@@ -113,17 +113,16 @@ class Target:
     dial: ProxyDial | None = None
     groups: Groups | None = None
 
-    def mean_loss(self, outputs: Tensor, rows: Tensor) -> float:
-        """Return the loss of outputs for some rows, with the dial's penalty."""
+    def losses(self, outputs: Tensor, rows: Tensor) -> Tensor:
+        """Return the weighted loss of each of some rows, with the dial's penalty."""
         wanted, weight = self.values[rows], torch.from_numpy(self.weight)[rows]
         exact = wanted.double() if wanted.is_floating_point() else wanted
-        losses = self.loss(outputs, exact).double()
-        total = max(float(weight.sum()), float(np.finfo(float).tiny))
-        found = float((weight * losses).sum()) / total
+        mean = max(float(weight.mean()), float(np.finfo(float).tiny))
+        losses = self.loss(outputs, exact).double() * (weight / mean)
         if self.dial is not None and self.groups is not None:
             some = self.groups.each(lambda part: part[rows])
-            found += float(self.dial.penalty(outputs, wanted, some))
-        return found
+            losses += self.dial.penalty(outputs, wanted, some)
+        return losses
 
 
 class Objective:

@@ -33,7 +33,7 @@ _FEW_ROWS = 2_000  # of a small table, of which more recipes are chosen
 # stop by, or is rather one of many.
 _ROUNDS = {12_000: (2, 4, 8), 100_000: (1, 2, 6), math.inf: (1, 4)}
 _N_BEST = 5  # recipes that a second round tries
-_TOLERANCE = 4.0  # of all rows' losses, for a second recipe beside the best
+_TOLERANCE = 0.75  # standard errors, by which two recipes may look worse than one
 _N_DRAWN, _MOST_GROWN = 4, 6  # recipes to draw at a time, and to choose, where there is time
 _N_STALE, _LEAST_GAIN = 2, 1e-4  # how often, in vain, and what is a gain
 _MANY_HELD_OUT = 2_000  # rows that tell when to stop, and still are fit to judge by
@@ -247,14 +247,14 @@ def hash_bags(n_rows: int, n_members: int | None, seed: int) -> list[Bag]:
 class Candidates:
     """Networks of some recipes, trained on some bags when they are first asked for.
 
-    ``train_one(recipe, bag, seed)`` trains a network, and ``loss(outputs, rows)`` is the loss of
+    ``train_one(recipe, bag, seed)`` trains a network, and ``losses(outputs, rows)`` are those of
     outputs for some rows; ``each`` maps over threads or processes, whose number changes nothing.
     """
 
     recipes: list[Recipe]
     bags: Sequence[Bag]
     train_one: Callable[[Recipe, Bag, int], Trained]
-    loss: Callable[[Tensor, Tensor], float]
+    losses: Callable[[Tensor, Tensor], Tensor]
     seed: int
     each: Map
     progress: Progress
@@ -279,7 +279,7 @@ class Candidates:
 
         for (r, b), result in zip(pairs, self.each(one, pairs), strict=True):
             self.trained[r, b] = result
-            found = self.loss(result.outputs.double(), self.bags[b].held_out)
+            found = self.loss_of([r], [b])
             self.progress.advance(f"recipe {r + 1}, bag {b + 1}: out-of-bag loss {found:.4f}")
 
     def outputs(self, chosen: Sequence[int], bags: Iterable[int]) -> Tensor:
@@ -291,21 +291,19 @@ class Candidates:
         """Return the rows that some bags leave out, one bag after the other."""
         return torch.cat([self.bags[b].held_out for b in bags])
 
-    def loss_of(self, chosen: Sequence[int], bags: Iterable[int]) -> float:
-        """Return the loss of the mean of some recipes, by the held-out rows of some bags."""
-        bags = list(bags)
-        return self.loss(self.outputs(chosen, bags), self.held_out(bags))
+    def losses_of(self, chosen: Sequence[int], bags: Sequence[int]) -> Tensor:
+        """Return the losses of the mean of some recipes, of the held-out rows of some bags."""
+        return self.losses(self.outputs(chosen, bags), self.held_out(bags))
+
+    def loss_of(self, chosen: Sequence[int], bags: Sequence[int]) -> float:
+        """Return the mean of these losses."""
+        return float(self.losses_of(chosen, bags).mean())
 
     def select(self, recipes: Sequence[int], bags: Sequence[int], n_most: int) -> list[int]:
         """Train what of it is not trained yet, and choose among it."""
         self.train(recipes, bags)
-        # The best of many looks better than it is. Where a second one costs a few units of
-        # log-likelihood, of all rows together, they do not tell that it should be left out.
         chosen = select_greedily(
-            lambda some: self.loss_of([recipes[i] for i in some], bags),
-            len(recipes),
-            n_most,
-            tolerance=_TOLERANCE / len(self.held_out(bags)),
+            lambda some: self.losses_of([recipes[i] for i in some], bags), len(recipes), n_most
         )
         return [recipes[i] for i in chosen]
 
@@ -442,25 +440,31 @@ def count_trainings(recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: i
 
 
 def select_greedily(
-    loss: Callable[[Sequence[int]], float], n_candidates: int, n_most: int, tolerance: float = 0.0
+    losses: Callable[[Sequence[int]], Tensor], n_candidates: int, n_most: int
 ) -> list[int]:
     """Choose candidates one by one, each time that which lowers the loss of all together most.
 
-    It ends when the loss no longer falls; by the second it may rise, by less than ``tolerance``.
+    ``losses`` are those of each row. It ends when their mean no longer falls. But the best of many
+    looks better than it is: by the second it may rise, if the rows do not tell this from chance.
 
     Examples
     --------
-    >>> values = [4.0, -2.0, 1.0]
-    >>> select_greedily(lambda some: abs(sum(values[i] for i in some) / len(some)), 3, 2)
+    >>> values = torch.tensor([[4.0], [-2.0], [1.0]])
+    >>> select_greedily(lambda some: values[some].mean(0).abs(), 3, 2)
     [2, 1]
     """
     chosen: list[int] = []
-    least = float("inf")
+    before: Tensor | float = math.inf
     while len(chosen) < n_most:
-        losses = {i: loss([*chosen, i]) for i in range(n_candidates) if i not in chosen}
-        best = min(losses, key=losses.__getitem__, default=None)
-        if best is None or not losses[best] < least + tolerance * (len(chosen) == 1):
+        found = {i: losses([*chosen, i]) for i in range(n_candidates) if i not in chosen}
+        best = min(found, key=lambda i: float(found[i].mean()), default=None)
+        if best is None:
+            break
+        rise, borne = found[best] - before, 0.0
+        if len(chosen) == 1 and len(rise) > 1:
+            borne = _TOLERANCE * float(rise.std()) / math.sqrt(len(rise))
+        if not float(rise.mean()) < borne:
             break
         chosen.append(best)
-        least = losses[best]
+        before = found[best]
     return chosen or [0]
