@@ -14,6 +14,7 @@ from fcorr.nn import FCorrTransformer
 from fcorr.nn.car import exchange_features, paper_weight
 from fcorr.training.objective import (
     Objective,
+    Target,
     binary_log_loss,
     class_shift,
     gamma_loss,
@@ -24,6 +25,7 @@ from fcorr.training.objective import (
     squared_error,
     tweedie_loss,
 )
+from fcorr.training.proxies import Groups, ScoreDial
 from fcorr.training.rows import Rows
 from paper.augmentation import AugmentedObjective
 from paper.baselines.car import car_cda
@@ -44,6 +46,26 @@ def test_losses_of_classes_and_of_squares():
     torch.testing.assert_close(losses, -torch.log_softmax(logits, dim=1)[[0, 1], [1, 0]])
     losses = squared_error(torch.tensor([[1.0], [4.0]]), torch.tensor([3.0, 4.5]))
     torch.testing.assert_close(losses, torch.tensor([4.0, 0.25]))
+
+
+@pytest.mark.parametrize("has_dial", [False, True])
+def test_losses_of_rows_are_weighted_and_their_mean_is_what_training_minimises(has_dial):
+    generator = torch.Generator().manual_seed(0)
+    y = (torch.rand(40, generator=generator) < 0.4).float()
+    outputs = torch.randn(15, 1, generator=generator, dtype=torch.float64)
+    weight, rows = np.linspace(0.0, 2.0, 40), torch.arange(39, 9, -2)
+    groups = Groups(
+        torch.arange(40)[:, None] // 3 % 2, torch.ones(40), (torch.tensor([20.0, 20.0]),)
+    )
+    dial = ScoreDial(0.7, is_log_odds=True) if has_dial else None
+    target = Target(y, weight, binary_log_loss, 0.0, 0.25, 1.0, np.zeros(40, int), dial, groups)
+    chances = torch.sigmoid(outputs[:, 0]).numpy()
+    expected = sklearn_log_loss(y[rows].numpy(), chances, sample_weight=weight[rows.numpy()])
+    if dial is not None:
+        expected += float(dial.penalty(outputs, y[rows], groups.each(lambda part: part[rows])))
+    losses = target.losses(outputs, rows)
+    assert losses.shape == (15,)
+    assert float(losses.mean()) == pytest.approx(expected, rel=1e-12)
 
 
 # Log links. A deviance is a loss and a constant: what they differ by must not depend on μ.

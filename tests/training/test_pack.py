@@ -19,6 +19,7 @@ from fcorr.training.pack import (
     adapt,
     count_trainings,
     draw_recipe,
+    hash_bags,
     list_recipes,
     make_bags,
     select_greedily,
@@ -61,6 +62,30 @@ def test_a_single_fold_is_learnt_from_and_judged_by(n_rows, n_members):
     (bag,) = make_bags(torch.zeros(n_rows, dtype=torch.long), n_members, seed=0)
     assert torch.equal(bag.rows, torch.arange(n_rows))
     assert torch.equal(bag.held_out, torch.arange(n_rows))
+
+
+@pytest.mark.parametrize("n_events", [1, 3, 7])
+def test_few_events_are_in_the_bags_by_which_recipes_are_tried(n_events):
+    strata = torch.zeros(1_003, dtype=torch.long)
+    strata[-n_events:] = 1
+    fold = folds_of(make_bags(strata, None, seed=0), 1_003)
+    assert sorted(fold[-n_events:].tolist()) == [*range(n_events)]
+
+
+def test_bags_of_rows_in_files_hold_some_rows_out():
+    sizes = [len(bag.held_out) for seed in range(50) for bag in hash_bags(100, None, seed)]
+    assert len(sizes) == 50 * 8
+    assert min(sizes) > 0
+    assert [len(hash_bags(n, None, 0)) for n in (5, 30, 12_001, 100_001)] == [2, 3, 6, 4]
+    assert len(hash_bags(12_001, 3, 0)) == 3
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "rounds"), [(100, [2, 4, 8]), (12_001, [1, 2, 6]), (100_001, [1, 4]), (3, [2, 3])]
+)
+def test_rounds_are_on_more_and_more_bags(n_rows, rounds):
+    bags = make_bags(torch.zeros(n_rows, dtype=torch.long), None, seed=0)
+    assert [len(some) for some in pack._list_rounds(bags)] == rounds
 
 
 def test_bags_are_drawn_by_the_seed_alone():
@@ -241,6 +266,8 @@ def test_a_second_is_chosen_where_the_rows_cannot_tell_that_it_is_worse():
     second[::2] = -0.9  # by 0.025
     assert select_greedily(losses, 3, 3) == [0, 1]
     assert select_greedily(losses, 3, 1) == [0]
+    third[:32], third[32:] = -0.4, 0.6  # beside the two it would be worse by less than chance
+    assert select_greedily(losses, 3, 3) == [0, 1]
     third[:] = 0.03  # the better second, of which each row tells that it is worse
     assert select_greedily(losses, 3, 3) == [0]
 
@@ -266,6 +293,15 @@ def test_more_rows_try_every_recipe_on_some_bags_and_the_best_on_more(monkeypatc
     *_, calls, n_reported, expected = run(n_recipes=3)
     assert len(calls) == n_reported == expected == 3 + 2 + 2 * 4
     assert {r for r, *_ in calls[3:]} == {0, 1}  # whose mean is nearest to 0
+    monkeypatch.setattr(pack, "_N_BEST", 3)
+    *_, calls, _, _ = run(n_recipes=5)
+    assert {r for r, *_ in calls[5:]} == {4, 3, 1}  # -0.1, 0.2 and -1
+
+
+def test_a_larger_pack_goes_on_with_more_recipes(monkeypatch):
+    monkeypatch.setattr(pack, "_ROUNDS", {40: (1, 2, 6)})
+    *_, calls, _, expected = run(n_recipes=4, n_members=100)
+    assert expected == 4 * 6 >= len(calls)
 
 
 @pytest.mark.parametrize(("n_members", "n_trained"), [(2, 2), (7, 7), (8, 8), (16, 16), (17, 16)])

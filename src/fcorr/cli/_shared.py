@@ -153,8 +153,8 @@ def _estimator_options(
     ),
     n_members: int | None = typer.Option(
         None,
-        help="Most networks in the pack; 1 for a single one. By default 8, and 16 for up to "
-        "2,000 rows.",
+        help="Most networks in the pack; 1 for a single one. By default 24 for up to 2,000 rows, "
+        "16 for up to 12,000, 12 for up to 100,000, and 8 for more.",
     ),
     monotone: list[str] | None = typer.Option(
         None,

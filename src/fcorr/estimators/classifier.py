@@ -86,7 +86,8 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         Most networks in the pack whose mean is predicted; 1 for a single network. They differ in
         how they are regularised, each is trained on its own bag of rows, and the rows that it left
         out stop it and decide whether it stays: see :mod:`fcorr.training.pack`. More are trained
-        than kept, since several settings are tried. ``"auto"`` is 8, and 16 for up to 2,000 rows.
+        than kept, since several settings are tried. ``"auto"`` is 24 for up to 2,000 rows, 16 for
+        up to 12,000, 12 for up to 100,000, and 8 for more.
     head : tuple of int or "auto", default="auto"
         Sizes of the hidden layers of the prediction head. Here and below ``"auto"`` leaves it to
         the members, which differ; a value holds for all.
@@ -141,8 +142,8 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     portfolio_ : Portfolio or None
         What predictions are averaged over with ``invariance="marginal"``.
     recipes_ : list of dict
-        The recipes that were tried: their settings, out-of-bag loss, of those that were given up
-        early on few bags, and whether they were chosen.
+        The recipes that were tried: their settings, whether they were chosen, and the loss of each
+        by itself, on the bags that it was trained on: of those given up early these are few.
     oob_loss_ : float or None
         Loss of the chosen members' mean, every row by those that left it out; None of a single
         network.

@@ -221,12 +221,16 @@ class PackResult:
 def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
     """Put the rows into folds, the rows of each stratum evenly; a bag is all folds but one.
 
-    A single fold, as of a table with one row, is learnt from and judged by: there is no other.
+    Where the last stratum, as of rare events, has fewer rows than there are folds, they are in the
+    first ones, by which recipes are tried. A single fold, as of a table with one row, is learnt
+    from and judged by: there is no other.
     """
     n_rows, generator = len(strata), torch.Generator().manual_seed(seed)
     n_folds = min(_n_bags(n_rows, n_members), n_rows)
     order = torch.randperm(n_rows, generator=generator)
     order = order[torch.sort(strata[order], stable=True).indices]
+    if (strata == strata.max()).sum() < n_folds:
+        order = order.flip(0)
     fold = torch.empty(n_rows, dtype=torch.long)
     fold[order] = torch.arange(n_rows) % n_folds
     everything = torch.arange(n_rows)
@@ -236,8 +240,11 @@ def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
 
 
 def hash_bags(n_rows: int, n_members: int | None, seed: int) -> list[Bag]:
-    """Make bags of rows in files: a row's fold is a hash of its place."""
-    n_folds = max(2, _n_bags(n_rows, n_members))
+    """Make bags of rows in files: a row's fold is a hash of its place.
+
+    So folds are not of the same size, and few rows have few of them, or one would be empty.
+    """
+    n_folds = max(2, min(_n_bags(n_rows, n_members), n_rows // 10))
     folds = [Fold(k, n_folds, seed, inside=True) for k in range(n_folds)]
     places, nothing = np.arange(n_rows), torch.empty(0, dtype=torch.long)
     return [Bag(nothing, torch.from_numpy(np.flatnonzero(f.has(places))), f) for f in folds]
@@ -339,13 +346,13 @@ def train_pack(
 
     def loss_by_itself(r: int) -> float | None:
         """Return the loss of a recipe on the bags that it was tried on; None of the only one."""
-        tried_on = [b for b in first if (r, b) in candidates.trained]
+        tried_on = [b for b in everything if (r, b) in candidates.trained]
         return candidates.loss_of([r], tried_on) if trials or r > 0 else None
 
     for some in trials:
         chosen = candidates.select(best, some, n_most)
         others = sorted({*best} - {*chosen}, key=lambda r: candidates.loss_of([r], some))
-        best = [*chosen, *others][:_N_BEST]
+        best = [*chosen, *others][: max(_N_BEST, n_most)]
     if trials:
         # A gain by chance would cost much time: it must show on each of the bags.
         probed = first[:_N_PROBED]
@@ -364,7 +371,7 @@ def train_pack(
             better = add(drawn, chosen, first)
             better = candidates.select(sorted({*chosen, *better}), everything, n_most)
             loss = candidates.loss_of(better, everything)
-            n_stale = 0 if loss < least * (1 - _LEAST_GAIN) else n_stale + 1
+            n_stale = 0 if loss < least - _LEAST_GAIN * abs(least) else n_stale + 1
             if loss < least:
                 chosen, least = better, loss
             took = time.monotonic() - started
@@ -431,12 +438,12 @@ def _n_chosen(bags: Sequence[Bag], n_members: int | None) -> int:
 
 def count_trainings(recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: int | None) -> int:
     """Count how many networks :func:`train_pack` trains at most, beside precise recipes."""
-    n_recipes, n_done, n_trainings = len(recipes), 0, 0
+    n_recipes, n_chosen, n_done, n_trainings = len(recipes), _n_chosen(bags, n_members), 0, 0
     *trials, everything = (len(some) for some in _list_rounds(bags))
     for n_bags in (trials or [everything]) if n_recipes > 1 else []:
         n_trainings, n_done = n_trainings + n_recipes * (n_bags - n_done), n_bags
-        n_recipes = min(n_recipes, _N_BEST)
-    return n_trainings + min(n_recipes, _n_chosen(bags, n_members)) * (everything - n_done)
+        n_recipes = min(n_recipes, max(_N_BEST, n_chosen))
+    return n_trainings + min(n_recipes, n_chosen) * (everything - n_done)
 
 
 def select_greedily(
@@ -456,15 +463,17 @@ def select_greedily(
     chosen: list[int] = []
     before: Tensor | float = math.inf
     while len(chosen) < n_most:
-        found = {i: losses([*chosen, i]) for i in range(n_candidates) if i not in chosen}
-        best = min(found, key=lambda i: float(found[i].mean()), default=None)
+        left = (i for i in range(n_candidates) if i not in chosen)
+        means = {i: float(losses([*chosen, i]).mean()) for i in left}  # of many rows not kept
+        best = min(means, key=means.__getitem__, default=None)
         if best is None:
             break
-        rise, borne = found[best] - before, 0.0
+        after, borne = losses([*chosen, best]), 0.0
+        rise = after - before
         if len(chosen) == 1 and len(rise) > 1:
             borne = _TOLERANCE * float(rise.std()) / math.sqrt(len(rise))
         if not float(rise.mean()) < borne:
             break
         chosen.append(best)
-        before = found[best]
+        before = after
     return chosen or [0]
