@@ -31,7 +31,7 @@ _FEW_ROWS = 2_000  # of a small table, of which more recipes are chosen
 # Up to so many rows: the bags on which all recipes are tried, then the best, at last the chosen
 # ones. More rows tell recipes apart better, and take longer; a bag leaves out enough of them to
 # stop by, or is rather one of many.
-_ROUNDS = {12_000: (2, 4, 8), 100_000: (1, 2, 6), math.inf: (1, 4)}
+_ROUNDS = {_FEW_ROWS: (8,), 12_000: (2, 4, 8), 100_000: (1, 2, 6), math.inf: (1, 4)}
 _N_BEST = 5  # recipes that a second round tries
 _TOLERANCE = 0.75  # standard errors, by which two recipes may look worse than one
 _N_DRAWN, _MOST_GROWN = 4, 6  # recipes to draw at a time, and to choose, where there is time
