@@ -133,11 +133,10 @@ def test_equal_candidates_and_losses_that_are_no_numbers_choose_the_first(loss):
 
 @pytest.mark.usefixtures("all_recipes")
 def test_recipes_with_what_the_user_decided():
-    large = [recipe for recipe in RECIPES if recipe.size != "small"]
-    assert list_recipes(5_000, 30, 1.0, {}) == (large, [*PRECISE])
+    assert list_recipes(5_000, 30, 1.0, {}) == ([*RECIPES], [*PRECISE])
     fixed, precise = list_recipes(5_000, 9, 1.0, {"dropout": 0.0, "head": (4,)})
     assert {(recipe.dropout, recipe.head) for recipe in fixed + precise} == {(0.0, (4,))}
-    assert [r.smoothness for r in fixed] == [r.smoothness for r in large]
+    assert [r.smoothness for r in fixed] == [r.smoothness for r in RECIPES]
     wanted = asdict(RECIPES[0])  # those that become equal are tried once
     assert list_recipes(5_000, 200, 3.0, wanted) == ([RECIPES[0]], [])
     del wanted["dropout"]
@@ -145,16 +144,11 @@ def test_recipes_with_what_the_user_decided():
     assert found == [[0.0, 0.5, 0.3], []]
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "n_features", "size"),
-    [(2_000, 200, "small"), (2_001, 100, "large"), (2_001, 101, "any")],
-)
+@pytest.mark.parametrize(("n_rows", "n_features"), [(2_000, 9), (2_001, 101)])
 @pytest.mark.usefixtures("all_recipes")
-def test_some_recipes_are_for_small_tables_and_others_for_long_ones_that_are_not_wide(
-    n_rows, n_features, size
-):
-    found, _ = list_recipes(n_rows, n_features, 1.0, {})
-    assert {recipe.size for recipe in found} == {"any", size}
+def test_large_recipes_are_for_long_tables_that_are_not_wide(n_rows, n_features):
+    assert any(recipe.large for recipe in list_recipes(2_001, 100, 1.0, {})[0])
+    assert not any(recipe.large for recipe in list_recipes(n_rows, n_features, 1.0, {})[0])
 
 
 def test_wide_tables_take_shorter_steps_and_fewer_views_unless_the_user_decided():
@@ -264,6 +258,7 @@ def test_a_second_is_chosen_where_the_rows_cannot_tell_that_it_is_worse():
         return torch.stack([first, second, third])[some].mean(0)
 
     assert select_greedily(losses, 3, 3) == [0]
+    assert select_greedily(losses, 3, 3, n_least=2) == [0, 1]
     second[::2] = -0.9  # by 0.025
     assert select_greedily(losses, 3, 3) == [0, 1]
     assert select_greedily(losses, 3, 1) == [0]
