@@ -152,9 +152,7 @@ def _estimator_options(
         "categories in order, as in grade=A,B,C; repeatable.",
     ),
     n_members: int | None = typer.Option(
-        None,
-        help="Most networks in the pack; 1 for a single one. By default 24 for up to 2,000 rows, "
-        "16 for up to 12,000, 12 for up to 100,000, and 8 for more.",
+        None, help="Most networks in the pack; 1 for a single one. By default 24, of many rows 8."
     ),
     monotone: list[str] | None = typer.Option(
         None,

@@ -29,8 +29,7 @@ from fcorr.training.rows import Fold, Map
 
 _FEW_ROWS = 2_000  # up to which there are no large recipes, and two at least are chosen
 # Up to so many rows: the bags on which all recipes are tried, then the best, at last the chosen
-# ones. More rows tell recipes apart better, and take longer; a bag leaves out enough of them to
-# stop by, or is rather one of many.
+# ones. A bag leaves out enough rows to stop by, or is rather one of many.
 _ROUNDS = {_FEW_ROWS: (8,), 12_000: (2, 4, 8), 100_000: (1, 2, 6), math.inf: (1, 4)}
 _N_BEST = 5  # recipes that a second round tries
 _TOLERANCE = 0.75  # standard errors, by which two recipes may look worse than one
@@ -223,7 +222,7 @@ def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
     from and judged by: there is no other.
     """
     n_rows, generator = len(strata), torch.Generator().manual_seed(seed)
-    n_folds = min(_n_bags(n_rows, n_members), n_rows)
+    n_folds = min(n_members or n_rows, _rounds_of(n_rows)[-1], n_rows)
     order = torch.randperm(n_rows, generator=generator)
     order = order[torch.sort(strata[order], stable=True).indices]
     if (strata == strata.max()).sum() < n_folds:
@@ -237,11 +236,8 @@ def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
 
 
 def hash_bags(n_rows: int, n_members: int | None, seed: int) -> list[Bag]:
-    """Make bags of rows in files: a row's fold is a hash of its place.
-
-    So folds are not of the same size, and few rows have few of them, or one would be empty.
-    """
-    n_folds = max(2, min(_n_bags(n_rows, n_members), n_rows // 10))
+    """Make bags of rows in files: a row's fold is a hash of its place; few rows have few folds."""
+    n_folds = max(2, min(n_members or n_rows, _rounds_of(n_rows)[-1], n_rows // 10))
     folds = [Fold(k, n_folds, seed, inside=True) for k in range(n_folds)]
     places, nothing = np.arange(n_rows), torch.empty(0, dtype=torch.long)
     return [Bag(nothing, torch.from_numpy(np.flatnonzero(f.has(places))), f) for f in folds]
@@ -309,13 +305,11 @@ class Candidates:
         # Even all of few rows can make one recipe look best that is not. Two cost nothing on
         # samples of three tables; what they gained was on German, whose test rows had been seen.
         n_least = min(2, n_most) if _n_rows(self.bags) <= _FEW_ROWS else 1
-        chosen = select_greedily(
-            lambda some: self.losses_of([recipes[i] for i in some], bags),
-            len(recipes),
-            n_most,
-            n_least,
-        )
-        return [recipes[i] for i in chosen]
+
+        def losses(some: Sequence[int]) -> Tensor:
+            return self.losses_of([recipes[i] for i in some], bags)
+
+        return [recipes[i] for i in select_greedily(losses, len(recipes), n_most, n_least)]
 
 
 def train_pack(
@@ -347,11 +341,6 @@ def train_pack(
         recipes.extend(more)
         return candidates.select([*beside, *range(n_known, len(recipes))], some, n_most)
 
-    def loss_by_itself(r: int) -> float | None:
-        """Return the loss of a recipe on the bags that it was tried on; None of the only one."""
-        tried_on = [b for b in everything if (r, b) in candidates.trained]
-        return candidates.loss_of([r], tried_on) if trials or r > 0 else None
-
     for some in trials:
         chosen = candidates.select(best, some, n_most)
         others = sorted({*best} - {*chosen}, key=lambda r: candidates.loss_of([r], some))
@@ -381,10 +370,11 @@ def train_pack(
     outputs = candidates.outputs(chosen, everything)
     by_row = torch.empty_like(outputs)
     by_row[candidates.held_out(everything)] = outputs
-    tried = [
-        {**asdict(recipe), "loss": loss_by_itself(r), "chosen": r in chosen}
-        for r, recipe in enumerate(recipes)
-    ]
+    tried = []
+    for r, recipe in enumerate(recipes):
+        on = [b for b in everything if (r, b) in candidates.trained]
+        by_itself = candidates.loss_of([r], on) if trials or r > 0 else None  # of the only one
+        tried.append({**asdict(recipe), "loss": by_itself, "chosen": r in chosen})
     members = [candidates.trained[pair] for pair in product(chosen, everything)]
     return PackResult(members, by_row, tried, candidates.loss_of(chosen, everything))
 
@@ -419,11 +409,6 @@ def _rounds_of(n_rows: int) -> tuple[int, ...]:
     return next(rounds for most, rounds in _ROUNDS.items() if n_rows <= most)
 
 
-def _n_bags(n_rows: int, n_members: int | None) -> int:
-    n_bags = _rounds_of(n_rows)[-1]
-    return n_bags if n_members is None else min(n_members, n_bags)
-
-
 def _n_rows(bags: Sequence[Bag]) -> int:
     return sum(len(bag.held_out) for bag in bags)
 
@@ -434,9 +419,8 @@ def _list_rounds(bags: Sequence[Bag]) -> list[range]:
 
 
 def _n_chosen(bags: Sequence[Bag], n_members: int | None) -> int:
-    if n_members is not None:
-        return max(1, n_members // len(bags))
-    return 3 if _n_rows(bags) <= _FEW_ROWS else 2
+    usual = 3 if _n_rows(bags) <= _FEW_ROWS else 2
+    return usual if n_members is None else max(1, n_members // len(bags))
 
 
 def count_trainings(recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: int | None) -> int:
@@ -472,11 +456,10 @@ def select_greedily(
         best = min(means, key=means.__getitem__, default=None)
         if best is None:
             break
-        after, borne = losses([*chosen, best]), 0.0
+        after = losses([*chosen, best])
         rise = after - before
-        if len(chosen) == 1 and len(rise) > 1:
-            borne = _TOLERANCE * float(rise.std()) / math.sqrt(len(rise))
-        if not (float(rise.mean()) < borne or len(chosen) < n_least):
+        error = float(rise.std(correction=0)) / math.sqrt(len(rise)) if len(chosen) == 1 else 0.0
+        if not (float(rise.mean()) < _TOLERANCE * error or len(chosen) < n_least):
             break
         chosen.append(best)
         before = after
