@@ -86,7 +86,9 @@ def test_bags_of_rows_in_files_hold_some_rows_out():
 )
 def test_rounds_are_on_more_and_more_bags(n_rows, rounds):
     bags = make_bags(torch.zeros(n_rows, dtype=torch.long), None, seed=0)
-    assert [len(some) for some in pack._list_rounds(bags)] == rounds
+    *trials, everything = rounds
+    assert pack._list_rounds(bags, 2) == ([*map(range, trials or rounds)], range(everything))
+    assert pack._list_rounds(bags, 1) == ([], range(everything))
 
 
 def test_bags_are_drawn_by_the_seed_alone():

@@ -329,8 +329,7 @@ def train_pack(
     tried as well, some at a time, until then or until they no longer lower the out-of-bag loss.
     """
     recipes, bags = candidates.recipes, candidates.bags
-    *trials, everything = _list_rounds(bags)
-    trials = (trials or [everything]) if len(recipes) > 1 else []
+    trials, everything = _list_rounds(bags, len(recipes))
     first = trials[-1] if trials else everything  # bags on which any further recipe is tried
     n_most = _n_chosen(bags, n_members)
     chosen, best = [0], [*range(len(recipes))]
@@ -373,7 +372,7 @@ def train_pack(
     tried = []
     for r, recipe in enumerate(recipes):
         on = [b for b in everything if (r, b) in candidates.trained]
-        by_itself = candidates.loss_of([r], on) if trials or r > 0 else None  # of the only one
+        by_itself = candidates.loss_of([r], on) if trials or r > 0 else None  # not tried
         tried.append({**asdict(recipe), "loss": by_itself, "chosen": r in chosen})
     members = [candidates.trained[pair] for pair in product(chosen, everything)]
     return PackResult(members, by_row, tried, candidates.loss_of(chosen, everything))
@@ -413,9 +412,11 @@ def _n_rows(bags: Sequence[Bag]) -> int:
     return sum(len(bag.held_out) for bag in bags)
 
 
-def _list_rounds(bags: Sequence[Bag]) -> list[range]:
-    """List the bags of each round; of the last it is all of them."""
-    return [range(n) for n in sorted({min(n, len(bags)) for n in _rounds_of(_n_rows(bags))})]
+def _list_rounds(bags: Sequence[Bag], n_recipes: int) -> tuple[list[range], range]:
+    """List the bags of each round of trials, of which a single recipe needs none, and all bags."""
+    sizes = sorted({min(n, len(bags)) for n in _rounds_of(_n_rows(bags))})
+    *trials, everything = map(range, sizes)
+    return (trials or [everything]) if n_recipes > 1 else [], everything
 
 
 def _n_chosen(bags: Sequence[Bag], n_members: int | None) -> int:
@@ -426,11 +427,11 @@ def _n_chosen(bags: Sequence[Bag], n_members: int | None) -> int:
 def count_trainings(recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: int | None) -> int:
     """Count how many networks :func:`train_pack` trains at most, beside precise recipes."""
     n_recipes, n_chosen, n_done, n_trainings = len(recipes), _n_chosen(bags, n_members), 0, 0
-    *trials, everything = (len(some) for some in _list_rounds(bags))
-    for n_bags in (trials or [everything]) if n_recipes > 1 else []:
-        n_trainings, n_done = n_trainings + n_recipes * (n_bags - n_done), n_bags
+    trials, everything = _list_rounds(bags, n_recipes)
+    for some in trials:
+        n_trainings, n_done = n_trainings + n_recipes * (len(some) - n_done), len(some)
         n_recipes = min(n_recipes, max(_N_BEST, n_chosen))
-    return n_trainings + min(n_recipes, n_chosen) * (everything - n_done)
+    return n_trainings + min(n_recipes, n_chosen) * (len(everything) - n_done)
 
 
 def select_greedily(
@@ -450,12 +451,10 @@ def select_greedily(
     """
     chosen: list[int] = []
     before: Tensor | float = math.inf
-    while len(chosen) < n_most:
+    while len(chosen) < min(n_most, n_candidates):
         left = (i for i in range(n_candidates) if i not in chosen)
-        means = {i: float(losses([*chosen, i]).mean()) for i in left}  # of many rows not kept
-        best = min(means, key=means.__getitem__, default=None)
-        if best is None:
-            break
+        means = {i: float(losses([*chosen, i]).mean()) for i in left}  # not those of many rows
+        best = min(means, key=means.__getitem__)
         after = losses([*chosen, best])
         rise = after - before
         error = float(rise.std(correction=0)) / math.sqrt(len(rise)) if len(chosen) == 1 else 0.0
