@@ -1,4 +1,4 @@
-"""The first minute: how long the import takes, and README's first snippet, cold and warm.
+"""The first minute: the import, README's first snippet, cold and warm, and a longer fit.
 
 Run with ``make bench-first``, on a machine that has nothing else to do: wall time is what counts,
 CPU seconds are beside it. Cold is an empty folder of compiled kernels, as after an install. Every
@@ -24,6 +24,17 @@ ROOT = HERE.parent
 END = "; import os; os._exit(0)"
 IMPORT = "from fcorr import FCorrClassifier" + END
 PACKAGES = "import torch, sklearn.base" + END  # without which there is no estimator
+LONG = """
+import numpy as np, pandas as pd
+from fcorr import FCorrClassifier
+rng = np.random.default_rng(0)
+X = pd.DataFrame(rng.normal(size=(30_000, 8))).add_prefix("number")
+for k in range(6):
+    X[f"category{k}"] = rng.choice([f"level{c}" for c in range(3 * k + 2)], len(X))
+outcome = np.sin(2 * X["number0"]) + X["number1"] * (X["category0"] == "level1") + X["number2"]
+y = (outcome + rng.logistic(size=len(X)) > 1).astype(int)
+FCorrClassifier(sensitive="category1", random_state=0).fit(X, y)
+"""
 
 
 def first_snippet() -> str:
@@ -61,6 +72,7 @@ def main() -> None:
             "of torch and scikit-learn alone": PACKAGES,
             "first snippet, cold": snippet,
             "first snippet, warm": snippet,
+            "default fit of 30,000 rows, 14 columns": LONG,
         }.items():
             records.append({"part": part, **measure(program, folder, folder / "kernels")})
             model = folder / "model.safetensors"

@@ -31,7 +31,7 @@ _FEW_ROWS = 2_000  # up to which there are no large recipes, and two at least ar
 # Up to so many rows: the bags on which all recipes are tried, then the best, at last the chosen
 # ones. A bag leaves out enough rows to stop by, or is rather one of many.
 _ROUNDS = {_FEW_ROWS: (8,), 12_000: (2, 4, 8), 100_000: (1, 2, 6), math.inf: (1, 4)}
-_N_BEST = 5  # recipes that a second round tries
+_N_BEST = 4  # recipes that a second round tries
 _TOLERANCE = 0.75  # standard errors, by which two recipes may look worse than one
 _N_DRAWN, _MOST_GROWN = 4, 6  # recipes to draw at a time, and to choose, where there is time
 _N_STALE, _LEAST_GAIN = 2, 1e-4  # how often, in vain, and what is a gain
@@ -334,11 +334,11 @@ def train_pack(
     n_most = _n_chosen(bags, n_members)
     chosen, best = [0], [*range(len(recipes))]
 
-    def add(more: Iterable[Recipe], beside: Iterable[int], some: Sequence[int]) -> list[int]:
-        """Try more recipes on some bags, and choose among them and some of the others."""
+    def learn_of(more: Iterable[Recipe]) -> range:
+        """Take up more recipes; return their numbers."""
         n_known = len(recipes)
         recipes.extend(more)
-        return candidates.select([*beside, *range(n_known, len(recipes))], some, n_most)
+        return range(n_known, len(recipes))
 
     for some in trials:
         chosen = candidates.select(best, some, n_most)
@@ -346,11 +346,17 @@ def train_pack(
         best = [*chosen, *others][: max(_N_BEST, n_most)]
     if trials:
         # A gain by chance would cost much time: it must show on each of the bags.
-        probed = first[:_N_PROBED]
-        better = add(precise[:_N_PROBES], chosen, probed)
-        gains = (candidates.loss_of(better, [b]) < candidates.loss_of(chosen, [b]) for b in probed)
-        if not {*better} <= {*chosen} and all(gains):
-            better = add(precise[_N_PROBES:], better, probed)
+        probes = [*chosen, *learn_of(precise[:_N_PROBES])]
+        for probed in (first[:1], first[:_N_PROBED]):
+            better = candidates.select(probes, probed, n_most)
+            gains = (
+                candidates.loss_of(better, [b]) < candidates.loss_of(chosen, [b]) for b in probed
+            )
+            if {*better} <= {*chosen} or not all(gains):
+                break
+        else:
+            more = [*better, *learn_of(precise[_N_PROBES:])]
+            better = candidates.select(more, first[:_N_PROBED], n_most)
             chosen = candidates.select(sorted({*chosen, *better}), first, n_most)
     chosen = candidates.select(chosen, everything, n_most)  # on which it may help less
     if until is not None and draw is not None:
@@ -358,8 +364,8 @@ def train_pack(
         n_most = n_most if n_members is not None else _MOST_GROWN
         while n_stale < _N_STALE and time.monotonic() + took <= until:
             started, n_known = time.monotonic(), len(recipes)
-            drawn = [draw(r) for r in range(n_known, n_known + _N_DRAWN)]
-            better = add(drawn, chosen, first)
+            drawn = learn_of(draw(r) for r in range(n_known, n_known + _N_DRAWN))
+            better = candidates.select([*chosen, *drawn], first, n_most)
             better = candidates.select(sorted({*chosen, *better}), everything, n_most)
             loss = candidates.loss_of(better, everything)
             n_stale = 0 if loss < least - _LEAST_GAIN * abs(least) else n_stale + 1
