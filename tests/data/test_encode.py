@@ -302,6 +302,10 @@ SAME = {
     "pandas-duration": (pd.DataFrame({"d": SECONDS}), [1.5, None, 3.0]),  # in days
     "polars-duration": (pl.DataFrame({"d": SECONDS.tolist()}), [1.5, None, 3.0]),
     "arrow-duration": (pa.table({"d": pa.array(SECONDS)}), [1.5, None, 3.0]),
+    "pandas-sparse": (
+        pd.DataFrame({"d": pd.arrays.SparseArray([1.5, np.nan, 3.0])}),
+        [1.5, None, 3.0],
+    ),
     "pandas-period": (
         pd.DataFrame({"d": pd.PeriodIndex(MONTHS, freq="M")}),
         [None if m is None else datetime.datetime.fromisoformat(m) for m in MONTHS],
@@ -311,7 +315,7 @@ SAME = {
 
 @pytest.mark.parametrize("sensitive", [[], ["d"]])
 @pytest.mark.parametrize("name", SAME)
-def test_dates_and_durations_of_every_type(name, sensitive):
+def test_other_types_of_columns(name, sensitive):
     X, plain = SAME[name]
     reference = schema_of({"d": plain}, sensitive=sensitive)
     kinds = {"d": "datetime"} if name.startswith("text") else None  # else it need not be told

@@ -88,7 +88,6 @@ FIT = [
         epochs=3,
     ),
     bad("epochs must be an integer of at least 1, or 'auto', got 0", epochs=0),
-    bad("'age' must hold at least one value", lambda X: X.assign(age=np.nan), other_classes),
     bad("^$", lambda X: X.to_numpy()[:, 1:], other_classes, sensitive=None),  # is interrupted
     bad(
         "sample_weight must .*positive sum, got a weight of zero in every row",

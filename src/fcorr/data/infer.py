@@ -4,6 +4,7 @@ What each column is comes from the user or from its type; then every column is d
 function for its kind. Where the target is known, columns of many categories are rated by it.
 """
 
+import datetime
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -172,7 +173,7 @@ def infer_schema(
 
 def _check_constant(schema: Schema) -> None:
     """Warn of columns that take one value; with a sensitive one, fairness is about nothing."""
-    values = {column.name: _only_value(column) for column in schema.columns}
+    values = {column.name: _only_value(column, schema.n_rows) for column in schema.columns}
     constant = {name: value for name, value in values.items() if value is not None}
     for name in schema.sensitive:
         if name in constant:
@@ -195,10 +196,12 @@ def _check_constant(schema: Schema) -> None:
         )
 
 
-def _only_value(column: Column) -> Category:
+def _only_value(column: Column, n_rows: int) -> Category:
     """Return the value that every row has, or None where there are several."""
+    if column.n_missing == n_rows:
+        return "missing"
     if isinstance(column, CategoricalColumn):
-        return column.categories[0] if column.n_codes == 1 else None
+        return column.categories[0] if column.n_codes == len(column.categories) == 1 else None
     if any(part.low < part.high or part.keep_missing for part in column.features):
         return None
     if isinstance(column, OrdinalColumn):
@@ -210,7 +213,7 @@ def _is_key(column: Column, values: pa.ChunkedArray) -> bool:
     """Tell whether every row has a category of its own, or whole numbers count the rows."""
     if isinstance(column, CategoricalColumn):
         seen = [n for c, n in zip(column.categories, column.counts, strict=True) if c is not None]
-        return len(seen) >= _FEW_ROWS and max(seen) == 1
+        return (len(seen) or column.n_pooled) >= _FEW_ROWS and max(seen, default=1) == 1
     is_whole = isinstance(column, NumericColumn) and pat.is_integer(values.type)
     if not is_whole or column.n_missing or len(values) < _FEW_ROWS:
         return False
@@ -278,6 +281,8 @@ def _kind_by_type(table: Table, name: str, is_sensitive: bool) -> KindName:
     held = tables.name_values(dtype)
     if name in table.ordinal:
         return "categorical" if is_sensitive else "ordinal"
+    if pat.is_null(dtype):
+        return "numeric"
     if tables.is_number(dtype):  # not so numbers in a dictionary, which makes them categories
         few = (
             is_sensitive and tables.count_distinct(table.columns[name]) <= MAX_SENSITIVE_CATEGORIES
@@ -308,15 +313,9 @@ def _describe_categories(
     NOTE[DIFF]: the paper imputes the mode; "missing" is a category of its own unless asked for.
     """
     counts, n_missing, pooled = _count_categories(name, values, kind, rare_below)
-    if not counts:
-        raise InvalidInputError(
-            f"Column {name!r} must have categories that repeat, got {pooled[0]} of them and each "
-            f"in fewer than {rare_below:g} rows: it is a key, or nearly empty. Drop it, or pass "
-            "min_category_rows=1 to keep every category."
-        )
     categories = sorted(counts, key=_category_order)
-    mode = max(range(len(categories)), key=lambda code: counts[categories[code]])
-    if n_missing and missing == "category":
+    mode = max(range(len(categories)), key=lambda code: counts[categories[code]], default=0)
+    if n_missing and (missing == "category" or not counts):
         counts[None] = n_missing
         categories.append(None)
     rows = tuple(counts[category] for category in categories)
@@ -363,7 +362,6 @@ def _count_categories(
     rows = distinct.count()
     rows, n_missing = rows[:-1], int(rows[-1])
     n_seen = int(np.count_nonzero(rows))
-    _refuse_all_missing(name, n_seen, n_missing)
     is_kept = rows >= max(rare_below, 1)
     # Only what is kept becomes Python objects: a key may have millions of values.
     kept = distinct.dictionary.filter(pa.array(is_kept)).to_pylist()
@@ -389,16 +387,15 @@ def _count_categories(
 def _describe_numbers(
     name: str, values: NDArray[np.float64], missing: NumericMissing = "mean"
 ) -> NumericColumn:
-    """Describe numbers, of which NaN are missing."""
+    """Describe numbers, of which NaN are missing; where all are, as if each were 0."""
     is_missing = np.isnan(values)
     n_missing = int(np.count_nonzero(is_missing))
-    seen = values[~is_missing] if n_missing else values
-    _refuse_all_missing(name, len(seen), n_missing)
+    seen = values[~is_missing] if n_missing < len(values) else np.zeros(1)
     low, high = float(seen.min()), float(seen.max())
     # Centre before squaring: with a large mean, E[x²] − E[x]² would lose every digit.
     mean = float(np.clip(seen.mean(), low, high))
     scale = float(np.sqrt(np.mean((seen - mean) ** 2))) if high > low else 1.0
-    keep_missing = missing == "category" and n_missing > 0
+    keep_missing = missing == "category" and 0 < n_missing < len(values)
     return NumericColumn(name, mean, scale or 1.0, low, high, n_missing, keep_missing)
 
 
@@ -406,8 +403,8 @@ def _describe_dates(name: str, values: pa.ChunkedArray, missing: NumericMissing)
     """Describe a column of dates by those of its parts that vary."""
     timestamps = tables.to_timestamps(name, values)
     n_missing = timestamps.null_count
-    _refuse_all_missing(name, len(timestamps) - n_missing, n_missing)
-    first, last = pc.min_max(timestamps).as_py().values()
+    some_day = datetime.datetime(1970, 1, 1)  # where there is none
+    first, last = (day or some_day for day in pc.min_max(timestamps).as_py().values())
     parts = [
         _describe_numbers(
             f"{name}.{part}", tables.date_part(part, timestamps, first.date()), missing
@@ -417,14 +414,6 @@ def _describe_dates(name: str, values: pa.ChunkedArray, missing: NumericMissing)
     # What is the same in every row says nothing, such as the hour of dates without one.
     varying = tuple(part for part in parts if part.low < part.high) or (parts[-1],)
     return DatetimeColumn(name, first.isoformat(), last.isoformat(), n_missing, varying)
-
-
-def _refuse_all_missing(name: str, n_seen: int, n_missing: int) -> None:
-    if n_seen == 0:
-        raise InvalidInputError(
-            f"Column {name!r} must hold at least one value, got {n_missing} missing ones and "
-            "nothing else. Drop the column."
-        )
 
 
 # ------------------------------------------------------------------------------ ratings

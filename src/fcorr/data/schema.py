@@ -92,8 +92,8 @@ class _HasCategories:
 
     @property
     def is_text(self) -> bool:
-        """Whether the categories are text."""
-        return any(isinstance(category, str) for category in self.categories)
+        """Whether the categories are text, or none is known."""
+        return all(isinstance(category, str | None) for category in self.categories)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,8 @@ class CategoricalColumn(_HasCategories, _IsFeature):
     def kind(self) -> ColumnKind:
         """``"boolean"`` or ``"categorical"``."""
         seen = [category for category in self.categories if category is not None]
-        return "boolean" if all(isinstance(c, bool) for c in seen) else "categorical"
+        is_boolean = bool(seen) and all(isinstance(c, bool) for c in seen)
+        return "boolean" if is_boolean else "categorical"
 
     @property
     def pool(self) -> int | None:
@@ -329,10 +330,10 @@ def _are_counted(column: CategoricalColumn | RatedColumn) -> bool:
     seen = [category for category in column.categories if category is not None]
     return (
         all(isinstance(category, Category) for category in column.categories)
-        and all(isinstance(category, str) for category in seen) == column.is_text
+        and len({isinstance(category, str) for category in seen}) < 2
         and len(set(column.categories)) == len(column.categories) == len(column.counts)
         and _are_counts(*column.counts, column.n_missing, column.mode)
-        and column.mode < len(seen)  # "missing" comes last
+        and column.mode < max(1, len(seen))  # "missing" comes last
     )
 
 

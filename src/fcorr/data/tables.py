@@ -133,9 +133,11 @@ def _from_frame(X: Any, unread: Collection[str]) -> Table:
 
 
 def _with_arrow_type(series: Any) -> Any:
-    """Turn pandas' periods into the dates they begin at, and intervals into ordered text."""
+    """Turn pandas' periods into the dates they begin at, intervals into ordered text, fill gaps."""
     if str(series.dtype).startswith("period"):
         return series.dt.start_time
+    if str(series.dtype).startswith("Sparse"):
+        return series.sparse.to_dense()
     if str(series.dtype).startswith("interval"):
         series = series.astype("category").cat.as_ordered()
     held = getattr(series.dtype, "categories", series).dtype
