@@ -12,9 +12,8 @@ from fcorr.estimators.model_file import Estimator
 from fcorr.metrics.sharing import draw_orders
 from fcorr.nn.fcorr import FCorrTransformer
 
-_LEARNT = (  # of a column, whatever its kind has
-    *("categories", "labels", "mode", "pool", "ratings", "parts", "first", "last"),
-)
+# Of a column, whatever its kind has.
+_LEARNT = ["categories", "labels", "mode", "pool", "ratings", "parts", "first", "last"]
 _MOST = 64, 200, 64  # members, features and averaged values that a browser computes with ease
 _MOST_PRODUCTS = 10**8  # for the shares of features in what they do together, about half a second
 _MOST_ORDERS = 32

@@ -152,7 +152,7 @@ def _estimator_options(
         "categories in order, as in grade=A,B,C; repeatable.",
     ),
     n_members: int | None = typer.Option(
-        None, help="Most networks in the pack; 1 for a single one. By default 24, of many rows 8."
+        None, help="Most networks in the pack; 1 for a single one. By default 48, of many rows 8."
     ),
     monotone: list[str] | None = typer.Option(
         None,

@@ -326,13 +326,12 @@ def _describe_ordinal(
     name: str, values: pa.ChunkedArray, order: Sequence[Category] | None, missing: NumericMissing
 ) -> OrdinalColumn:
     """Describe a column of ordered categories; without an ``order`` its type must tell one."""
-    if order is not None:
-        pass
-    elif pat.is_dictionary(values.type) and values.type.ordered and values.num_chunks:
+    is_ordered = pat.is_dictionary(values.type) and values.type.ordered
+    if order is None and is_ordered and values.num_chunks:
         order = values.unify_dictionaries().chunk(0).dictionary.to_pylist()
-    elif tables.name_values(values.type) in ("numbers", "booleans"):
+    elif order is None and tables.name_values(values.type) in ("numbers", "booleans"):
         order = sorted(tables.find_distinct(name, values).values, key=_category_order)
-    else:
+    elif order is None:
         raise InvalidInputError(
             f"Column {name!r} must have an order to be ordinal, got "
             f"{tables.value_type(values.type)} without one. State it: "

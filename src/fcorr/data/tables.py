@@ -96,10 +96,9 @@ def read_table(X: Any, *, unread: Collection[str] = ()) -> Table:
 
 
 def _is_frame(X: object) -> bool:
-    if isinstance(X, pa.RecordBatch):
-        return True
     try:
-        return isinstance(nw.from_native(X, pass_through=True), nw.DataFrame)
+        frame = nw.from_native(X, pass_through=True)
+        return isinstance(frame, nw.DataFrame | pa.RecordBatch)
     except DuplicateError:  # only a frame repeats a column's name; read_table says which
         return True
 

@@ -86,7 +86,7 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         Most networks in the pack whose mean is predicted; 1 for a single network. They differ in
         how they are regularised, each is trained on its own bag of rows, and the rows that it left
         out stop it and decide whether it stays: see :mod:`fcorr.training.pack`. More are trained
-        than kept, since several settings are tried. ``"auto"`` is 24, and 8 for many rows.
+        than kept, since several settings are tried. ``"auto"`` is 48, and 8 for many rows.
     head : tuple of int or "auto", default="auto"
         Sizes of the hidden layers of the prediction head. Here and below ``"auto"`` leaves it to
         the members, which differ; a value holds for all.

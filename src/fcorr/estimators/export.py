@@ -268,13 +268,11 @@ class _Rows:
         g, n_categorical = self.g, len(network.cat_cardinalities)
         values = network.slot_values()
         parts = [g("Gather", values, self.category_slots)] if n_categorical else []
-        if network.n_features == n_categorical:
-            pass
-        elif isinstance(network.knots, Knots):
+        if isinstance(network.knots, Knots) and network.n_features > n_categorical:
             slot, after, share = self._locate(network.knots, sum(network.cat_cardinalities))
             low = g("Gather", values, slot)
             parts.append(low + (g("Gather", values, after) - low) * share)
-        else:
+        elif network.n_features > n_categorical:
             numeric: Any = network.numeric
             first, second = numeric.first, numeric.second
             e_NM = _gelu(self.numbers * first.weight + first.bias) * second.weight + second.bias

@@ -120,12 +120,6 @@ def _is_boolean(value: object) -> bool:
     return isinstance(value, bool) or type(value).__name__ == "bool"  # numpy's as well
 
 
-def _is_class_weight(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return all(is_number(weight) and weight > 0 for weight in value.values())
-    return value is None or value == "balanced"
-
-
 def _choice(*options: str | None) -> _Rule:
     *names, last = map(repr, options)
     return f"{', '.join(names)} or {last}", lambda v: v in options
@@ -190,7 +184,11 @@ _RULES: dict[str, _Rule] = {
     ),
     "class_weight": (
         "None, 'balanced' or a dict of classes and weights above 0",
-        _is_class_weight,
+        lambda v: (
+            all(is_number(weight) and weight > 0 for weight in v.values())
+            if isinstance(v, Mapping)
+            else v is None or v == "balanced"
+        ),
     ),
     "threshold": (
         f"a number in [0, 1], {RULES}",

@@ -61,7 +61,7 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
     n_members : int or "auto", default="auto"
         Most networks in the pack whose mean is predicted; 1 for a single network. They differ in
         how they are regularised, each is trained on its own bag of rows, and the rows that it left
-        out stop it and decide if it stays: see :mod:`fcorr.training.pack`; ``"auto"`` is 8 to 24.
+        out stop it and decide if it stays: see :mod:`fcorr.training.pack`; ``"auto"`` is 8 to 48.
     head : tuple of int or "auto", default="auto"
         Sizes of the hidden layers of the prediction head. Here and below ``"auto"`` leaves it to
         the members, which differ; a value holds for all.

@@ -31,9 +31,8 @@ Column = npt.ArrayLike
 Weights = npt.ArrayLike | None
 """How often each row counts; None counts each once."""
 
-_ROW_KEYWORDS = (
-    *("y_true", "y_pred", "y_score", "y_incumbent", "flips", "sensitive_features"),
-)  # arguments that hold rows, beside the weights, where they are passed by name
+# Arguments that hold rows, beside the weights, where they are passed by name.
+_ROW_KEYWORDS = ["y_true", "y_pred", "y_score", "y_incumbent", "flips", "sensitive_features"]
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")

@@ -276,7 +276,12 @@ class GroupedRows:
             truth = sums["truth"]
             found["mean actual"] = truth / mass
             found["actual / expected"] = truth / np.where(sums["score"] > 0, sums["score"], np.nan)
-            gini = 1 - 2 * self._areas(w) / (mass * truth)
+            amount = w * self._truth
+            if self._runs is not None:
+                w, amount = (np.add.reduceat(x, self._runs) for x in (w, amount))
+            # The area under each group's Lorenz curve, times its totals.
+            areas = [_dot(w[of], np.cumsum(amount[of]) - amount[of] / 2) for of in self._runs_of]
+            gini = 1 - 2 * np.array(areas) / (mass * truth)
             if "decision" not in sums:
                 return found | {"Gini": gini, "deviance": sums["deviance"] / mass}
             hit, chosen = sums["hit"], sums["decision"]
@@ -287,14 +292,6 @@ class GroupedRows:
                 # The area under the ROC curve is the Lorenz curve's, on another scale.
                 "AUROC": 0.5 + gini / (2 * (1 - truth / mass)),
             }
-
-    def _areas(self, w: FloatArray) -> FloatArray:
-        """Compute the area under each group's Lorenz curve, times its totals."""
-        amount = w * self._truth
-        if self._runs is not None:
-            w, amount = (np.add.reduceat(x, self._runs) for x in (w, amount))
-        curves = (np.cumsum(amount[of]) - amount[of] / 2 for of in self._runs_of)
-        return np.array([_dot(w[of], y) for of, y in zip(self._runs_of, curves, strict=True)])
 
 
 def _dot(weight: FloatArray, values: FloatArray) -> Any:

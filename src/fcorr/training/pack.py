@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -32,7 +33,8 @@ _FEW_ROWS = 2_000  # up to which there are no large recipes, and two at least ar
 # ones. A bag leaves out enough rows to stop by, or is rather one of many.
 _ROUNDS = {_FEW_ROWS: (8,), 12_000: (2, 4, 8), 100_000: (1, 2, 6), math.inf: (1, 4)}
 _N_BEST = 4  # recipes that a second round tries
-_TOLERANCE = 0.75  # standard errors, by which two recipes may look worse than one
+_TOLERANCE = 0.75  # standard errors, by which a recipe more may look worse than without it
+_FAR = 3.0  # standard errors, by which a recipe of a few rows is too far behind the best
 _N_DRAWN, _MOST_GROWN = 4, 6  # recipes to draw at a time, and to choose, where there is time
 _N_STALE, _LEAST_GAIN = 2, 1e-4  # how often, in vain, and what is a gain
 _MANY_HELD_OUT = 2_000  # rows that tell when to stop, and still are fit to judge by
@@ -302,14 +304,16 @@ class Candidates:
     def select(self, recipes: Sequence[int], bags: Sequence[int], n_most: int) -> list[int]:
         """Train what of it is not trained yet, and choose among it."""
         self.train(recipes, bags)
-        # Even all of few rows can make one recipe look best that is not. Two cost nothing on
-        # samples of three tables; what they gained was on German, whose test rows had been seen.
-        n_least = min(2, n_most) if _n_rows(self.bags) <= _FEW_ROWS else 1
-
-        def losses(some: Sequence[int]) -> Tensor:
-            return self.losses_of([recipes[i] for i in some], bags)
-
-        return [recipes[i] for i in select_greedily(losses, len(recipes), n_most, n_least)]
+        n_least = 1
+        if _n_rows(self.bags) <= _FEW_ROWS:
+            n_least = min(2, n_most)  # even all of few rows can make one look best that is not
+            # Out of bag a row has one network of each recipe, a prediction has all. Any other
+            # recipe, a bad one too, averages out some of the noise that single networks have.
+            by_itself = {r: self.losses_of([r], bags) for r in recipes}
+            best = min(by_itself.values(), key=torch.mean)
+            behind = {r: losses - best for r, losses in by_itself.items()}
+            recipes = [r for r, d in behind.items() if not d.mean() > _FAR * _error(d)]
+        return select_greedily(partial(self.losses_of, bags=bags), recipes, n_most, n_least)
 
 
 def train_pack(
@@ -426,7 +430,7 @@ def _list_rounds(bags: Sequence[Bag], n_recipes: int) -> tuple[list[range], rang
 
 
 def _n_chosen(bags: Sequence[Bag], n_members: int | None) -> int:
-    usual = 3 if _n_rows(bags) <= _FEW_ROWS else 2
+    usual = 6 if _n_rows(bags) <= _FEW_ROWS else 2
     return usual if n_members is None else max(1, n_members // len(bags))
 
 
@@ -441,31 +445,36 @@ def count_trainings(recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: i
 
 
 def select_greedily(
-    losses: Callable[[Sequence[int]], Tensor], n_candidates: int, n_most: int, n_least: int = 1
+    losses: Callable[[Sequence[int]], Tensor],
+    candidates: Sequence[int],
+    n_most: int,
+    n_least: int = 1,
 ) -> list[int]:
     """Choose candidates one by one, each time that which lowers the loss of all together most.
 
-    ``losses`` are those of each row. It ends when their mean no longer falls, but not before there
-    are ``n_least``. And the best of many looks better than it is: by the second it may rise, if the
-    rows do not tell this from chance.
+    ``losses`` are those of each row. When there are ``n_least``, it ends as soon as their mean
+    rises and the rows tell this from chance: the best of many looks better than it is.
 
     Examples
     --------
     >>> values = torch.tensor([[4.0], [-2.0], [1.0]])
-    >>> select_greedily(lambda some: values[some].mean(0).abs(), 3, 2)
+    >>> select_greedily(lambda some: values[some].mean(0).abs(), range(3), 2)
     [2, 1]
     """
     chosen: list[int] = []
     before: Tensor | float = math.inf
-    while len(chosen) < min(n_most, n_candidates):
-        left = (i for i in range(n_candidates) if i not in chosen)
-        means = {i: float(losses([*chosen, i]).mean()) for i in left}  # not those of many rows
-        best = min(means, key=means.__getitem__)
+    while len(chosen) < min(n_most, len(candidates)):
+        left = [i for i in candidates if i not in chosen]
+        best = min(left, key=lambda i: float(losses([*chosen, i]).mean()))
         after = losses([*chosen, best])
         rise = after - before
-        error = float(rise.std(correction=0)) / math.sqrt(len(rise)) if len(chosen) == 1 else 0.0
-        if not (float(rise.mean()) < _TOLERANCE * error or len(chosen) < n_least):
+        if len(chosen) >= n_least and not float(rise.mean()) < _TOLERANCE * _error(rise):
             break
         chosen.append(best)
         before = after
-    return chosen or [0]
+    return chosen
+
+
+def _error(values: Tensor) -> float:
+    """Return the standard error of a mean."""
+    return float(values.std(correction=0)) / math.sqrt(len(values))
