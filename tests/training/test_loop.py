@@ -1,5 +1,8 @@
+import platform
 import random
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -210,3 +213,25 @@ def test_a_history_shows_itself_in_a_notebook():
     assert "<tr><td>1</td><td>0.5000</td><td>1.23e-03</td><td></td></tr>" in shown
     assert "<tr><td>2</td><td>0.2500</td><td></td><td>0.3750</td></tr>" in shown
     assert "λ = 1e+06. Weights of epoch 2." in shown
+
+
+# Memory
+
+STEPS = """
+import resource, torch
+from fcorr.training import loop
+
+loop._keep_freed_memory()
+for n_steps in (1, 10):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(n_steps):
+        some = [torch.ones(2**19) for _ in range(16)]  # 32 MiB in all, 8,192 pages
+        del some
+print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // n_steps)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have other ways")
+def test_memory_that_a_step_frees_is_kept_for_the_next():
+    done = subprocess.run([sys.executable, "-c", STEPS], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 400

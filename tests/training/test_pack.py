@@ -285,6 +285,31 @@ def test_more_are_chosen_where_the_rows_cannot_tell_that_they_are_worse():
     assert select_greedily(losses, range(3), 3) == [0]
 
 
+def select(losses, n_rows):
+    """Choose among recipes by losses of rows, as if several had the mean of theirs."""
+    candidates = Candidates.__new__(Candidates)
+    candidates.bags = make_bags(torch.zeros(n_rows, dtype=torch.long), None, seed=0)
+    candidates.outputs, candidates.held_out = (
+        lambda some, bags: losses[some].mean(0),
+        lambda _: None,
+    )
+    candidates.losses, candidates.train = lambda outputs, _: outputs, lambda *_: None
+    return candidates.select(range(len(losses)), [0], pack._n_chosen(candidates.bags, None))
+
+
+@pytest.mark.parametrize(("n_rows", "n_least", "n_most"), [(2_000, 2, 6), (2_001, 1, 2)])
+def test_how_many_recipes_are_chosen(n_rows, n_least, n_most):
+    noise = torch.tensor([1.0, -1.0]).repeat(32)  # the standard error of its mean is 1/8
+    alike = torch.stack([noise, -noise]).repeat(5, 1)
+    assert len(select(alike, n_rows)) == n_most
+    behind = torch.stack([torch.zeros(64), 2.5 / 8 + noise])
+    assert select(behind, n_rows) == [0, 1][:n_least]
+    behind[1] += 1 / 8  # more than 3 standard errors
+    assert select(behind, n_rows) == [0]
+    behind[0] = torch.nan  # a training that went astray
+    assert select(behind, n_rows)[0] == 1
+
+
 def test_recipes_are_drawn_by_their_number():
     drawn = [draw_recipe(number, seed=0) for number in range(200)]
     assert drawn == [draw_recipe(number, seed=0) for number in range(200)]

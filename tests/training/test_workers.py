@@ -1,6 +1,3 @@
-import platform
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -156,29 +153,3 @@ def test_fits_that_overlap(two_threads, table, monkeypatch):
         assert n_threads == engines[engine]
     assert {*found, in_new_thread(torch.get_num_threads)} <= {2, 3}  # theirs, never the 1 within
     assert torch.get_num_threads() == 2
-
-
-STEPS = """
-import resource, torch
-from fcorr.training.rows import start_workers
-
-def page_faults(n_steps=10):
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(n_steps):
-        some = [torch.ones(2**19) for _ in range(16)]  # 32 MiB in all, 8,192 pages
-        del some
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // n_steps
-
-usual = page_faults()
-with start_workers(0):
-    page_faults(1)
-    print(usual, page_faults())
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have other ways")
-def test_memory_that_a_step_frees_is_kept_for_the_next():
-    done = subprocess.run([sys.executable, "-c", STEPS], capture_output=True, text=True, check=True)
-    usual, with_workers = map(int, done.stdout.split())
-    assert usual > 4_000
-    assert with_workers < 400

@@ -295,7 +295,8 @@ class Candidates:
 
     def losses_of(self, chosen: Sequence[int], bags: Sequence[int]) -> Tensor:
         """Return the losses of the mean of some recipes, of the held-out rows of some bags."""
-        return self.losses(self.outputs(chosen, bags), self.held_out(bags))
+        losses = self.losses(self.outputs(chosen, bags), self.held_out(bags))
+        return losses.nan_to_num(nan=math.inf)
 
     def loss_of(self, chosen: Sequence[int], bags: Sequence[int]) -> float:
         """Return the mean of these losses."""

@@ -37,7 +37,6 @@ Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 _WORTH_A_THREAD = 2**14  # numbers that a thread should have to itself; below, starting costs more
 _CHUNK_NUMBERS = 2**18  # scored at a time by each thread
 
-_LARGEST_BLOCK = 2**25 - 2**16  # bytes, a little less than 32 MiB
 _setting = Lock()
 _COLUMNS = ("x_cat", "x_num", "target", "weight")
 
@@ -81,10 +80,6 @@ def start_workers(n_numbers: int) -> Iterator[Workers]:
 
     The calling thread's setting of torch is restored on the way out; that of others stays as it is.
     """
-    # Linux' C library gives freed memory back, and a step that asks for it again waits for each of
-    # its pages, an eighth of its time. How much is kept grows with the largest block that it has
-    # seen freed, up to this size: see "dynamic mmap threshold" in mallopt(3).
-    torch.empty(_LARGEST_BLOCK, dtype=torch.uint8)
     n_threads = _use_one_thread()
     try:
         if n_threads == 1 or n_numbers < 2 * _WORTH_A_THREAD:
