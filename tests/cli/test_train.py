@@ -329,7 +329,7 @@ def test_keys_and_copies_of_the_target_are_warned_of_in_a_line_each(train, colum
     key, copy = train().stderr.splitlines()
     assert key.startswith("warning: A feature must say something of rows that are yet to come, got")
     assert key.endswith(
-        ": 'policy'. Drop it, or say what it is, --kinds policy=numeric, to keep it."
+        ": 'policy'. Drop it, or say what it is, --kinds policy=numeric, if it is no key."
     )
     assert copy.startswith("warning: A feature must not tell y ('bought') outright, got")
     assert "'answer'. Drop it, unless" in copy

@@ -175,7 +175,7 @@ def test_ratings_lie_between_those_of_the_extreme_means(rows, link):
     table = read_table(pa.table({"c": names(levels), "x": np.arange(len(levels)) % 2}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of keys and constants
-        schema = infer_schema(table, min_category_rows=1)
+        schema = infer_schema(table, kinds={"c": "categorical"}, min_category_rows=1)
         outcomes = Outcomes(y, weight, np.ones(len(y)))
         schema, held_out = rate_columns(table, schema, outcomes, link=link, seed=SEED)
     mean = np.average(y, weights=weight)
@@ -237,7 +237,7 @@ def test_columns_that_are_rated(as_frame):
 
 
 CONSTANT = (
-    "Columns that take one value only are kept without effect: 'c' (always rated 0.0). "
+    "Columns that take one value only are kept without effect: 'c' (categories alike). "
     "Drop them if that is a mistake."
 )
 
@@ -253,7 +253,7 @@ ALIKE = [  # levels and targets: no difference, one target, a level for each row
 def test_levels_that_do_not_differ(levels, y):
     columns = {"c": names(levels), "x": np.arange(N) % 7}
     outcomes = Outcomes(y, np.linspace(1, 2, N), np.ones(N))
-    with pytest.warns(UserWarning, match="always rated") as record:
+    with pytest.warns(UserWarning, match="categories alike") as record:
         table, schema, held_out = rate(columns, outcomes, "identity", kinds={"c": "categorical"})
     assert [str(warning.message) for warning in record] == [CONSTANT]
     assert set(schema["c"].ratings) == set(schema["c"].credibilities) == {0.0}

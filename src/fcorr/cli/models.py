@@ -27,8 +27,8 @@ def predict(
     ),
     keep: list[str] | None = shared.column_option(
         None,
-        help="Column to copy to the output; repeatable. By default those that the model does "
-        "not know, such as a key.",
+        help="Column to copy to the output; repeatable. By default those of which the model "
+        "knows no value, such as a key.",
     ),
     rate: bool = typer.Option(
         False, "--rate", help="Write the rate per unit of exposure, which needs no exposure."

@@ -9,7 +9,7 @@ import hashlib
 import reprlib
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -81,7 +81,8 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
 
     With ``read_sensitive=False`` the sensitive columns are not looked at, whatever they hold, and
     may be absent: a model that is invariant to them needs none. Each of their codes is then the
-    most frequent category's, each of their numbers 0, the mean.
+    most frequent category's, each of their numbers 0, the mean. So it is with columns in which no
+    training row had a value.
 
     A category that training did not see goes to its column's pool of rare categories; in a rated
     column it is rated 0, the mean. Where there is no pool it is taken for the most frequent
@@ -95,8 +96,9 @@ def encode(table: Table, schema: Schema, *, read_sensitive: bool = True) -> Enco
         A column is missing, or holds what cannot be read as in training. The message names the
         columns and the rows, in the words of :meth:`Schema.diff`.
     """
-    unread = () if read_sensitive else schema.sensitive
+    unread: Collection[str] = () if read_sensitive else schema.sensitive
     table = _name_columns(table, schema, unread)
+    unread = {*unread, *schema.empty}
     if not set(schema.names).difference(unread).issubset(table.names):
         raise find_differences(schema, table, read_sensitive=read_sensitive).to_error()
     codes = np.empty((table.n_rows, len(schema.categorical)), dtype=np.int32)
@@ -275,7 +277,8 @@ def _match_categories(
         expected = "booleans"
     else:
         expected = "text" if column.is_text else "numbers"
-        fits = fits and (held == "text") == column.is_text
+        is_known = any(category is not None for category in column.categories)
+        fits = fits and not (is_known and (held == "text") != column.is_text)
     if not fits and values.null_count < len(values):
         remedy = "Convert the column as it was for training, or train on it as it is"
         tables.refuse_values(column.name, expected, values, remedy)
@@ -288,7 +291,7 @@ def _match_categories(
     return distinct, np.array([place.get(v, UNSEEN) for v in found], dtype=np.int32)
 
 
-def _name_columns(table: Table, schema: Schema, unread: Sequence[str] = ()) -> Table:
+def _name_columns(table: Table, schema: Schema, unread: Collection[str] = ()) -> Table:
     """Give a table without names those of training, if it has as many columns.
 
     ``unread`` columns may be left out, all of them or none.
@@ -353,9 +356,10 @@ def find_differences(schema: Schema, X: Any, *, read_sensitive: bool = True) -> 
 
     With ``read_sensitive=False`` the sensitive columns may be absent and are not looked at.
     """
-    unread = () if read_sensitive else schema.sensitive
+    unread: Collection[str] = () if read_sensitive else schema.sensitive
     table = X if isinstance(X, Table) else tables.read_table(X, unread=unread)
     table = _name_columns(table, schema, unread)
+    unread = {*unread, *schema.empty}
     strangers = [name for name in table.names if name not in (*schema.names, schema.exposure)]
     found: list[Difference] = []
     for name in (*schema.names, *([schema.exposure] if schema.exposure else [])):

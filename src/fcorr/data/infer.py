@@ -4,7 +4,7 @@ What each column is comes from the user or from its type; then every column is d
 function for its kind. Where the target is known, columns of many categories are rated by it.
 """
 
-import datetime
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -62,8 +62,8 @@ def infer_schema(
 ) -> Schema:
     """Describe a training table.
 
-    A column that takes one value only is kept, with a warning; a sensitive one is refused. What
-    looks like a key, and is not in ``kinds``, is kept with a warning as well.
+    A column that takes one value only is kept, with a warning; a sensitive one is refused. Of text
+    that looks like a key, and is not in ``kinds``, all values are pooled, with a warning as well.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def infer_schema(
     min_category_rows : int or "auto"
         Categories seen in fewer rows are pooled into one, but never those of sensitive and of
         boolean columns, and not where ``rate_columns`` rates them. ``"auto"`` is the smaller
-        of 10 and a thousandth of the rows.
+        of 10 and a thousandth of the rows; where all categories have fewer, none is pooled.
     target, weight, exposure : str, optional
         Names of the columns with these roles, to keep with the schema. The exposure may be a
         column of the table; it is no feature.
@@ -133,14 +133,22 @@ def infer_schema(
 
     def describe(name: str, kind: Kind) -> Column:
         values = table.columns[name]
+        if pc.all(pc.is_null(values, nan_is_null=True)).as_py():  # whatever it might have held
+            return _describe_numbers(name, np.full(table.n_rows, np.nan), missing_numeric)
         if kind.name == "numeric":
             return _describe_numbers(name, tables.to_numbers(name, values), missing_numeric)
         if kind.name == "ordinal":
             return _describe_ordinal(name, values, kind.order, missing_numeric)
         if kind.name == "datetime":
             return _describe_dates(name, values, missing_numeric)
-        rare = 0 if name in sensitive_names or kind.name == "boolean" else rare_below
-        return _describe_categories(name, values, kind, missing_categorical, rare)
+        if name in sensitive_names or kind.name == "boolean":
+            return _describe_categories(name, values, kind, missing_categorical, 0)
+        column = _describe_categories(name, values, kind, missing_categorical, rare_below)
+        if name not in stated and _is_key(column, values):  # values that nobody needs to know
+            return _describe_categories(name, values, kind, missing_categorical, math.inf)
+        if min_category_rows == "auto" and not column.categories:  # a pool of all tells nothing
+            return _describe_categories(name, values, kind, missing_categorical, 0)
+        return column
 
     schema = Schema(
         columns=tuple(describe(name, kind) for name, kind in found.items()),
@@ -161,11 +169,14 @@ def infer_schema(
     described = [column for column in schema.columns if column.name not in stated]
     keys = [column for column in described if _is_key(column, table.columns[column.name])]
     if keys:
+        text = [column.name for column in keys if isinstance(column, CategoricalColumn)]
+        counting = [column.name for column in keys if column.name not in text]
+        kept = {"without effect": text, "as numbers": counting}
+        fate = "; ".join(f"{how}: {enumerate_some(names)}" for how, names in kept.items() if names)
         warnings.warn(
             "A feature must say something of rows that are yet to come, got what looks like a key, "
-            "with a value of its own for every row or a running number: "
-            f"{enumerate_some(column.name for column in keys)}. Drop it, or say what it is, "
-            f"kinds={{{keys[0].name!r}: {keys[0].kind!r}}}, to keep it.",
+            f"with a value of its own for every row or a running number. Kept {fate}. Drop it, or "
+            f"say what it is, kinds={{{keys[0].name!r}: {keys[0].kind!r}}}, if it is no key.",
             stacklevel=5,  # where an estimator's fit was called
         )
     return schema
@@ -186,7 +197,7 @@ def _check_constant(schema: Schema) -> None:
     if constant and schema.n_rows > 1:
         rated = {column.name for column in schema.columns if isinstance(column, RatedColumn)}
         shown = first_few(
-            f"{name!r} (always {'rated ' if name in rated else ''}{value!r})"
+            f"{name!r} ({'categories alike' if name in rated else f'always {value!r}'})"
             for name, value in constant.items()
         )
         warnings.warn(
@@ -212,8 +223,8 @@ def _only_value(column: Column, n_rows: int) -> Category:
 def _is_key(column: Column, values: pa.ChunkedArray) -> bool:
     """Tell whether every row has a category of its own, or whole numbers count the rows."""
     if isinstance(column, CategoricalColumn):
-        seen = [n for c, n in zip(column.categories, column.counts, strict=True) if c is not None]
-        return (len(seen) or column.n_pooled) >= _FEW_ROWS and max(seen, default=1) == 1
+        n_seen = len({*column.categories} - {None}) + column.n_pooled
+        return _FEW_ROWS <= n_seen == len(values) - column.n_missing
     is_whole = isinstance(column, NumericColumn) and pat.is_integer(values.type)
     if not is_whole or column.n_missing or len(values) < _FEW_ROWS:
         return False
@@ -315,7 +326,7 @@ def _describe_categories(
     counts, n_missing, pooled = _count_categories(name, values, kind, rare_below)
     categories = sorted(counts, key=_category_order)
     mode = max(range(len(categories)), key=lambda code: counts[categories[code]], default=0)
-    if n_missing and (missing == "category" or not counts):
+    if n_missing and missing == "category":
         counts[None] = n_missing
         categories.append(None)
     rows = tuple(counts[category] for category in categories)
@@ -402,8 +413,7 @@ def _describe_dates(name: str, values: pa.ChunkedArray, missing: NumericMissing)
     """Describe a column of dates by those of its parts that vary."""
     timestamps = tables.to_timestamps(name, values)
     n_missing = timestamps.null_count
-    some_day = datetime.datetime(1970, 1, 1)  # where there is none
-    first, last = (day or some_day for day in pc.min_max(timestamps).as_py().values())
+    first, last = pc.min_max(timestamps).as_py().values()
     parts = [
         _describe_numbers(
             f"{name}.{part}", tables.date_part(part, timestamps, first.date()), missing
@@ -478,8 +488,9 @@ def rate_columns(
         name = column.name
         if not isinstance(column, CategoricalColumn) or name in schema.sensitive:
             continue
-        if len({*column.categories} - {None}) + column.n_pooled <= MANY_LEVELS:
-            continue
+        n_levels = len({*column.categories} - {None}) + column.n_pooled
+        if n_levels <= MANY_LEVELS or column.n_pooled == table.n_rows - column.n_missing:
+            continue  # few of them, or a key
         missing: CategoricalMissing = "category" if None in column.categories else "mode"
         levels = _describe_categories(name, table.columns[name], Kind("categorical"), missing, 0)
         codes = encode(table, Schema((levels,), (), table.n_rows)).codes[:, 0]

@@ -419,6 +419,11 @@ class Schema(Tabled):
         return tuple(self.feature_names[i] for i in self.sensitive_positions)
 
     @property
+    def empty(self) -> set[str]:
+        """Names of the columns in which no training row had a value: they say nothing."""
+        return {c.name for c in self.columns if c.n_missing == self.n_rows > 0}
+
+    @property
     def text(self) -> tuple[str, ...]:
         """Names of the columns whose categories are text."""
         return tuple(c.name for c in self.columns if getattr(c, "is_text", False))
@@ -463,7 +468,8 @@ class Schema(Tabled):
         for column in self.columns:
             role = "sensitive" if column.name in self.sensitive else "feature"
             missing = f"; {column.n_missing:,} missing" if column.n_missing else ""
-            rows.append((column.name, role, column.kind, describe_column(column) + missing))
+            held = "" if column.name in self.empty else describe_column(column)
+            rows.append((column.name, role, column.kind, (held + missing).removeprefix("; ")))
         roles = {"target": self.target, "weight": self.weight, "exposure": self.exposure}
         rows += [(name, role, "", "") for role, name in roles.items() if name is not None]
         caption = f"Schema of a training table of {self.n_rows:,} rows"

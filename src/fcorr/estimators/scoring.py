@@ -51,8 +51,8 @@ class Scorer:
     model : path-like, FCorrClassifier or FCorrRegressor
         The model file, or the fitted model.
     keep : list of str, optional
-        Columns to copy to the output, before the scores; by default those that the model does not
-        know, such as a key.
+        Columns to copy to the output, before the scores; by default those of which the model knows
+        no value, such as a key.
     rate : bool, default=False
         Score the rate per unit of exposure, which needs no exposure.
 
@@ -127,7 +127,8 @@ class Scorer:
     def columns_kept(self, names: Sequence[str]) -> list[str]:
         """Return those columns of a table that are copied to the output."""
         schema = self.model.schema_
-        known = {*schema.names, schema.target, schema.weight, schema.exposure}
+        read = [each.name for each in schema.columns if getattr(each, "categories", True)]
+        known = {*read, schema.target, schema.weight, schema.exposure}
         for name in set(self.keep or ()).difference(names):
             raise InvalidInputError(
                 f"keep must name columns of the table, got {name!r}.{near_match(name, names)}",
