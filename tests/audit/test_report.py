@@ -212,6 +212,72 @@ def test_the_frontier_of_a_sweep(people, classifier):
     assert "frontier" in found.displays
 
 
+# ------------------------------------------------------------------------------ what scores are of
+
+
+def test_which_class_is_decided_for(logistic):
+    """Decisions of the other class have its rates; a single score is the chance of that class."""
+    names = Y.map({0: "good", 1: "bad"})  # in alphabetical order "good" is the second
+    options = {"sensitive": "sex", "n_resamples": 5}
+    usual = audit_model(chance, TABLE, Y, threshold=0.3, **options).summary
+    turned = audit_model(chance, TABLE, names, positive="bad", threshold=0.3, **options)
+    for name, figure in usual["figures"].items():
+        assert turned.summary["figures"][name] | {"output": "1"} == figure | {"output": "1"}
+    assert "decides bought = bad from a probability of 0.30 on" in str(turned)
+    wrong = str(audit_model(chance, TABLE, names, **options))
+    assert "Higher scores go with fewer rows of bought = good." in wrong
+    assert "the probability of bad, name that as the positive class" in wrong
+    model = LogisticRegression().fit(TABLE[FEATURES], names)
+    both = [audit_model(model, TABLE, names, positive=p, **options) for p in ("bad", "good")]
+    first, second = (each.summary["figures"] for each in both)
+    assert first["auroc"]["estimate"] == pytest.approx(second["auroc"]["estimate"])
+    assert first["adverse_impact_ratio"]["estimate"] < second["adverse_impact_ratio"]["estimate"]
+    rates = [
+        sorted(
+            g["figures"]["selection rate"]["estimate"] for g in each.summary["groups"][0]["groups"]
+        )
+        for each in both
+    ]
+    assert rates[0] == pytest.approx(1 - np.array(rates[1][::-1]))  # the same decisions
+    assert "Selection rate: share decided bad, from a probability of 0.50 on." in both[0].to_html()
+
+
+def test_a_model_of_ours_decides_alike_for_either_class(people, classifier):
+    X, y = people[1]
+    model = classifier().fit(*people[0])
+    options = {"n_resamples": 5, "positive": model.classes_[0]}
+    found = audit_model(model, X, y, **options)
+    share = np.average(model.predict(X) == model.classes_[0])
+    table = found.summary["groups"][0]["groups"]
+    selected = sum(g["figures"]["selection rate"]["estimate"] * g["n"] for g in table)
+    assert selected == pytest.approx(share * len(X))
+    text = found.to_html()
+    threshold = json.loads(text.split('id="model">')[1].split("</script>")[0])["threshold"]
+    assert threshold == pytest.approx(model.threshold_)
+    own = audit_model(model, X, y, threshold=0.2, n_resamples=5).to_html()
+    assert '"threshold": 0.2' in own
+
+
+@pytest.mark.parametrize(
+    ("score", "doubt"),
+    [
+        (lambda X: chance(X) > 0.5, "All scores are 0 or 1: pass probabilities"),
+        (lambda X: 600 - 40 * chance(X), "scores lie outside [0, 1]: they are taken for amounts"),
+    ],
+)
+def test_scores_that_are_no_probabilities(score, doubt):
+    assert doubt in str(audit_model(score, TABLE, Y, sensitive="sex", n_resamples=5))
+
+
+def test_rare_categories_are_not_named(people, classifier):
+    """Whoever can be told by a category is not in the page, nor in its numbers."""
+    (X, y), test = people
+    X = X.assign(name=["Ann Rare"] * 3 + ["many"] * (len(X) - 3))
+    found = audit_model(classifier().fit(X, y), test[0].assign(name="many"), test[1])
+    assert "many" in found.to_json()
+    assert "Ann Rare" not in found.to_json() + found.to_html()
+
+
 # ------------------------------------------------------------------------------ few rows, odd rows
 
 
@@ -289,6 +355,7 @@ def test_rows_of_weight_0_and_samples_keep_their_numbers(monkeypatch, logistic):
         ({"exposure": [1.0]}, "must have the same number of rows, got X 240, exposure 1"),
         ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
         ({"n_resamples": 0}, "n_resamples must be a positive integer, got 0"),
+        ({"positive": "maybe"}, "positive must be one of two classes, got 'maybe' of 0, 1."),
         ({"y": Y[:5]}, "X and y must have the same number of rows"),
         ({"limits": {"largest_chnge": {"max": 1} | SOURCE}}, "Did you mean 'largest_change'?"),
         ({"limits": {"largest_change": {"max": 1}}}, "must have a min or a max, its source"),

@@ -177,15 +177,27 @@ def tabulate(rows, n_resamples=200):
 def test_intervals_are_those_of_the_bootstrap():
     rows = GroupedRows(CODES, np.ones(N), SCORE, TRUTH, DECISION)
     found = tabulate(rows, 2_000)["differences"]["selection rate difference"]
-    expected = metrics.bootstrap_interval(
-        metrics.demographic_parity_difference,
-        *(None, DECISION),
-        sensitive_features=CODES,
-        n_resamples=2_000,
-        random_state=1,
-    )
-    assert found["estimate"] == pytest.approx(expected.estimate)
+    rates = [DECISION[k == CODES].mean() for k in range(3)]
+    lowest, highest = int(np.argmin(rates)), int(np.argmax(rates))
+
+    def gap(codes, decision):  # of the same two groups in each resample
+        return decision[codes == highest].mean() - decision[codes == lowest].mean()
+
+    expected = metrics.bootstrap_interval(gap, CODES, DECISION, n_resamples=2_000, random_state=1)
+    assert found["estimate"] == pytest.approx(max(rates) - min(rates)) == expected.estimate
     assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high), abs=0.02)
+
+
+def test_intervals_of_differences_hold_them_also_where_groups_are_alike():
+    rng, lows = np.random.default_rng(0), []
+    for _ in range(20):
+        decision, score = rng.random(400) < 0.3, rng.random(400)
+        rows = GroupedRows(np.arange(400) % 2, np.ones(400), score, rng.random(400) < 0.4, decision)
+        found = tabulate(rows, 100)["differences"]
+        assert all(each["low"] <= each["estimate"] <= each["high"] for each in found.values())
+        lows.append([found[name]["low"] for name in found if "difference" in name])
+    assert len(lows[0]) == 6
+    assert (np.mean(np.array(lows) < 0, axis=0) > 0.7).all()
 
 
 def test_groups_are_set_against_the_highest_rate_and_the_largest_group():

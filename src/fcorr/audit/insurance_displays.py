@@ -182,7 +182,7 @@ class ActualExpectedDisplay(Display):
         # All ratios and 1 are shown, and all of the intervals unless one dwarfs the rest.
         largest = np.nanmax([1.0, *ratios])
         end = np.nanmax([largest, np.nanmin([np.nanmax([1.0, *highs]), max(2.0, 1.15 * largest)])])
-        fills = np.where((lows <= 1) & (highs >= 1), "white", INK)
+        fills = np.where((lows > 1) | (highs < 1), INK, "white")  # without an interval: open
         ax.hlines(range(n), lows, np.minimum(highs, end), color=INK, linewidth=1.2)
         ax.scatter(ratios, range(n), facecolors=fills, edgecolors=INK, zorder=3)
         (is_cut,) = np.nonzero(highs > end)
@@ -196,9 +196,10 @@ class ActualExpectedDisplay(Display):
         head = [f"ratio ({100 * self.table.confidence:g} % interval)", self.weight_label, "rows"]
         cells = [
             [
-                f"{row.ratio:.2f} ({row.low:.2f} to {row.high:.2f})"
-                if not math.isnan(row.ratio)
-                else "not estimable",
+                "not estimable"
+                if math.isnan(row.ratio)
+                else f"{row.ratio:.2f}"
+                + ("" if math.isnan(row.low) else f" ({row.low:.2f} to {row.high:.2f})"),
                 charts.short_number(row.weight),
                 f"{row.n:,}",
             ]

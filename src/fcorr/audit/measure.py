@@ -50,6 +50,9 @@ MAIN_METRIC: dict[Task, str] = {
 
 LOWER_IS_BETTER = ("log loss", "deviance", "RMSE", "MAE")
 
+FEW_ROWS = 10
+"""Training rows of a category, below which an audit does not name it: it might be a person."""
+
 # ------------------------------------------------------------------------------ rows
 
 
@@ -169,6 +172,7 @@ class Subject:
     threshold: float | None = None  # of two classes: from which on the second is decided
     power: float = 0.0  # of a regression's Tweedie deviance; 0 is the squared error
     estimator: "Estimator | None" = None  # where it is one of ours
+    doubt: str = ""  # whether its scores are what they were taken for
 
     @property
     def outputs(self) -> tuple[Any, ...]:
@@ -239,8 +243,12 @@ def open_model(
     task: Literal["auto", "classification", "regression"] = "auto",
     threshold: float | None = None,
     power: float | None = None,
+    positive: Any = None,
 ) -> Subject:
-    """Find out what a model predicts; a task that its answers leave open is told by y."""
+    """Find out what a model predicts; a task that its answers leave open is told by y.
+
+    ``positive`` is the second of two classes, which decisions are about.
+    """
     if threshold is not None and not (is_number(threshold) and 0 <= threshold <= 1):
         raise InvalidInputError(
             f"threshold must be a probability, a number in [0, 1], got {threshold!r}.",
@@ -254,9 +262,9 @@ def open_model(
         return Subject(name, "regression", model.predict_rate, power=power, estimator=model)
     if is_ours(model):
         kind: Task = "two classes" if len(labels) == 2 else "several classes"
-        cut = model.threshold_ if threshold is None or len(labels) > 2 else threshold
         ask, classes = model.predict_proba, tuple(labels.tolist())
-        return Subject(name, kind, ask, classes, cut, estimator=model)
+        found = Subject(name, kind, ask, classes, model.threshold_, estimator=model)
+        return _decide_for(found, positive, threshold, is_single=False)
     if hasattr(model, "get_inputs"):  # a session of onnxruntime
         model = partial(_ask_onnx, model)
     if task != "regression" and hasattr(model, "predict_proba"):
@@ -279,13 +287,17 @@ def open_model(
     n_outputs = answer.shape[1] if answer.ndim == 2 else 1
     known = labels if labels is not None else np.unique(rows.y) if rows.y is not None else [0, 1]
     classes = tuple(known.tolist() if isinstance(known, np.ndarray) else known)
+    doubt = ""
     if n_outputs == 1 and task == "auto":
-        is_chance = np.issubdtype(answer.dtype, np.number) and ((answer >= 0) & (answer <= 1)).all()
+        is_real = np.issubdtype(answer.dtype, np.number) or answer.dtype == bool
+        is_chance = is_real and ((answer >= 0) & (answer <= 1)).all()
         has_classes = len(classes) == 2 and is_chance
         tells = rows.y is not None or labels is not None or threshold is not None
         task = "classification" if has_classes and tells else "regression"
+        if len(classes) == 2 and tells and not is_chance:
+            doubt = "y has two values, and scores lie outside [0, 1]: they are taken for amounts."
     if task == "regression":
-        return Subject(name, "regression", ask, power=power or 0.0)
+        return Subject(name, "regression", ask, power=power or 0.0, doubt=doubt)
     if n_outputs <= 2 and len(classes) == 1 and labels is None:  # y has one of the two
         classes = (0, 1)
     if len(classes) != max(n_outputs, 2):
@@ -293,9 +305,39 @@ def open_model(
             f"A model of {max(n_outputs, 2)} classes must have as many in y, got "
             f"{enumerate_some(classes)}. Pass a model that has classes_, or task='regression'."
         )
-    cut = 0.5 if threshold is None else threshold
     kind = "two classes" if len(classes) == 2 else "several classes"
-    return Subject(name, kind, ask, classes, cut if kind == "two classes" else None)
+    if np.isin(answer, [0, 1]).all():
+        doubt = "All scores are 0 or 1: pass probabilities, if there are any, to judge their order."
+    found = Subject(name, kind, ask, classes, 0.5 if kind == "two classes" else None, doubt=doubt)
+    return _decide_for(found, positive, threshold, is_single=n_outputs == 1 and labels is None)
+
+
+def _decide_for(
+    subject: Subject, positive: Any, threshold: float | None, *, is_single: bool
+) -> Subject:
+    """Put the class that is decided for second, and its threshold in the place of the model's own.
+
+    ``is_single`` says that a row has one score, which then is the probability of that class.
+    """
+    if subject.task == "two classes" and threshold is not None:
+        subject = replace(subject, threshold=threshold)
+    if positive is None:
+        return subject
+    first, *others = subject.classes
+    if len(others) != 1 or str(positive) not in map(str, subject.classes):
+        raise InvalidInputError(
+            f"positive must be one of two classes, got {positive!r} of "
+            f"{enumerate_some(subject.classes)}.",
+            argument="positive",
+        )
+    if str(positive) != str(first):
+        return subject
+    turned = replace(subject, classes=subject.classes[::-1])
+    if not is_single:
+        turned = replace(turned, ask=lambda X: np.asarray(subject.ask(X))[:, ::-1])
+    if threshold is None and subject.threshold is not None:  # what was decided stays so
+        turned = replace(turned, threshold=float(np.nextafter(1 - subject.threshold, 2)))
+    return turned
 
 
 def _ask(ask: Callable[[Any], Any], X: Any) -> Any:
@@ -456,7 +498,8 @@ def performance(subject: Subject, rows: AuditRows, scores: Floats) -> Metrics:
         found = {"AUROC": metrics.roc_auc_score, "AUPRC": metrics.average_precision_score}
         areas = {name: float(area(truth, score, **weight)) for name, area in found.items()}
         chosen = subject.decide(scores)
-        return areas | {"F1": float(metrics.f1_score(truth, chosen, zero_division=0.0, **weight))}
+        found = areas | {"F1": float(metrics.f1_score(truth, chosen, zero_division=0.0, **weight))}
+        return found if np.ptp(truth) else dict.fromkeys(found, math.nan)
     if subject.task == "several classes":
         from sklearn.metrics import log_loss
 

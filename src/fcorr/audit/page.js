@@ -221,10 +221,11 @@
   const state = {}, UNSEEN = "a value not seen in training";
   function menu(column, id, change) {
     const select = make("select", { id });
-    column.categories.forEach((category, i) => select.append(make("option", { value: i }, category === null ? "missing" : String(category))));
+    column.categories.forEach((category, i) => Array.isArray(category) || select.append(make("option", { value: i }, category === null ? "missing" : String(category))));
     if (!column.categories.includes(null)) select.append(make("option", { value: "none" }, "missing"));
     select.append(make("option", { value: "unseen" }, UNSEEN));
     select.value = column.mode ?? Math.floor(column.categories.length / 2);
+    if (select.selectedIndex < 0) select.value = "unseen";
     const read = () => ({ none: null, unseen: "\u0000unseen" })[select.value] ?? (select.value in column.categories ? column.categories[select.value] : null);
     state[column.name] = read();
     select.addEventListener("change", () => change(read()));

@@ -15,6 +15,7 @@ import numpy as np
 
 from fcorr._core import show_text, to_plain
 from fcorr.audit.displays import short_number
+from fcorr.metrics._checks import describe_label
 from fcorr.metrics.group import MIN_ROWS
 
 if TYPE_CHECKING:
@@ -136,7 +137,11 @@ def render(result: "AuditResult", estimator: Any) -> str:
     if estimator is not None:
         from fcorr.audit.whatif import pack_model
 
-        model = to_plain(pack_model(estimator))
+        subject, first = summary["subject"], getattr(estimator, "classes_", [None])[0]
+        threshold = subject["threshold"]
+        if threshold is not None and describe_label(first) == subject["classes"][1]:
+            threshold = 1 - threshold  # it is about the model's first class
+        model = to_plain(pack_model(estimator, threshold))
     css, script = (_read(f"page.{kind}") for kind in ("css", "js"))
     figures = {}
     for name, display in result.displays.items():

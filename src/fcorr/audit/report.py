@@ -13,7 +13,8 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,6 +64,7 @@ def audit_model(
     sensitive: Any = None,
     sample_weight: ArrayLike | None = None,
     exposure: Any = None,
+    positive: Any = None,
     threshold: float | None = None,
     task: Literal["auto", "classification", "regression"] = "auto",
     power: float | None = None,
@@ -101,9 +103,12 @@ def audit_model(
     exposure : str, int or array-like of shape (n_rows,), optional
         Column of X, or numbers: y is divided by it, and rows are weighted by it. By default that of
         an fcorr model.
+    positive : label, optional
+        Of two classes the one that is decided for, such as "bad" or 1; by default the second in
+        order. A function's single score is its probability. Selection rates and their ratio are
+        about it: for those of what people wish for, name that class.
     threshold : float, optional
-        Probability from which on the second of two classes is decided; by default the model's own,
-        or 0.5.
+        Probability of that class from which on it is decided; by default the model's own, or 0.5.
     task : {"auto", "classification", "regression"}, default="auto"
         What scores are, where neither they nor y tell.
     power : float, optional
@@ -157,6 +162,7 @@ def audit_model(
         rows = measure.read_rows((X, y, sample_weight), sensitive, exposure=exposure)
         with numbered_by(rows.counted):
             options: dict[str, Any] = {"task": task, "threshold": threshold, "power": power}
+            options["positive"] = positive
             audit = _Audit(measure.open_model(model, rows, **options), rows, seed, confidence)
             audit.describe(name, target or column_name(y) or "y", unit)
             audit.measure_performance()
@@ -288,6 +294,7 @@ class _Audit:
                 "classes": [describe_label(label) for label in subject.classes],
                 "threshold": subject.threshold,
                 "deviance_power": None if self.is_class else subject.power,
+                "doubt": subject.doubt,
             },
             "rows": {
                 "n": len(rows),
@@ -438,10 +445,13 @@ class _Audit:
         truths = self.subject.truths(rows)
         if truths is not None:
             estimates = _or_why(lambda: best_estimates(rows.X, truths[0], sensitive, **known))
-            value = math.nan
+            value, why = math.nan, "one group only"
             if not isinstance(estimates, str):
                 value = metrics.proxy_discrimination(scores, estimates, sample_weight=rows.weight)
-            why = estimates if isinstance(estimates, str) else "one group only"
+            elif min(np.bincount(rows.groups[grouping].codes)) < known["cv"]:
+                why = "a group has too few rows for estimates of its risk"
+            else:
+                why = estimates.removesuffix(".")
             self.figures["proxy_discrimination"] = cell(value, why=why)
 
     def _split_differences(self, subject: Subject) -> dict[str, Any] | None:
@@ -516,11 +526,13 @@ class _Audit:
         if not model._options["main_effects"]:
             return
         effects, importance = model.main_effects(), model.importance(some)
+        for name, effect in effects.items():
+            effects[name] = effect if name in sensitive else _without_rare(effect)
         shown = dict(zip(importance.names[:20], importance.total[:20].tolist(), strict=True))
-        labels = "Importance", "share of what the model tells rows apart by"
+        labels = "Importance", "share of what the model tells rows apart by (shares overlap)"
         self.displays["importance"] = charts.SignificanceDisplay(shown, sensitive, *labels)
         if effects.classes is None:
-            first = {name: effects[name] for name in importance.names[:9]}
+            first = {n: effects[n] for n in importance.names[:9] if len(effects[n].values)}
             self.displays["main effects"] = charts.MainEffectDisplay(first, effects.unit, sensitive)
         part |= {
             "importance": {name: importance[name] for name in importance.names},
@@ -633,6 +645,13 @@ def _pairs(flips: FlippedScores, weight: Floats | None) -> list[dict[str, Any]]:
     return sorted(found, key=lambda pair: -abs(pair["mean"]))[:_MOST_PAIRS]
 
 
+def _without_rare(effect: Any) -> Any:
+    """Leave out the categories of a main effect that an audit does not name."""
+    many = (effect.rows >= measure.FEW_ROWS) | (effect.kind not in ("categorical", "rated"))
+    columns = {n: x[many] for n, x in vars(effect).items() if isinstance(x, np.ndarray)}
+    return replace(effect, values=tuple(compress(effect.values, many)), **columns)
+
+
 def _most_affected(flips: FlippedScores, rows: AuditRows, include: bool) -> list[dict[str, Any]]:
     change, lowest, highest = flips.changes, flips.lowest, flips.highest
     order = np.argsort(-change, kind="stable")[:_N_AFFECTED]
@@ -667,7 +686,7 @@ def _provenance(model: Any, data: tuple[Any, Any, Any], seed: int) -> dict[str, 
         "configuration": settings,
         "configuration_sha256": settings and hashlib.sha256(text.encode()).hexdigest(),
         "versions": {"fcorr": __version__, "python": platform.python_version(), **versions},
-        "seed": seed,
+        "audit_seed": seed,
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
 

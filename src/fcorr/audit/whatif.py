@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fcorr.data.schema import Column, DatetimeColumn
+from fcorr.audit.measure import FEW_ROWS
+from fcorr.data.schema import CategoricalColumn, Column, DatetimeColumn, RatedColumn, Schema
 from fcorr.estimators.model_file import Estimator
 from fcorr.metrics.sharing import draw_orders
 from fcorr.nn.fcorr import FCorrTransformer
@@ -19,8 +20,11 @@ _MOST_PRODUCTS = 10**8  # for the shares of features in what they do together, a
 _MOST_ORDERS = 32
 
 
-def pack_model(estimator: Estimator) -> dict[str, Any] | str:
-    """Return what the page needs to compute predictions as plain data; or why it cannot."""
+def pack_model(estimator: Estimator, threshold: float | None) -> dict[str, Any] | str:
+    """Return what the page needs to compute predictions as plain data; or why it cannot.
+
+    The ``threshold`` is that of the second of two classes.
+    """
     members, portfolio = estimator.model_.members, estimator.portfolio_
     schema = estimator.schema_
     sizes = {
@@ -54,7 +58,7 @@ def pack_model(estimator: Estimator) -> dict[str, Any] | str:
                 places = np.searchsorted(np.cumsum(effect.rows), effect.rows.sum() / 2)
                 starts[name] = next(v for v in effect.values[int(places) :: -1] if v is not None)
     data: dict[str, Any] = {
-        "columns": [_describe(column, schema.feature_names) for column in schema.columns],
+        "columns": [_describe(each, schema) for each in schema.columns],
         "features": schema.feature_names,
         "starts": starts,
         "sensitive": schema.sensitive,
@@ -67,7 +71,7 @@ def pack_model(estimator: Estimator) -> dict[str, Any] | str:
         "unit": unit,
         "link": estimator._link().name,
         "classes": [str(label) for label in getattr(estimator, "classes_", ())],
-        "threshold": getattr(estimator, "threshold_", None),
+        "threshold": threshold,
         "portfolio": portfolio
         and {
             "features": portfolio.features,
@@ -111,8 +115,12 @@ def _pack_member(network: FCorrTransformer, place: Any) -> dict[str, Any]:
     }
 
 
-def _describe(column: Column, features: tuple[str, ...]) -> dict[str, Any]:
-    """Say how a column becomes codes or numbers, and where these are among the features."""
+def _describe(column: Column, schema: Schema) -> dict[str, Any]:
+    """Say how a column becomes codes or numbers, and where these are among the features.
+
+    Rare categories have no name, which a list stands for: no value equals it.
+    """
+    features = schema.feature_names
     found: dict[str, Any] = {"name": column.name, "kind": column.kind}
     found["features"] = [
         {"at": features.index(feature.name)}
@@ -120,6 +128,11 @@ def _describe(column: Column, features: tuple[str, ...]) -> dict[str, Any]:
         for feature in column.features
     ]
     found |= {name: getattr(column, name) for name in _LEARNT if hasattr(column, name)}
+    if isinstance(column, CategoricalColumn | RatedColumn) and column.name not in schema.sensitive:
+        rows = [*column.counts, FEW_ROWS]  # of a pool, too
+        for name, hidden in (("categories", []), ("labels", "a rare one")):
+            named = zip(found.get(name, ()), rows, strict=False)
+            found[name] = [each if n >= FEW_ROWS else hidden for each, n in named]
     if isinstance(column, DatetimeColumn):
         found["origin"] = column.origin.isoformat()
     return found

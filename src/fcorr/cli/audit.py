@@ -50,7 +50,10 @@ def audit(
     task: shared.Task = "auto",
     weight: shared.Weight = None,
     exposure: str | None = shared.column_option(None, help="Column of exposures."),
-    threshold: float | None = typer.Option(None, help="Probability to decide from."),
+    positive: str | None = typer.Option(
+        None, help="Of two classes the one that is decided for; by default the second in order."
+    ),
+    threshold: float | None = typer.Option(None, help="Its probability to decide from."),
     power: float | None = typer.Option(None, help="Power of a regression's Tweedie deviance."),
     name: str | None = typer.Option(None, help="What the model is called."),
     unit: str = typer.Option("", help="What amounts are measured in."),
@@ -100,6 +103,7 @@ def audit(
             sensitive=sensitive,
             sample_weight=sample_weight,
             exposure=exposure,
+            positive=positive,
             threshold=threshold,
             task=task,
             power=power,
@@ -112,7 +116,7 @@ def audit(
             include_rows=include_rows,
             provenance={
                 "model_file": model,
-                "model_file_sha256": _digest(Path(model)),
+                "model_file_sha256": _digest(_find_file(model)),
                 "data_file": data.name,
                 "data_file_sha256": _digest(data),
             },
@@ -195,6 +199,13 @@ def _open(model: str) -> Any:
     from fcorr.estimators import load
 
     return load(path)
+
+
+def _find_file(model: str) -> Path:
+    """Return the file of a model, or of the module that it was imported from."""
+    module = sys.modules.get(model.partition(":")[0])
+    is_own = not Path(model).is_file() and module is not None
+    return Path(getattr(module, "__file__", None) or "") if is_own else Path(model)
 
 
 def _digest(path: Path) -> str | None:

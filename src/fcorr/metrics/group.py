@@ -338,24 +338,34 @@ _LACKING = {
 }
 
 
-def _gap(values: FloatArray) -> FloatArray:
-    return np.asarray(values.max(axis=-1) - values.min(axis=-1))
+# Of resamples, too, it is that of the groups which are farthest apart in all rows: the largest of
+# differences that are drawn again and again would lie above 0 also where groups are alike.
 
 
-_COMPARED: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
-    "adverse impact ratio": ("adverse impact ratio", lambda values: values.min(axis=-1)),
+def _gap(values: FloatArray, found: FloatArray) -> FloatArray:
+    return np.asarray(values[..., found.argmax()] - values[..., found.argmin()])
+
+
+def _lowest(values: FloatArray, found: FloatArray) -> FloatArray:
+    return np.asarray(values[..., found.argmin()])
+
+
+def _farthest(values: FloatArray, found: FloatArray) -> FloatArray:
+    at = np.abs(found).argmax()
+    return np.asarray(values[..., at] * np.sign(found[at]))
+
+
+_COMPARED: dict[str, tuple[str, Callable[[FloatArray, FloatArray], FloatArray]]] = {
+    "adverse impact ratio": ("adverse impact ratio", _lowest),
     "selection rate difference": ("selection rate", _gap),
-    "standardised mean difference": (
-        "standardised mean difference",
-        lambda values: np.abs(values).max(axis=-1),
-    ),
+    "standardised mean difference": ("standardised mean difference", _farthest),
     "true positive rate difference": ("true positive rate", _gap),
     "false positive rate difference": ("false positive rate", _gap),
     "precision difference": ("precision", _gap),
-    "mean ratio": ("mean / highest", lambda values: values.min(axis=-1)),
+    "mean ratio": ("mean / highest", _lowest),
     "actual over expected difference": ("actual / expected", _gap),
 }
-"""What groups are compared by: a figure, and what is made of it over the groups."""
+"""What groups are compared by: a figure, and what is made of it and that of all rows."""
 
 
 def cell(
@@ -416,8 +426,9 @@ def tabulate_groups(
                 why += f" have it ({_LACKING.get(figure, 'no rows')} in others)"
             differences[name] = cell(math.nan, why=why)
             if known.sum() > 1:
-                numbers = interval(compare(draws[figure][:, known]), confidence)
-                differences[name] = cell(compare(found[figure][known]), *numbers)
+                of_all = found[figure][known]
+                numbers = interval(compare(draws[figure][:, known], of_all), confidence)
+                differences[name] = cell(compare(of_all, of_all), *numbers)
     too_small = [name for name, large in zip(names, is_large, strict=True) if not large]
     found_groups = {"largest": names[largest], "groups": groups, "too_small": too_small}
     return {**found_groups, "differences": differences}
