@@ -402,11 +402,8 @@ def write_tables(records: list[dict[str, Any]], path: Path) -> None:
     for name in TABLES:
         some = [r for r in records if r["table"] == name]
         families = sorted({label(r) for r in some}, key=lambda each: ("fcorr" not in each, each))
-        # Families are compared by the seeds that all of them have.
-        seeds = [{r["seed"] for r in some if label(r) == family} for family in families]
-        shared = set.intersection(*seeds) if seeds else set()
-        for family in families if shared else ():
-            of_family = [r for r in some if label(r) == family and r["seed"] in shared]
+        for family in families:
+            of_family = [r for r in some if label(r) == family]
             mean = np.mean([r["hypervolume"] for r in of_family])
             resampled = np.mean([r["resampled"] for r in of_family], axis=0)
             low, high = np.quantile(resampled, [0.025, 0.975])

@@ -166,7 +166,10 @@ def test_class_weight_and_threshold(train, option, threshold):
 
 @pytest.mark.parametrize(
     ("n_members", "first"),
-    [(1, r"epoch 1/1  loss \d\.\d{4}"), (2, r"member 1/\d+  recipe 1, bag 1: out-of-bag loss .*")],
+    [
+        (1, r"epoch 1/1  loss \d\.\d{4}"),
+        (2, r"candidate 1/\d+  recipe 1, bag 1: out-of-bag loss .*"),
+    ],
 )
 def test_progress_in_lines(run, n_members, first):
     result = run(

@@ -73,6 +73,21 @@ def test_skewed_amounts_take_more_rows_to_be_believed(objective, shape):
     assert model.recipes_[0]["credibility"] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("objective", ["mse", "gamma", "tweedie"])
+def test_one_row_that_has_most_of_the_variance_is_told_of(objective):
+    y = AMOUNTS["gamma"].copy()
+    y[7] = 1e6 * y.mean()
+    options = {"objective": objective, "exposure": None, "epochs": 1}
+    with pytest.warns(
+        UserWarning, match="One row has more than half of the variance of y: "
+    ) as heard:
+        fit(FEATURES, y, **options)
+    assert f"{y[7]:g}, beside a mean of {y.mean():g}." in str(heard[0].message)
+    fit(FEATURES, y, weight=np.arange(N) != 7, **options)  # without a warning, which were an error
+    fit(FEATURES[:50], y[:50], **options)  # of few rows one may well have it
+    fit(FEATURES, np.arange(N) == 7, objective="poisson", exposure=None, epochs=1)
+
+
 @pytest.mark.parametrize("objective", LEARNT)
 def test_rates_and_amounts_are_learnt(objective):
     power, size, share = LEARNT[objective]

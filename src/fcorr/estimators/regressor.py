@@ -1,5 +1,6 @@
 """The regressor: objectives and their links, units, exposures, rates."""
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ _REMEDIES: dict[ObjectiveName, str] = {
     "gamma": "Leave out rows without an amount, or use objective='tweedie'.",
     "tweedie": "Check the sign, and claims that were recovered; set such rows to 0 or drop them.",
 }
+_FEW_ROWS = 100  # of which one may well have most of the variance
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -175,6 +177,16 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
             raise InvalidInputError(
                 f"{outcomes.label} must have a finite standard deviation, got values up to "
                 f"{np.abs(y).max():.1e}. Rescale y, for example to millions."
+            )
+        squares = weight * (y - mean) ** 2
+        row = int(squares.argmax())
+        is_large = len(y) >= _FEW_ROWS and self.objective_ != "poisson"  # of counts one may be all
+        if is_large and squares[row] > squares.sum() / 2:
+            warnings.warn(
+                f"One row has more than half of the variance of {outcomes.label}: {y[row]:g}, "
+                f"beside a mean of {mean:g}. What other rows say shrinks, or follows it. If it is "
+                "no mistake, cap large amounts, and spread what is cut off over all rows.",
+                stacklevel=5,  # where an estimator's fit was called
             )
         if self.objective_ == "mse":
             self.base_, self.target_scale_ = mean, deviation or 1.0
