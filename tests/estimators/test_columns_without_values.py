@@ -55,6 +55,7 @@ def test_of_a_key_no_value_is_kept(values, tmp_path):
     assert b"policy 7" not in (tmp_path / "model").read_bytes()
     other = table.assign(key=pd.Categorical([values[0]] * N))
     np.testing.assert_array_equal(model.predict_proba(other), model.predict_proba(table))
+    assert not model.schema_.diff(other)
 
 
 def test_a_column_of_rare_categories_is_no_key():

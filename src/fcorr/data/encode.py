@@ -277,8 +277,7 @@ def _match_categories(
         expected = "booleans"
     else:
         expected = "text" if column.is_text else "numbers"
-        is_known = any(category is not None for category in column.categories)
-        fits = fits and not (is_known and (held == "text") != column.is_text)
+        fits = fits and not (column.is_known and (held == "text") != column.is_text)
     if not fits and values.null_count < len(values):
         remedy = "Convert the column as it was for training, or train on it as it is"
         tables.refuse_values(column.name, expected, values, remedy)
@@ -396,7 +395,7 @@ def _compare_column(column: Column, values: pa.ChunkedArray) -> Iterator[Differe
         *counts, n_missing = distinct.count().tolist()
         rows = zip(distinct.values, counts, places == UNSEEN, strict=True)
         unseen = Counter({value: n for value, n, is_unseen in rows if n and is_unseen})
-        if unseen:
+        if unseen and column.is_known:
             shown = first_few(f"{value!r} ({n})" for value, n in unseen.most_common())
             pooled = isinstance(column, CategoricalColumn) and column.n_pooled > 0
             # Training kept no list of those it pooled.

@@ -95,6 +95,11 @@ class _HasCategories:
         """Whether the categories are text, or none is known."""
         return all(isinstance(category, str | None) for category in self.categories)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether any category is known: of a key, none is."""
+        return any(category is not None for category in self.categories)
+
 
 @dataclass(frozen=True)
 class CategoricalColumn(_HasCategories, _IsFeature):
