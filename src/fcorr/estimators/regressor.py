@@ -24,7 +24,7 @@ _REMEDIES: dict[ObjectiveName, str] = {
     "gamma": "Leave out rows without an amount, or use objective='tweedie'.",
     "tweedie": "Check the sign, and claims that were recovered; set such rows to 0 or drop them.",
 }
-_FEW_ROWS = 100  # of which one may well have most of the variance
+_FEW_ROWS = 1_000  # of which one may well have most of the variance
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
