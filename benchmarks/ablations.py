@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, mean_poisson_deviance
 from sklearn.model_selection import train_test_split
 from torch import nn
 
 from benchmarks.tables import COUNTS, TABLES, YEARS
 from fcorr import FCorrClassifier, FCorrRegressor
-from fcorr.metrics import mean_poisson_deviance
 
 HERE = Path(__file__).parent
 SHOWN = ["german", "law", "credit", "adult", "beMTPL97"]

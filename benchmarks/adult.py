@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import accuracy_score, roc_auc_score
 
 from fcorr import FCorrClassifier, __version__
 from fcorr.metrics import (
-    accuracy_score,
     average_individual_fairness,
     decisions_flipped,
     demographic_parity_difference,
@@ -27,7 +27,6 @@ from fcorr.metrics import (
     equalized_odds_difference,
     flip_changes,
     flip_scores,
-    roc_auc_score,
 )
 from paper.augmentation import AugmentedClassifier
 from paper.datasets import Dataset, load_adult

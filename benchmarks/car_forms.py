@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from sklearn.metrics import roc_auc_score
 
 from fcorr import FCorrClassifier, __version__
-from fcorr.metrics import flip_changes, flip_scores, roc_auc_score
+from fcorr.metrics import flip_changes, flip_scores
 from paper.augmentation import AugmentedClassifier
 
 HERE = Path(__file__).parent

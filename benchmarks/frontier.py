@@ -40,7 +40,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import wasserstein_distance
 from sklearn.base import BaseEstimator, clone
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import mean_poisson_deviance, roc_auc_score
 from sklearn.utils import get_tags
 
 from benchmarks.tables import (
@@ -64,7 +64,6 @@ from fcorr.metrics import (
     demographic_parity_difference,
     demographic_unfairness,
     equalized_odds_difference,
-    mean_poisson_deviance,
     proxy_discrimination,
 )
 from paper.datasets import load_adult, load_bemtpl97

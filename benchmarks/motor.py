@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 from lightgbm import LGBMRegressor
+from sklearn.metrics import mean_poisson_deviance
 
 from fcorr import FCorrRegressor, __version__
-from fcorr.metrics import flip_changes, flip_scores, mean_poisson_deviance, normalized_gini_score
+from fcorr.metrics import flip_changes, flip_scores, normalized_gini_score
 from paper.datasets import load_bemtpl97, load_fremtpl2
 
 HERE = Path(__file__).parent

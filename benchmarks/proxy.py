@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -29,7 +30,6 @@ from fcorr.metrics import (
     flip_changes,
     flip_scores,
     proxy_discrimination,
-    roc_auc_score,
 )
 
 HERE = Path(__file__).parent

@@ -49,13 +49,13 @@ from sklearn.compose import make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, TweedieRegressor
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import log_loss, mean_poisson_deviance, mean_tweedie_deviance, roc_auc_score
 from sklearn.model_selection import KFold, ShuffleSplit, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, SplineTransformer
 
 from benchmarks.many_levels import make_many_levels
-from fcorr.metrics import mean_poisson_deviance, mean_tweedie_deviance, normalized_gini_score
+from fcorr.metrics import normalized_gini_score
 from paper.datasets import load_adult, load_bemtpl97, load_fremtpl2
 from paper.generators import make_claims
 

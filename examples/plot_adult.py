@@ -11,18 +11,18 @@ changes when only the column `race` does; the gaps between groups say how the gr
 are, and a flip-invariant model can keep them: other columns carry traces of race.
 """
 
+from sklearn.metrics import accuracy_score, roc_auc_score
+
 from examples._common import parse_arguments, save, show
 from fcorr import FCorrClassifier
 from fcorr.audit.insurance_displays import ActualExpectedDisplay
 from fcorr.metrics import (
-    accuracy_score,
     actual_over_expected,
     average_individual_fairness,
     demographic_parity_difference,
     equalized_odds_difference,
     flip_changes,
     flip_scores,
-    roc_auc_score,
 )
 from paper.datasets import load_adult
 

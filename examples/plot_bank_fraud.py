@@ -9,10 +9,12 @@ The table is generated, with the columns of the Bank Account Fraud data. Three m
 invariant to the customer's age, with age at work, and with the column left out.
 """
 
+from sklearn.metrics import roc_auc_score
+
 from examples._common import parse_arguments, save, show
 from fcorr import FCorrClassifier
 from fcorr.audit.displays import AttentionDisplay, SignificanceDisplay
-from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
+from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores
 from paper.generators import make_bank_fraud
 
 arguments = parse_arguments(__doc__)

@@ -11,6 +11,7 @@ Poisson deviance, Gini and lift beside LightGBM's, each with and without the pol
 """
 
 import numpy as np
+from sklearn.metrics import mean_poisson_deviance
 
 from examples._common import parse_arguments, save, show
 from fcorr import FCorrRegressor
@@ -21,7 +22,6 @@ from fcorr.metrics import (
     flip_scores,
     lift_table,
     lorenz_curve,
-    mean_poisson_deviance,
     normalized_gini_score,
 )
 from paper.datasets import load_bemtpl97

@@ -9,12 +9,13 @@ In a clone: ``python -m examples.plot_tariff``. No data is needed.
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import mean_poisson_deviance
 
 from examples._common import parse_arguments, save, show
 from fcorr import FCorrRegressor
 from fcorr.audit.displays import MainEffectDisplay
 from fcorr.audit.insurance_displays import LiftDisplay
-from fcorr.metrics import flip_changes, flip_scores, lift_table, mean_poisson_deviance
+from fcorr.metrics import flip_changes, flip_scores, lift_table
 
 arguments = parse_arguments(__doc__)
 n = 2 * (arguments.rows or 20_000)

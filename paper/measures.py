@@ -4,7 +4,15 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import mean_tweedie_deviance
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    f1_score,
+    mean_absolute_error,
+    mean_tweedie_deviance,
+    roc_auc_score,
+    root_mean_squared_error,
+)
 
 from fcorr import metrics as m
 from paper import gaps
@@ -42,13 +50,13 @@ def _measure_decisions(
     decisions = (scores >= threshold).astype(int)
     groups: dict[str, Any] = {"sensitive_features": flips.groups}
     performance = {
-        "Accuracy": float(m.accuracy_score(y, decisions)),
-        "Accuracy at 0.5": float(m.accuracy_score(y, scores >= 0.5)),  # as others print it
+        "Accuracy": float(accuracy_score(y, decisions)),
+        "Accuracy at 0.5": float(accuracy_score(y, scores >= 0.5)),  # as others print it
         "FPR": _share(decisions[y == 0]),
         "FNR": _share(1 - decisions[y == 1]),
-        "AUROC": float(m.roc_auc_score(y, scores)),
-        "AUPRC": float(m.average_precision_score(y, scores)),
-        "F1": float(m.f1_score(y, decisions, zero_division=0.0)),
+        "AUROC": float(roc_auc_score(y, scores)),
+        "AUPRC": float(average_precision_score(y, scores)),
+        "F1": float(f1_score(y, decisions, zero_division=0.0)),
     }
     return performance, {
         "DPD": m.demographic_parity_difference(y, decisions, **groups),
@@ -76,8 +84,8 @@ def _measure_amounts(flips: m.FlippedScores, rows: Rows, objective: str) -> tupl
         "Gini": gini_score(y, predicted, **weight),
         "PE": percentage_error(y, predicted, **weight),
         "deviance": float(mean_tweedie_deviance(y, predicted, power=power, **weight)),
-        "RMSE": float(m.root_mean_squared_error(y, predicted, **weight)),
-        "MAE": float(m.mean_absolute_error(y, predicted, **weight)),
+        "RMSE": float(root_mean_squared_error(y, predicted, **weight)),
+        "MAE": float(mean_absolute_error(y, predicted, **weight)),
         "normalised Gini": m.normalized_gini_score(y, predicted, **weight),
     }
     fairness = {"DPD": m.demographic_parity_difference(None, predicted, **by_group)}

@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import log_loss, mean_poisson_deviance, roc_auc_score
 
 from fcorr._core import InvalidInputError, UnseenCategoryWarning
 from fcorr.metrics import (
@@ -18,7 +18,6 @@ from fcorr.metrics import (
     equalized_odds_difference,
     flip_changes,
     flip_scores,
-    mean_poisson_deviance,
 )
 from paper.comparison import AVERAGED, EXACT, PLAIN, REMOVED, WITH_CAR, compare, hold_constant
 from tests.tables import make_model

@@ -19,10 +19,10 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pyreadr
 import pytest
+from sklearn.metrics import mean_poisson_deviance
 
 from fcorr import _core
 from fcorr._core import InvalidInputError
-from fcorr.metrics import mean_poisson_deviance
 from paper import datasets
 from paper.datasets import (
     Dataset,

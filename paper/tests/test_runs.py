@@ -88,7 +88,7 @@ def test_the_record_of_a_regression_with_exposure(real_data, find_run, model):
     rates, exposure = fit(run, data.train).score(data.test.X), data.test.exposure
     per_year, weight = data.test.y / exposure, {"sample_weight": exposure}
     assert found["deviance"] == pytest.approx(
-        metrics.mean_poisson_deviance(per_year, rates, **weight)
+        sklearn_metrics.mean_poisson_deviance(per_year, rates, **weight)
     )
     assert found["PE"] == pytest.approx(np.sum(rates * exposure) / data.test.y.sum() - 1)
     assert found["Gini"] == pytest.approx(measures.gini_score(per_year, rates, **weight))

@@ -4,9 +4,10 @@ import os
 
 import numpy as np
 import pytest
+from sklearn.metrics import accuracy_score, roc_auc_score
 
 from fcorr import FCorrClassifier
-from fcorr.metrics import accuracy_score, flip_changes, flip_scores, roc_auc_score
+from fcorr.metrics import flip_changes, flip_scores
 from paper.datasets import load_adult
 
 pytestmark = pytest.mark.skipif(

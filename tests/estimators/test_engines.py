@@ -13,13 +13,14 @@ import pandas as pd
 import pyarrow.parquet as pa_parquet
 import pytest
 import torch.distributed as dist
+from sklearn.metrics import mean_absolute_error
 from typer.testing import CliRunner
 
 from fcorr import FCorrClassifier, InvalidInputError, load, score_parquet, sweep
 from fcorr._core import _check_answers, connect_ray, open_processes
 from fcorr.cli import app
 from fcorr.estimators import fit_on_ray
-from fcorr.metrics import bootstrap_interval, mean_absolute_error
+from fcorr.metrics import bootstrap_interval
 from tests.estimators.scored import (
     DAMAGES,
     N_ROWS,

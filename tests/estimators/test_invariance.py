@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 import torch
 from scipy.special import expit, logit
+from sklearn.metrics import roc_auc_score
 
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError, load
 from fcorr.certify import Link
 from fcorr.data import make_proxy_bias, read_table
 from fcorr.data.encode import EncodedTable, encode
 from fcorr.estimators.invariance import Portfolio, feature_values, label_value, number_grid
-from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores, roc_auc_score
+from fcorr.metrics import average_individual_fairness, flip_changes, flip_scores
 from fcorr.nn.fcorr import FCorrTransformer, Pack
 from tests.tables import TASKS, make_model, make_people, make_targets, predictions, schema_of
 

@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import mean_tweedie_deviance
 
 from fcorr import FCorrRegressor, load
 from fcorr._core import InvalidInputError
-from fcorr.metrics import mean_tweedie_deviance
 from tests.tables import QUICK, make_model, make_people, make_targets
 
 _rng = np.random.default_rng(0)

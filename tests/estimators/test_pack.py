@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 
 from fcorr import FCorrRegressor
 from fcorr._core import InvalidInputError
 from fcorr.data.encode import encode
 from fcorr.data.tables import read_table
-from fcorr.metrics import roc_auc_score
 from fcorr.training import pack
 from tests.tables import TASKS, make_model, make_people, make_targets, predictions
 

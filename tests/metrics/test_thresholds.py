@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import f1_score
 
 from fcorr._core import InvalidInputError
-from fcorr.metrics import choose_threshold, f1_score
+from fcorr.metrics import choose_threshold
 from fcorr.metrics.thresholds import is_threshold_rule
 
 RULES = ["f1", {"fpr": 0.0}, {"fpr": 0.25}, {"fpr": 1.0}, {"cost": (1, 20)}, {"cost": (3.5, 1)}]

@@ -493,25 +493,25 @@ def performance(subject: Subject, rows: AuditRows, scores: Floats) -> Metrics:
     truths, weight = subject.truths(rows), {"sample_weight": rows.weight}
     if truths is None:
         return {}
+    import sklearn.metrics as learn  # slow
+
     truth, score = truths[0], scores[:, 0]
     if subject.task == "two classes":
-        found = {"AUROC": metrics.roc_auc_score, "AUPRC": metrics.average_precision_score}
+        found = {"AUROC": learn.roc_auc_score, "AUPRC": learn.average_precision_score}
         areas = {name: float(area(truth, score, **weight)) for name, area in found.items()}
         chosen = subject.decide(scores)
-        found = areas | {"F1": float(metrics.f1_score(truth, chosen, zero_division=0.0, **weight))}
+        found = areas | {"F1": float(learn.f1_score(truth, chosen, zero_division=0.0, **weight))}
         return found if np.ptp(truth) else dict.fromkeys(found, math.nan)
     if subject.task == "several classes":
-        from sklearn.metrics import log_loss
-
         chosen = np.asarray(subject.classes)[subject.decide(scores)]
-        loss = log_loss(rows.y, scores, labels=list(subject.classes), **weight)
-        accuracy = metrics.accuracy_score(rows.y, chosen, **weight)
+        loss = learn.log_loss(rows.y, scores, labels=list(subject.classes), **weight)
+        accuracy = learn.accuracy_score(rows.y, chosen, **weight)
         return {"accuracy": float(accuracy), "log loss": float(loss)}
     deviance = np.average(deviances(truth, score, subject.power), weights=rows.weight)
     return {
         "deviance": float(deviance),
-        "RMSE": float(metrics.root_mean_squared_error(truth, score, **weight)),
-        "MAE": float(metrics.mean_absolute_error(truth, score, **weight)),
+        "RMSE": float(learn.root_mean_squared_error(truth, score, **weight)),
+        "MAE": float(learn.mean_absolute_error(truth, score, **weight)),
         "Gini": metrics.normalized_gini_score(truth, score, **weight),
     }
 

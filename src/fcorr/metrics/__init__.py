@@ -1,9 +1,9 @@
 """Metrics: numpy in, numbers out. No torch; scikit-learn and scipy only where they are needed.
 
-How good the predictions are and whether groups bring what was expected of them (`insurance`, and
-scikit-learn's own), whether groups fare alike (`group`), whether prices follow a group by way of
-other columns (`proxies`), from which score on to decide (`thresholds`), whether a flip of the
-sensitive column changes anything (`flips`), how sure all of that is
+Whether predictions order risks and groups bring what was expected of them (`insurance`; areas,
+errors and deviances are in `sklearn.metrics`), whether groups fare alike (`group`), whether prices
+follow a group by way of other columns (`proxies`), from which score on to decide (`thresholds`),
+whether a flip of the sensitive column changes anything (`flips`), how sure all of that is
 (`intervals`), and what share of the population sees a change at most, going by a sample of it
 (`population`).
 
@@ -11,17 +11,12 @@ Several sensitive columns are taken together, as the combinations of their value
 value is one more value: ``flip_scores(predict, X, ["race", "sex"])`` and
 ``group_rates(y, decisions, sensitive_features=X[["race", "sex"]])``.
 
-A row of ``sample_weight`` 0 is as if it were not there, whatever it holds, also to the metrics that
-are scikit-learn's own.
+A row of ``sample_weight`` 0 is as if it were not there, whatever it holds.
 
-A name that ends in ``_score`` is better the higher it is; one in ``_error``, ``_deviance``,
-``_rate`` or ``_difference`` is better the closer it is to 0.
+A name that ends in ``_score`` is better the higher it is; one in ``_difference`` is better the
+closer it is to 0.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-from fcorr.metrics._checks import leave_out_uncounted
 from fcorr.metrics.flips import (
     FlippedScores,
     average_individual_fairness,
@@ -58,19 +53,6 @@ from fcorr.metrics.proxies import (
 )
 from fcorr.metrics.thresholds import choose_threshold
 
-if TYPE_CHECKING:
-    from sklearn.metrics import (
-        accuracy_score,
-        average_precision_score,
-        f1_score,
-        mean_absolute_error,
-        mean_gamma_deviance,
-        mean_poisson_deviance,
-        mean_tweedie_deviance,
-        roc_auc_score,
-        root_mean_squared_error,
-    )
-
 __all__ = [
     "ActualExpected",
     "ActualExpectedTable",
@@ -83,10 +65,8 @@ __all__ = [
     "LiftTable",
     "LorenzCurve",
     "PopulationBound",
-    "accuracy_score",
     "actual_over_expected",
     "average_individual_fairness",
-    "average_precision_score",
     "bootstrap_interval",
     "choose_threshold",
     "decisions_flipped",
@@ -94,35 +74,13 @@ __all__ = [
     "demographic_unfairness",
     "equal_opportunity_difference",
     "equalized_odds_difference",
-    "f1_score",
     "flip_changes",
     "flip_scores",
     "group_rates",
     "lift_table",
     "lorenz_curve",
-    "mean_absolute_error",
-    "mean_gamma_deviance",
-    "mean_poisson_deviance",
-    "mean_tweedie_deviance",
     "nearest_admissible",
     "normalized_gini_score",
     "population_bound",
     "proxy_discrimination",
-    "roc_auc_score",
-    "root_mean_squared_error",
 ]
-
-if not TYPE_CHECKING:  # a type checker would take every name for granted
-
-    def __getattr__(name: str) -> Any:
-        # What is listed and not defined here is scikit-learn's own, which takes half a second to
-        # import: whoever asks only for our metrics does not wait for it.
-        if name in __all__:
-            # To scikit-learn's own, a class that only rows of weight 0 have is one more class.
-            own = getattr(importlib.import_module("sklearn.metrics"), name)
-            return globals().setdefault(name, leave_out_uncounted(own))
-        raise AttributeError(f"module 'fcorr.metrics' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

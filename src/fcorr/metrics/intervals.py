@@ -99,7 +99,7 @@ def bootstrap_interval(
 
     Examples
     --------
-    >>> from fcorr.metrics import mean_absolute_error
+    >>> from sklearn.metrics import mean_absolute_error
     >>> interval = bootstrap_interval(
     ...     mean_absolute_error, [1, 2, 3, 4], [1, 2, 3, 8], n_resamples=200, random_state=0
     ... )
