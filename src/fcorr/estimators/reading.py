@@ -422,12 +422,9 @@ def _effect_at(network: FCorrTransformer, feature: int, points: Vector) -> Vecto
     return effects[:, :, feature].double().numpy()
 
 
-_Levels = tuple[tuple[str | float | None, ...], Vector, Vector, Vector]
-
-
 def _list_levels(
     schema: Schema, position: int, column: Column, networks: Sequence[FCorrTransformer], k: float
-) -> _Levels:
+) -> tuple[tuple[str | float | None, ...], Vector, Vector, Vector]:
     """List a feature's values in the table's words and in the model's, their rows, credibility."""
     if isinstance(column, CategoricalColumn):
         rows = np.array([*column.counts, column.n_pooled_rows][: column.n_codes], dtype=float)
@@ -593,10 +590,8 @@ def rank_correlation(a: Vector, b: Vector) -> float:
     >>> rank_correlation(np.array([1.0, 5.0, 2.0]), np.array([0.1, 9.0, 3.0]))
     1.0
     """
-    ranks = np.stack([rankdata(a), rankdata(b)])
-    ranks -= ranks.mean(1, keepdims=True)
-    norms = np.sqrt(np.square(ranks).sum(1))
-    return float(round(ranks[0] @ ranks[1] / norms.prod(), 12)) if norms.all() else math.nan
+    differ = np.ptp(a) > 0 and np.ptp(b) > 0
+    return round(float(np.corrcoef(rankdata(a), rankdata(b))[0, 1]), 12) if differ else math.nan
 
 
 @torch.no_grad()
