@@ -8,15 +8,15 @@ import pickle
 import stat
 import sys
 import warnings
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Collection
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 from numba import njit
-from numpy.polynomial import chebyshev
+from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
 from scipy.special import erfcx
 
@@ -173,29 +173,25 @@ def _digest(path: Path, content: bytes) -> bytes:
     return hashlib.sha256(f"{path.parent.name}/{path.name}".encode() + content).digest()
 
 
-def _compiler(*fast: str) -> Callable[[Kernel], Kernel]:
-    """Make a decorator that compiles, with some of the freedoms of fast arithmetic."""
-
-    def compile_kernel(function: Kernel) -> Kernel:
-        # A division by zero raises nothing: a check in every lane would undo the gain.
-        options: dict[str, Any] = {"fastmath": set(fast), "error_model": "numpy", "nogil": True}
-        # No entrance from C, and none from Python to what kernels alone call: it takes time.
-        options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": function.__name__[0] == "_"}
-        kernel: Any = njit(**options)(function)
-        if hasattr(kernel, "_cache"):
-            kernel._cache = _MachineCode(function)
-        return kernel
-
-    return compile_kernel
+def _compile(function: Kernel, fast: Collection[str] = ()) -> Kernel:
+    """Compile a kernel, with some of the freedoms of fast arithmetic."""
+    # A division by zero raises nothing: a check in every lane would undo the gain.
+    options: dict[str, Any] = {"fastmath": set(fast), "error_model": "numpy", "nogil": True}
+    # No entrance from C, and none from Python to what kernels alone call: it takes time.
+    options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": function.__name__[0] == "_"}
+    kernel: Any = njit(**options)(function)
+    if hasattr(kernel, "_cache"):
+        kernel._cache = _MachineCode(function)
+    return kernel
 
 
 # Sums may be reordered, so that they run in several lanes. Infinite and missing numbers keep their
 # meaning.
-compiled = _compiler("reassoc", "contract", "arcp", "nsz")
+compiled = partial(_compile, fast=("reassoc", "contract", "arcp", "nsz"))
 # For functions in which the order of the operations is the point.
-compiled_in_order = _compiler("contract")
+compiled_in_order = partial(_compile, fast=("contract",))
 # For sums whose order must be the same for every row: the arithmetic is IEEE's, step by step.
-compiled_as_written = _compiler()
+compiled_as_written = _compile
 
 
 # The C library's exponential and error function are called for one number at a time, which would
@@ -253,18 +249,9 @@ def expm1_32(x: np.float32) -> np.float32:
     return scale * (t * r) + (scale - np.float32(1.0))
 
 
-def _scaled_tail(t: np.ndarray) -> np.ndarray:
-    """Return ``e^{u²} erfc(u)`` for u ≥ 0, as a function of t = 1/(1 + u/2) in (0, 1]."""
-    return erfcx(2 / np.maximum(t, 1e-12) - 2)
-
-
-def _tail_polynomial(degree: int) -> list[float]:
-    """Return the coefficients of its Chebyshev interpolant."""
-    interpolant = chebyshev.Chebyshev.interpolate(_scaled_tail, degree, domain=[0, 1])
-    return interpolant.convert(kind=np.polynomial.Polynomial).coef.tolist()
-
-
-_TAIL_32 = tuple(np.float32(c) for c in _tail_polynomial(10))  # good to 3e-8
+# ``e^{u²} erfc(u)`` for u ≥ 0, as a function of t = 1/(1 + u/2) in (0, 1].
+_TAIL = Chebyshev.interpolate(lambda t: erfcx(2 / np.maximum(t, 1e-12) - 2), 10, domain=[0, 1])
+_TAIL_32 = tuple(np.float32(c) for c in _TAIL.convert(kind=Polynomial).coef)  # good to 3e-8
 _SQRT_HALF = math.sqrt(0.5)
 _NORMAL = 1 / math.sqrt(2 * math.pi)
 
