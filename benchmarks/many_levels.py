@@ -6,8 +6,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fcorr._core import RandomState
-from fcorr.data.generators import begin, check_count
 from paper.generators import (
+    begin,
+    check_count,
     check_rate,
     codes_of,
     draw_categories,

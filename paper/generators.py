@@ -8,8 +8,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from fcorr._core import InvalidInputError, RandomState
-from fcorr.data.generators import begin, yes_or_no
+from fcorr._core import InvalidInputError, RandomState, draw_seed, is_integer
+from fcorr.data.generators import yes_or_no
+
+
+def check_count(count: object, *, name: str, at_least: int = 1) -> int:
+    """Return a whole number as an ``int``, or say what it must be."""
+    if not is_integer(count, at_least):
+        raise InvalidInputError(f"{name} must be an integer of at least {at_least}, got {count!r}.")
+    return int(count)  # type: ignore[call-overload]
+
+
+def begin(n_rows: object, random_state: RandomState) -> tuple[int, np.random.Generator]:
+    """Check the number of rows, and return it and where to draw from."""
+    n_rows = check_count(n_rows, name="n_rows")
+    return n_rows, np.random.default_rng(draw_seed(random_state))
+
 
 # ------------------------------------------------------------------------------ synthetic
 

@@ -77,7 +77,9 @@ def make_proxy_bias(
             f"task must be 'regression' or 'classification', got {task!r}."
             f"{near_match(task, get_args(Task))}"
         )
-    n_rows, rng = begin(n_rows, random_state)
+    if not is_integer(n_rows, 1):
+        raise InvalidInputError(f"n_rows must be an integer of at least 1, got {n_rows!r}.")
+    rng = np.random.default_rng(draw_seed(random_state))
     s = rng.random(n_rows) < 0.5
     z = rng.normal(size=n_rows) + PROXY_SHIFT * s
     x1, x2 = rng.normal(size=(2, n_rows))
@@ -98,16 +100,3 @@ def make_proxy_bias(
 def yes_or_no(values: NDArray[np.bool_]) -> pa.DictionaryArray:
     """Return a column of two categories."""
     return pa.DictionaryArray.from_arrays(values.view(np.int8), ["no", "yes"])
-
-
-def check_count(count: object, *, name: str, at_least: int = 1) -> int:
-    """Return a whole number as an ``int``, or say what it must be."""
-    if not is_integer(count, at_least):
-        raise InvalidInputError(f"{name} must be an integer of at least {at_least}, got {count!r}.")
-    return int(count)  # type: ignore[call-overload]
-
-
-def begin(n_rows: object, random_state: RandomState) -> tuple[int, np.random.Generator]:
-    """Check the number of rows, and return it and where to draw from."""
-    n_rows = check_count(n_rows, name="n_rows")
-    return n_rows, np.random.default_rng(draw_seed(random_state))
