@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from fcorr.nn.car import Exchange, exchanged_features
+from fcorr.nn.car import Exchange
 from fcorr.training.objective import CarWeight, Loss, Objective
 from fcorr.training.rows import Rows, TrainingRows
 
@@ -134,7 +134,7 @@ def car_columns(
     """
     q_BHFE, k_BHTE = model.queries_and_keys(x_cat, x_num)
     losses = torch.zeros_like(q_BHFE[:, 0, 0, 0])
-    watched = sorted(set(exchanged_features(exchanges)))
+    watched = sorted({feature for exchange in exchanges for feature in exchange.features})
     if not watched:
         return losses
     k_never_BHRE = _take(k_BHTE, [t for t in range(k_BHTE.shape[2]) if t not in watched])

@@ -107,11 +107,6 @@ def exchange_features(
     )
 
 
-def exchanged_features(exchanges: Sequence[Exchange]) -> list[int]:
-    """All features that are exchanged, in order."""
-    return [feature for exchange in exchanges for feature in exchange.features]
-
-
 def augmented_loss(
     z_BF: Tensor, extras: dict[int, Tensor], log_n_BK: Tensor | None = None
 ) -> Tensor:
@@ -155,7 +150,7 @@ def car_sensitive(
     of each row, added up over views, ``(B,)``.
     """
     layer, norm = model.first_layer, model.first_layer.attention_norm
-    own = exchanged_features(exchanges)
+    own = [feature for exchange in exchanges for feature in exchange.features]
     seen_BHF = model.mix(e_BHF, own)
     fixed_BHF = seen_BHF.detach()
     # Of each sensitive feature, the values of each view as attention sees them: (C, H). Those of a

@@ -568,10 +568,7 @@ def same_bits(embeddings: Tensor) -> bool:
 
 
 def _mean(outputs: Sequence[Tensor]) -> Tensor:
-    total = outputs[0]
-    for each in outputs[1:]:
-        total = total + each
-    return total / len(outputs)
+    return sum(outputs[1:], start=outputs[0]) / len(outputs)
 
 
 Network = FCorrTransformer | Pack
