@@ -118,15 +118,12 @@ class ParquetTable:
         self, counted: NDArray[np.intp] | None, pieces: Sequence[Piece] | None = None
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], pa.Table]]:
         """Read the rows at ``counted`` places, by default all: places, numbers among them, rows."""
-        index = None
-        if counted is not None:
-            index = np.full(self.n_rows, -1, dtype=np.int64)
-            index[counted] = np.arange(len(counted))
         for first, table in self.blocks(pieces=pieces):
-            places = np.arange(first, first + len(table))
-            rows = places if index is None else index[places]
-            if index is not None:
-                table, places, rows = table.filter(rows >= 0), places[rows >= 0], rows[rows >= 0]
+            places = rows = np.arange(first, first + len(table))
+            if counted is not None:
+                rows = np.arange(*np.searchsorted(counted, [first, first + len(table)]))
+                places = counted[rows]
+                table = table.take(places - first)
             yield places, rows, table
 
     def sample(
@@ -241,10 +238,9 @@ class TrainingTable:
         """Read the rows in files block by block."""
         assert self.source is not None
         for places, rows, block in self.source.numbered_blocks(self.places, self.pieces):
-            if not len(rows):
-                continue
-            with numbered_by(places):
-                yield rows, read_table(block)
+            if len(rows):
+                with numbered_by(places):
+                    yield rows, read_table(block)
 
     @contextmanager
     def store(
@@ -299,8 +295,7 @@ def open_files(
                 argument=argument,
             )
     features = source.without([name for name in (y, sample_weight) if name is not None])
-    weights = None if sample_weight is None else source.read(sample_weight)
-    counted = find_counted(weights) if weights is not None else None
+    counted = None if sample_weight is None else find_counted(source.read(sample_weight))
     with numbered_by(counted):
 
         def read(name: str) -> Any:
@@ -312,7 +307,6 @@ def open_files(
         n_rows = source.n_rows if counted is None else len(counted)
         exposures = np.ones(n_rows)
         if exposure is not None:
-            source.without([str(exposure)])  # or it says that there is none
             column = Table({str(exposure): read(str(exposure)).to_native()}, n_rows, named=True)
             exposures = read_exposure(column, str(exposure))
         outcomes = read_outcomes(
