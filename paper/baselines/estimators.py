@@ -316,9 +316,8 @@ class _Baseline(ReadableFCorr):
             numbers_per_row = max(1, floats // _FLOATS_PER_NUMBER)
         return super()._map(*args, numbers_per_row=numbers_per_row, **options)
 
-    @property
-    def _score(self) -> Any:
-        return self.model_
+    def _score(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        return self.model_(x_cat, x_num)
 
     # What is read off the model
 

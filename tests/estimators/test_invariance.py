@@ -189,7 +189,8 @@ def test_predictions_are_averaged_over_the_portfolio(name):
     for (code, number), share in zip(values.tolist(), shares, strict=True):
         x_cat[:, 1], x_num[:, 0] = int(code), number
         expected += share * link(model.score(x_cat, x_num).double())
-    found = link(portfolio.outputs(model, name, x_cat, x_num))
+    e_BHF = model.embed_to_score(x_cat, x_num)
+    found = link(portfolio.average(model, name, e_BHF))
     torch.testing.assert_close(found, expected.detach(), rtol=1e-6, atol=1e-6)
 
 

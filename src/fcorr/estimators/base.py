@@ -387,10 +387,7 @@ class BaseFCorr(TrainableFCorr):
         return self._raw_outputs(encoded) + self.balance_
 
     def _raw_outputs(self, encoded: EncodedTable) -> NDArray[np.float64]:
-        function: Callable[..., Tensor] = self._score
-        if self.portfolio_ is not None:
-            function = partial(self.portfolio_.outputs, self.model_, self._link().name)
-        outputs = torch.cat([*self._map(encoded, function)]).double().numpy()
+        outputs = torch.cat([*self._map(encoded, self._score)]).double().numpy()
         if not np.isfinite(outputs).all():  # `load` tries some rows; others can overflow
             raise InvalidInputError(
                 "Outputs of the model must be finite, got others: its weights are out of all "
@@ -409,10 +406,12 @@ class BaseFCorr(TrainableFCorr):
                 )
         return Ranks.current().add_up(outputs).numpy()
 
-    @property
-    def _score(self) -> Callable[[Tensor, Tensor], Tensor]:
-        """What makes outputs of codes and numbers."""
-        return self.model_.score
+    def _score(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
+        """Compute outputs of codes and numbers."""
+        if self.portfolio_ is None:
+            return self.model_.score(x_cat, x_num)
+        e_BHF = self.model_.embed_to_score(x_cat, x_num)
+        return self.portfolio_.average(self.model_, self._link().name, e_BHF)
 
     def _map(
         self,

@@ -181,18 +181,14 @@ class Portfolio:
             raise ValueError("the portfolio of sensitive values is none of this schema")
         return cls(positions, values, shares.double())
 
-    def outputs(self, model: Network, link: LinkName, x_cat: Tensor, x_num: Tensor) -> Tensor:
+    @use_engine("compiled")
+    def average(self, model: Network, link: LinkName, e_BHF: Tensor) -> Tensor:
         """Average the predictions over the portfolio, and return them as outputs: ``(B, K)``.
 
         The average is taken on the scale of the predictions (probabilities, means), in float64
-        and without leaving the log scale, and taken back through the link. What the rows
-        themselves hold in the sensitive features is not used.
+        and without leaving the log scale, and taken back through the link. What the rows, embedded
+        for scoring, ``(B, H, F)``, hold in the sensitive features is not used, but written over.
         """
-        return self.average(model, link, model.embed_to_score(x_cat, x_num))
-
-    @use_engine("compiled")
-    def average(self, model: Network, link: LinkName, e_BHF: Tensor) -> Tensor:
-        """Do the same from embedded features, which are written to: ``(B, H, F)`` → ``(B, K)``."""
         n_codes = len(model.cat_cardinalities)
         sizes = n_codes, model.n_features - n_codes
         exchange = Exchange.to_values(self.features, self.values, *sizes)
