@@ -69,13 +69,6 @@ def _load(h, rows, first, x):
 
 
 @compiled_in_order
-def _copy(x, out):
-    for j in range(len(x)):
-        for i in range(LANES):
-            out[j, i] = x[j, i]
-
-
-@compiled_in_order
 def _fill(x, value):
     """Set rows of lanes; to assign to a slice takes the compiler ten times as long."""
     for j in range(len(x)):
@@ -476,7 +469,9 @@ def encoder_backward(
             for k in range(n_stack):
                 _activate(inputs[k], k > 0, active[k])
                 _affine(active[k], stack[2 * k], stack[2 * k + 1], inputs[k + 1])
-            _copy(da, g)
+            for j in range(n):
+                for i in range(LANES):
+                    g[j, i] = da[j, i]
             for k in range(n_stack - 1, -1, -1):
                 _add_affine_gradient(g, active[k], dstack[2 * k], dstack[2 * k + 1])
                 _stack_gradient(g, stack[2 * k], inputs[k], k > 0)
