@@ -154,10 +154,8 @@ class Objective:
         self.loss = loss
         self.exchanges = tuple(exchanges)
         self.sensitive = list(sensitive)
-        self.has_car = bool(self.exchanges) and car is not None and car != 0
-        self.car_weight = (
-            float(car) if self.has_car and car is not None and car != "paper" else None
-        )
+        self.has_car = bool(self.exchanges and car)
+        self.car_weight = float(car) if self.has_car and car and car != "paper" else None
         self.penalty = penalty
         self.dial: ProxyDial | None = None
         self.signs = dict(signs or {})
