@@ -299,8 +299,7 @@ def _fit_trees(
         with warnings.catch_warnings(action="ignore"):
             encoded = encode(read_table(X), rated)
         rows = np.hstack([encoded.codes, encoded.numbers])
-        found: Floats = trees.predict_proba(rows)[:, 1] if is_class else trees.predict(rows)
-        return found
+        return trees.predict_proba(rows)[:, 1] if is_class else trees.predict(rows)
 
     return predict
 
@@ -485,8 +484,7 @@ def attribute_discrimination(
                 yield difference(exchange(other, own, order[:n_known]))
 
         (changes,) = share_out(appear, orders[2 * pair : 2 * pair + 2])
-        covariances: Floats = np.mean(changes * difference(own)[:, None], axis=0)
-        return covariances
+        return np.mean(changes * difference(own)[:, None], axis=0)
 
     found = np.array([sample(pair) for pair in range(n_samples // 2)])
     if nearest.discrimination == 0:

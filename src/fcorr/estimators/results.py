@@ -110,8 +110,7 @@ class MainEffect(Tabled):
     def table(self) -> dict[str, list[Any]]:
         """Return the columns of the table by name."""
         names = ("effect", "lower", "upper", "rows", "credibility", "relativity")
-        columns = {name: getattr(self, name) for name in names}
-        known = {name: list(column) for name, column in columns.items() if column is not None}
+        known = {n: list(each) for n in names if (each := getattr(self, n)) is not None}
         return {"value": list(self.values), **known}
 
     def _tables(self) -> Iterator[Any]:

@@ -295,8 +295,7 @@ def _to_list(values: Any, name: str) -> list[Any]:
     if isinstance(values, list | tuple):
         return [label.item() if isinstance(label, np.generic) else label for label in values]
     if hasattr(values, "to_pylist"):
-        labels: list[Any] = values.to_pylist()  # a pyarrow Array, which narwhals leaves alone
-        return labels
+        return values.to_pylist()  # a pyarrow Array, which narwhals leaves alone
     array = np.asarray(values)
     if array.ndim != 1:
         raise InvalidInputError(

@@ -363,8 +363,7 @@ def quantile_groups(counts: IntArray, n_groups: int) -> IntArray:
     # A value is in the group in which the middle of its share lies. No share is larger than a
     # group, so that neighbouring middles are never further apart, and no group stays empty.
     twice_middle = 2 * np.cumsum(share) - share
-    groups: IntArray = twice_middle // (2 * n_rows)
-    return groups
+    return twice_middle // (2 * n_rows)
 
 
 def check_values(values: tuple[Any, ...], what: str) -> None:
@@ -525,8 +524,7 @@ def sum_over_pairs(values_NC: FloatArray) -> FloatArray:
     n_below = np.arange(1, values_NC.shape[1])
     n_pairs = n_below * (values_NC.shape[1] - n_below)
     gaps = np.diff(np.sort(values_NC, axis=1), axis=1)
-    sums: FloatArray = 2 * (gaps * n_pairs).sum(axis=1)
-    return sums
+    return 2 * (gaps * n_pairs).sum(axis=1)
 
 
 def sum_of_distances(scores_CN: FloatArray, weight: FloatArray) -> float:

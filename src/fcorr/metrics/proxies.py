@@ -208,8 +208,7 @@ def _nearest_weights(target: FloatArray, columns: FloatArray, weight: FloatArray
     sides = np.vstack([corners, np.ones(corners.shape[1])])
     goal = np.append(np.zeros(len(corners)), 1.0)
     mixture = nnls(sides, goal, maxiter=100 * len(goal))[0]
-    weights: FloatArray = mixture[:-1] / mixture.sum()
-    return weights
+    return mixture[:-1] / mixture.sum()
 
 
 def _keep_known(
