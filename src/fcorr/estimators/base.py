@@ -500,16 +500,13 @@ class BaseFCorr(TrainableFCorr):
         proven = self.portfolio_ is not None or is_exact(model, positions)
         # A proof leaves nothing to search through, and no changes to measure.
         values = () if proven else feature_values(model, self.schema_)
-        link = Link("identity")
-        if not proven:
-            link = replace(self._link(), shift=tuple(self.balance_.tolist()))
-        changes: dict[str, ArrayLike] | None = None
+        link = replace(self._link(), shift=tuple(self.balance_.tolist()))
+        changes: dict[str, ArrayLike] = {}
         if X is not None and proven:
             n_rows = self._read_known_table(X, read_sensitive=False).n_rows
             changes = dict.fromkeys(names, np.zeros(n_rows))
         elif X is not None:
             encoded = self._encode(self._read_known_table(X, read_sensitive=True))
-            changes = {}
             for name, flip in list_flips(model, positions, names, values).items():
                 change = partial(largest_change, model, flip, link)
                 changes[name] = torch.cat([*self._map(encoded, change)]).cpu()
@@ -571,8 +568,7 @@ class BaseFCorr(TrainableFCorr):
         # Columns without names are given by position.
         names: dict[Any, str] = dict(enumerate(self._column_names))
         given = tuple(names.get(column, column) for column in _as_columns(self.sensitive))
-        exposure: Any = self.exposure
-        exposure = names.get(exposure, exposure)
+        exposure = names.get(self.exposure, self.exposure)
         if (given, exposure) != (self.schema_.sensitive, self.schema_.exposure):
             raise InvalidInputError(
                 f"sensitive and exposure must be those of the fit, {self.schema_.sensitive} and "
