@@ -88,7 +88,7 @@ def find_groups(
     seen_share, least, where = 1.0, FEW_ROWS, f"of which {FEW_ROWS:g} are believed by half"
     if batch_size is not None:
         seen_share, least = min(1.0, batch_size / len(encoded)), _FEW_IN_BATCH
-    found = []
+    found, shares = [], []
     for name in schema.sensitive:
         missing = pc.is_null(table.columns[name], nan_is_null=True).to_numpy()
         for feature in schema[name].features:
@@ -119,13 +119,8 @@ def find_groups(
                     stacklevel=5,
                 )
             found.append(torch.from_numpy(groups))
-    codes = torch.stack(found, 1)
-    shares = tuple(
-        torch.from_numpy(np.bincount(column[known], weights=weight[known]))
-        for column in codes.numpy().T
-        for known in [column != UNKNOWN]
-    )
-    return Groups(codes, torch.from_numpy(weight).float(), shares)
+            shares.append(torch.from_numpy(np.bincount(groups[~missing], weight[~missing])))
+    return Groups(torch.stack(found, 1), torch.from_numpy(weight).float(), tuple(shares))
 
 
 @dataclass(frozen=True)
