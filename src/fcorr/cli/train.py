@@ -144,10 +144,8 @@ def demo(
 
     X, y = make_proxy_bias(N_TRAIN + N_TEST, task="classification", random_state=seed)
     output.mkdir(parents=True, exist_ok=True)
-    parts = (slice(0, N_TRAIN), slice(N_TRAIN, None))
-    for name, part in zip(tables, parts, strict=True):
-        table = X.slice(part.start, N_TRAIN).append_column("y", [y[part]])
-        write_file(table, output / name)
+    for name, first in zip(tables, (0, N_TRAIN), strict=True):
+        write_file(X.append_column("y", [y]).slice(first, N_TRAIN), output / name)
         shared.echo(f"wrote {output / name}")
     if data:
         return
@@ -155,11 +153,11 @@ def demo(
 
     # A smaller pack than by default: a demonstration should not take long.
     model = FCorrClassifier(sensitive="S", n_members=4, random_state=seed, verbose=not quiet)
-    model.fit(X.slice(0, N_TRAIN), y[parts[0]])
+    model.fit(X.slice(0, N_TRAIN), y[:N_TRAIN])
     model.save(output / model_file)
     shared.echo(model.summary())
     shared.echo(f"wrote {output / model_file}")
-    found = audit_model(model, X.slice(N_TRAIN), y[parts[1]], target="y", name="demo")
+    found = audit_model(model, X.slice(N_TRAIN), y[N_TRAIN:], target="y", name="demo")
     found.to_html(output / report)
     for line in str(found).splitlines():
         shared.echo(line)

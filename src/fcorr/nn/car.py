@@ -96,10 +96,8 @@ def exchange_features(
     """
     n_categorical = len(cat_cardinalities)
     values = (
-        torch.arange(cat_cardinalities[feature], dtype=torch.float32)
-        if feature < n_categorical
-        else (grids or {})[feature].float().cpu()
-        for feature in sensitive
+        torch.arange(cat_cardinalities[j]) if j < n_categorical else (grids or {})[j].cpu()
+        for j in sensitive
     )
     return tuple(
         Exchange.to_values([feature], values_C[:, None], n_categorical, n_numeric, device)
