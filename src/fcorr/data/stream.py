@@ -8,9 +8,10 @@ table, so that nothing has to be kept of it.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -202,14 +203,9 @@ class RowStore:
     def parts(self, order: Iterable[int], then: Callable[[StoredPart], Item]) -> Iterator[Item]:
         """Read parts in some order and do something with each; a thread does it ahead."""
         with ThreadPoolExecutor(1) as reader:
-            ahead = None
-            for part in order:
-                coming = reader.submit(lambda place: then(self.read(place)), part)
-                if ahead is not None:
-                    yield ahead.result()
-                ahead = coming
-            if ahead is not None:
-                yield ahead.result()
+            coming = (reader.submit(lambda place: then(self.read(place)), part) for part in order)
+            for one, _ in pairwise(chain(coming, [Future()])):  # once the next is asked for
+                yield one.result()
 
     def _path(self, part: int) -> Path:
         return self.folder / f"part-{part:03d}.rows"
