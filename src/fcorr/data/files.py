@@ -512,8 +512,7 @@ def _leave_text(
 ) -> None:
     """Warn of columns that may be numbers in two ways; refuse them where they must be numbers."""
     example = pc.first(table[names[0]]).as_py()
-    needed = [name for name in names if name in numbers]
-    if needed:
+    if needed := [name for name in names if name in numbers]:
         raise InvalidInputError(
             f"Columns of numbers with {signs} can be read in two ways: {enumerate_some(needed)}, "
             f"such as {example!r}. {way_out}"

@@ -266,8 +266,7 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
         if not isinstance(self.class_weight, Mapping):
             is_balanced = self.class_weight == "balanced"
             return 1 / (len(labels) * shares) if is_balanced else np.ones(len(labels))
-        unknown = [label for label in self.class_weight if label not in labels]
-        if unknown:
+        if unknown := [label for label in self.class_weight if label not in labels]:
             raise InvalidInputError(
                 f"class_weight must name classes of {outcomes.label} ({enumerate_some(labels)}), "
                 f"got {enumerate_some(unknown)}. Correct it, in the type that y has."
@@ -283,8 +282,7 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     def _codes(self, outcomes: Outcomes) -> NDArray[np.int64]:
         code_of = {label: code for code, label in enumerate(self.classes_.tolist())}
         labels, places = outcomes.classes
-        unknown = [label for label in labels.tolist() if label not in code_of]
-        if unknown:
+        if unknown := [label for label in labels.tolist() if label not in code_of]:
             raise InvalidInputError(
                 f"{outcomes.label} must hold classes of the training table "
                 f"({enumerate_some(self.classes_)}), got {enumerate_some(unknown)}. "

@@ -438,9 +438,8 @@ def _list_levels(
         labels = tuple(categories[i] for i in shown)
         points = (np.array(column.ratings)[shown] - number.mean) / number.scale
         return labels, points, counts[shown], np.array(column.credibilities)[shown]
-    values: tuple[str | float | None, ...]
     if isinstance(column, OrdinalColumn):
-        values = tuple(str(category) for category in column.categories)
+        values: tuple[str | float | None, ...] = tuple(map(str, column.categories))
         points = (np.arange(len(values), dtype=np.float64) - number.mean) / number.scale
         rows = np.array(column.counts, dtype=float)
     else:

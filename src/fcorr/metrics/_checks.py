@@ -233,9 +233,8 @@ def encode_groups(
     ``encode`` codes a column; the string is what errors call it.
     """
     table = nw.from_native(sensitive_features, eager_only=True, pass_through=True)
-    columns: Mapping[Any, Any]
     if isinstance(table, nw.DataFrame):
-        columns = table.to_dict(as_series=True)
+        columns: Mapping[Any, Any] = table.to_dict(as_series=True)
     elif isinstance(table, np.ndarray) and table.ndim == 2:
         columns = dict(enumerate(table.T))
     elif isinstance(table, Mapping):

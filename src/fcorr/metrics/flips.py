@@ -308,8 +308,7 @@ def _open(X: Any, sensitive: Any) -> tuple[list[Any], Any, list[Any]]:
                     f"{near_match(name, table.columns)} X has {enumerate_some(table.columns)}."
                 )
         columns = [table.get_column(name) for name in names]
-    repeated = [name for i, name in enumerate(names) if name in names[:i]]
-    if repeated:
+    if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
         raise InvalidInputError(
             f"sensitive must name each column once, got {repeated[0]!r} again. Leave it out."
         )

@@ -196,9 +196,7 @@ class FCorrTransformer(nn.Module):
         if knots is None:
             knots = [torch.linspace(-2, 2, 9)] * n_numeric
         self.views: ViewEmbedding | None = None
-        self.categorical: CategoricalEmbedding
         self.numeric: NumericEmbedding | SplineEmbedding
-        self.missing: nn.Parameter | None
         if n_views is None:
             self.categorical = CategoricalEmbedding(self.cat_cardinalities, generator=generator)
             if numeric_embedding == "spline":
