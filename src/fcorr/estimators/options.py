@@ -204,7 +204,6 @@ _VIEWS: _Rule = (
     f"an integer from 1 to {_MOST_VIEWS}",
     lambda v: is_integer(v, 1) and v <= _MOST_VIEWS,
 )
-_KNOTS: _Rule = ("an integer of at least 2", lambda v: is_integer(v, 2))
 _PATIENCE: _Rule = (
     "True, False or a number of epochs to wait of at least 1",
     lambda v: _is_boolean(v) or is_integer(v, 1),
@@ -215,7 +214,7 @@ _ADVANCED: dict[str, tuple[Any, _Rule]] = {  # defaults and rules
     "numeric_embedding": ("spline", _choice("spline", "paper")),
     "main_effects": (True, _BOOLEAN),
     "n_views": ("auto", _or_auto(_VIEWS)),
-    "n_knots": ("auto", _or_auto(_KNOTS)),
+    "n_knots": ("auto", _or_auto(("an integer of at least 2", lambda v: is_integer(v, 2)))),
     "batch_size": ("auto", _COUNT_OR_AUTO),
     "beta2": ("auto", _or_auto(_SHARE)),
     "early_stopping": (False, _PATIENCE),
