@@ -23,8 +23,8 @@ from fcorr._core import (
 from fcorr._version import __version__
 from fcorr.audit.measure import (
     Measured,
-    check_estimator,
     collect_warnings,
+    is_ours,
     measure,
     name_columns,
     open_model,
@@ -194,7 +194,11 @@ def compare(
     >>> comparison["FCorr, column removed"].metrics["largest change"]
     0.0
     """
-    check_estimator(estimator, "compare", "Measure other models with fcorr.metrics.")
+    if not is_ours(estimator):
+        raise InvalidInputError(
+            "compare is about FCorrClassifier and FCorrRegressor, got "
+            f"{type(estimator).__name__}. Measure other models with fcorr.metrics."
+        )
     wanted: list[Any] = [also] if isinstance(also, str) else list(also)
     for form in wanted:
         if form not in _NAMES:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fcorr._core import enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some
 from fcorr.metrics import FlippedScores
 from fcorr.metrics._checks import (
     Column,
@@ -27,7 +27,7 @@ from fcorr.metrics._checks import (
     leave_out_uncounted,
     not_estimable,
 )
-from fcorr.metrics.flips import check_threshold, sum_over_pairs, weights_of
+from fcorr.metrics.flips import sum_over_pairs, weights_of
 
 
 @leave_out_uncounted
@@ -68,7 +68,8 @@ def f1_gap(
     >>> auprc_gap([1, 0, 1, 0], flips), mae_gap([9, 2, 8, 3], flips)
     (0.5, 4.0)
     """
-    check_threshold(threshold)
+    if not np.isfinite(threshold):
+        raise InvalidInputError(f"threshold must be a finite number, got {threshold}.")
 
     def f1(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
         decided = scores >= threshold

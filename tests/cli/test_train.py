@@ -168,7 +168,7 @@ def test_class_weight_and_threshold(train, option, threshold):
     ("n_members", "first"),
     [
         (1, r"epoch 1/1  loss \d\.\d{4}"),
-        (2, r"candidate 1/\d+  recipe 1, bag 1: out-of-bag loss .*"),
+        (2, r"trial 1/\d+  recipe 1, bag 1: out-of-bag loss .*"),
     ],
 )
 def test_progress_in_lines(run, n_members, first):

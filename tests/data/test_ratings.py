@@ -237,7 +237,7 @@ def test_columns_that_are_rated(as_frame):
 
 
 CONSTANT = (
-    "Columns that take one value only are kept without effect: 'c' (categories alike). "
+    "Columns that take one value only are kept without effect: 'c' (rated alike). "
     "Drop them if that is a mistake."
 )
 
@@ -253,7 +253,7 @@ ALIKE = [  # levels and targets: no difference, one target, a level for each row
 def test_levels_that_do_not_differ(levels, y):
     columns = {"c": names(levels), "x": np.arange(N) % 7}
     outcomes = Outcomes(y, np.linspace(1, 2, N), np.ones(N))
-    with pytest.warns(UserWarning, match="categories alike") as record:
+    with pytest.warns(UserWarning, match="rated alike") as record:
         table, schema, held_out = rate(columns, outcomes, "identity", kinds={"c": "categorical"})
     assert [str(warning.message) for warning in record] == [CONSTANT]
     assert set(schema["c"].ratings) == set(schema["c"].credibilities) == {0.0}

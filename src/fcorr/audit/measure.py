@@ -89,15 +89,6 @@ class AuditRows:
         return replace(self, X=X, groups=groups, counted=counted, **taken)
 
 
-def check_estimator(estimator: Any, caller: str, for_others: str) -> None:
-    """Refuse a model that is none of ours."""
-    if not is_ours(estimator):
-        raise InvalidInputError(
-            f"{caller} is about FCorrClassifier and FCorrRegressor, got "
-            f"{type(estimator).__name__}. {for_others}"
-        )
-
-
 def is_ours(model: Any) -> bool:
     """Tell whether a model is one of fcorr's, without importing them."""
     return any(each.__module__.startswith("fcorr.estimators.") for each in type(model).__mro__)

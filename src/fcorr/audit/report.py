@@ -531,8 +531,8 @@ class _Audit:
         shown = dict(zip(importance.names[:20], importance.total[:20].tolist(), strict=True))
         labels = "Importance", "share of what the model tells rows apart by (shares overlap)"
         self.displays["importance"] = charts.SignificanceDisplay(shown, sensitive, *labels)
-        if effects.classes is None:
-            first = {n: effects[n] for n in importance.names[:9] if len(effects[n].values)}
+        first = {n: effects[n] for n in importance.names[:9] if len(effects[n].values)}
+        if first and effects.classes is None:
             self.displays["main effects"] = charts.MainEffectDisplay(first, effects.unit, sensitive)
         part |= {
             "importance": {name: importance[name] for name in importance.names},

@@ -116,7 +116,7 @@ def audit(
             include_rows=include_rows,
             provenance={
                 "model_file": model,
-                "model_file_sha256": _digest(_find_file(model)),
+                "model_file_sha256": _digest(Path(model)),
                 "data_file": data.name,
                 "data_file_sha256": _digest(data),
             },
@@ -199,13 +199,6 @@ def _open(model: str) -> Any:
     from fcorr.estimators import load
 
     return load(path)
-
-
-def _find_file(model: str) -> Path:
-    """Return the file of a model, or of the module that it was imported from."""
-    module = sys.modules.get(model.partition(":")[0])
-    is_own = not Path(model).is_file() and module is not None
-    return Path(getattr(module, "__file__", None) or "") if is_own else Path(model)
 
 
 def _digest(path: Path) -> str | None:

@@ -195,9 +195,8 @@ def _check_constant(schema: Schema) -> None:
                 "Leave it out of `sensitive`, or check X."
             )
     if constant and schema.n_rows > 1:
-        rated = {column.name for column in schema.columns if isinstance(column, RatedColumn)}
         shown = first_few(
-            f"{name!r} ({'categories alike' if name in rated else f'always {value!r}'})"
+            f"{name!r} ({'rated alike' if schema[name].kind == 'rated' else f'always {value!r}'})"
             for name, value in constant.items()
         )
         warnings.warn(

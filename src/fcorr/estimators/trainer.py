@@ -378,8 +378,7 @@ class Trainer:
         else:
             bags = packs.hash_bags(self.n_rows, n_members, seed)
         n_trainings = packs.count_trainings(recipes, bags, n_members)
-        is_shown = bool(estimator.verbose)
-        shown = show_progress("training", n_trainings, shown=is_shown, unit="candidate")
+        shown = show_progress("training", n_trainings, shown=bool(estimator.verbose), unit="trial")
         # Processes that train together take one member after the other, or would wait for each
         # other's gradients of different ones.
         side_by_side = self.device.type == "cpu" and Ranks.current().n == 1

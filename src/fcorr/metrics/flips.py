@@ -489,7 +489,11 @@ def decisions_flipped(
     >>> decisions_flipped(flips)
     0.25
     """
-    check_threshold(threshold)
+    if not np.isfinite(threshold):
+        raise InvalidInputError(
+            f"threshold must be a finite number, got {threshold}. "
+            "Choose one on the scale of the scores, such as 0.5 for probabilities."
+        )
     weight = weights_of(flips, sample_weight)
     flipped = (flips.lowest < threshold) & (threshold <= flips.highest)
     return float(np.average(flipped, weights=weight))
@@ -503,15 +507,6 @@ def weights_of(flips: FlippedScores, sample_weight: Any) -> FloatArray:
             "Make them with flip_scores(predict, X, sensitive)."
         )
     return checks.as_weights(sample_weight, len(flips))
-
-
-def check_threshold(threshold: float) -> None:
-    """Refuse a threshold that no score can be compared with."""
-    if not np.isfinite(threshold):
-        raise InvalidInputError(
-            f"threshold must be a finite number, got {threshold}. "
-            "Choose one on the scale of the scores, such as 0.5 for probabilities."
-        )
 
 
 def sum_over_pairs(values_NC: FloatArray) -> FloatArray:

@@ -154,9 +154,11 @@ def sweep(
     >>> found.choose().point
     {'car': 10000.0, 'invariance': 'adapt'}
     """
-    measuring.check_estimator(
-        estimator, "sweep", "Use scikit-learn's GridSearchCV for other models."
-    )
+    if not measuring.is_ours(estimator):
+        raise InvalidInputError(
+            f"sweep is about FCorrClassifier and FCorrRegressor, got {type(estimator).__name__}. "
+            "Use scikit-learn's GridSearchCV for other models."
+        )
     budget, seeds = _read_budget(budget), _read_seeds(seeds)
     if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise InvalidInputError(
