@@ -18,6 +18,7 @@ The hypervolume of a family is the area that its points dominate, up to the accu
 the difference of LightGBM without the column, as a share of that rectangle; its interval is by 200
 resamples of the test rows, the same for all families, and so is that of the difference from the
 family that the dial stands beside: ExponentiatedGradient for decisions, quantile repair for scores.
+A family has the seeds that were run, the difference those that both have.
 Beside each point of that family stands what the dial has at the same DPD, of scores at the same
 distance (the largest Wasserstein distance of a group's scores from all), between its two nearest
 points that no other dominates: means over the seeds for which it comes that far, with the standard

@@ -44,6 +44,7 @@ def draw(n, seed):
     y = (table.age - 40) / 10 + (table.job == "a") + (table.town < "t40") + rng.normal(size=n)
     for column in table.columns[1:]:
         table[column] = table[column].astype(object).where(rng.random(n) > 0.1, None)
+    table["full"] = np.where(np.arange(n) % 200 == 7, None, table["sex"])
     table = table.astype({"age": float, "few": float})
     table["day"] = pd.to_datetime(table["day"])
     return table, y.to_numpy()
@@ -111,6 +112,7 @@ def test_the_page_computes_what_python_does(browser, tmp_path, name):
         is_rare = test_X[column].isin(rows.index[rows < 10])
         assert 0 < is_rare.sum() < 100
         test_X[column] = test_X[column].where(~is_rare, None)
+    assert 0 < X["full"].isna().sum() < 10  # "missing" is no name
     write_page(model, test_X[:60], target(test_y)[:60], tmp_path / "page.html")
     browser.open(tmp_path / "page.html")
     rows = json.loads(test_X.to_json(orient="records", date_format="iso", date_unit="s"))

@@ -232,6 +232,11 @@ def test_which_class_is_decided_for(logistic):
     first, second = (each.summary["figures"] for each in both)
     assert first["auroc"]["estimate"] == pytest.approx(second["auroc"]["estimate"])
     assert first["adverse_impact_ratio"]["estimate"] < second["adverse_impact_ratio"]["estimate"]
+    half = np.where(np.arange(N) % 2, 0.5, 0.2)  # one score is of that class, from 0.5 on
+    for each in (0, 1):
+        found = audit_model(lambda X: half[: len(X)], TABLE, Y, positive=each, **options).summary
+        groups = found["groups"][0]["groups"]
+        assert sum(g["figures"]["selection rate"]["estimate"] * g["n"] for g in groups) == N / 2
     rates = [
         sorted(
             g["figures"]["selection rate"]["estimate"] for g in each.summary["groups"][0]["groups"]
@@ -240,6 +245,20 @@ def test_which_class_is_decided_for(logistic):
     ]
     assert rates[0] == pytest.approx(1 - np.array(rates[1][::-1]))  # the same decisions
     assert "Selection rate: share decided bad, from a probability of 0.50 on." in both[0].to_html()
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (0.0, 1.0), (False, True), ("No", "Yes")])
+def test_a_class_may_be_spelt_in_other_ways(labels):
+    y = Y.map(dict(enumerate(labels)))
+    spelt = ["yes", "Yes"] if labels[0] == "No" else [1, 1.0, "1", True, np.int64(1)]
+    for given in spelt:
+        found = audit_model(chance, TABLE, y, sensitive="sex", positive=given, n_resamples=5)
+        assert found.summary["subject"]["classes"] == [str(label) for label in labels]
+
+
+def test_perfectly_reversed_scores_are_remarked_upon():
+    found = audit_model(lambda X: 1.0 - Y[: len(X)], TABLE, Y, sensitive="sex", n_resamples=5)
+    assert "Higher scores go with fewer rows of bought = 1." in str(found)
 
 
 def test_a_model_of_ours_decides_alike_for_either_class(people, classifier):
@@ -356,6 +375,7 @@ def test_rows_of_weight_0_and_samples_keep_their_numbers(monkeypatch, logistic):
         ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
         ({"n_resamples": 0}, "n_resamples must be a positive integer, got 0"),
         ({"positive": "maybe"}, "positive must be one of two classes, got 'maybe' of 0, 1."),
+        ({"positive": 1, "task": "regression"}, "got 1 of a model that predicts a number."),
         ({"y": Y[:5]}, "X and y must have the same number of rows"),
         ({"limits": {"largest_chnge": {"max": 1} | SOURCE}}, "Did you mean 'largest_change'?"),
         ({"limits": {"largest_change": {"max": 1}}}, "must have a min or a max, its source"),

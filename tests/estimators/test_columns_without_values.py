@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fcorr import load
+from fcorr.estimators import Scorer
 from tests.tables import make_model
 
 N = 40
@@ -45,15 +46,24 @@ def test_what_a_column_without_values_holds_later_is_not_looked_at(name, tmp_pat
     assert "0 to 0" not in str(model.schema_)
 
 
-@pytest.mark.parametrize("values", [np.arange(N) * 7 % N, [f"policy {i}" for i in range(N)]])
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(N) * 7 % N,
+        [f"policy {i}" for i in range(N)],
+        [f"policy {i}" if i else None for i in range(N)],
+    ],
+)
 def test_of_a_key_no_value_is_kept(values, tmp_path):
     table = X.assign(key=pd.Categorical(values))
     with pytest.warns(UserWarning, match="looks like a key.* Kept without effect: 'key'. Drop"):
         model = make_model(sensitive="sex", epochs=1).fit(table, Y)
-    assert (model.schema_["key"].categories, model.schema_["key"].n_pooled) == ((), N)
+    n_known = table["key"].nunique()
+    assert (model.schema_["key"].categories, model.schema_["key"].n_pooled) == ((), n_known)
+    assert Scorer(model)(pa.Table.from_pandas(table)).column_names[0] == "key"  # copied
     model.save(tmp_path / "model")
     assert b"policy 7" not in (tmp_path / "model").read_bytes()
-    other = table.assign(key=pd.Categorical([values[0]] * N))
+    other = table.assign(key=pd.Categorical([values[1]] * N))
     np.testing.assert_array_equal(model.predict_proba(other), model.predict_proba(table))
     assert not model.schema_.diff(other)
 

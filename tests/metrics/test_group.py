@@ -188,12 +188,20 @@ def test_intervals_are_those_of_the_bootstrap():
     assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high), abs=0.02)
 
 
+def rows_of_equal_rates(decision, score):
+    return GroupedRows(np.arange(400) % 2, np.ones(400), score, None, decision)
+
+
 def test_intervals_of_differences_hold_them_also_where_groups_are_alike():
     rng, lows = np.random.default_rng(0), []
     for _ in range(20):
         decision, score = rng.random(400) < 0.3, rng.random(400)
         rows = GroupedRows(np.arange(400) % 2, np.ones(400), score, rng.random(400) < 0.4, decision)
         found = tabulate(rows, 100)["differences"]
+        decision[:] = np.arange(400) % 4 < 2
+        alike = tabulate(rows_of_equal_rates(decision, score), 100)["differences"]
+        for name, value in (("adverse impact ratio", 1), ("selection rate difference", 0)):
+            assert alike[name]["low"] < alike[name]["estimate"] == value < alike[name]["high"]
         assert all(each["low"] <= each["estimate"] <= each["high"] for each in found.values())
         lows.append([found[name]["low"] for name in found if "difference" in name])
     assert len(lows[0]) == 6

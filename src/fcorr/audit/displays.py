@@ -439,12 +439,7 @@ class MainEffectDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        model: Any,
-        *,
-        features: Sequence[str] | None = None,
-        label: Any = None,
-        ax: Any = None,
+        cls, model: Any, *, features: Sequence[str] | None = None, label: Any = None, ax: Any = None
     ) -> Self:
         """Draw a fitted model's main effects.
 

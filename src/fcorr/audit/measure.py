@@ -248,6 +248,7 @@ def open_model(
     name = getattr(model, "__name__", type(model).__name__)
     labels: Any = getattr(model, "classes_", None)
     if is_ours(model) and labels is None:
+        _refuse_positive(positive)
         powers = {"mse": 0.0, "poisson": 1.0, "gamma": 2.0}
         power = powers.get(getattr(model, "objective_", "mse"), float(model.tweedie_power))
         return Subject(name, "regression", model.predict_rate, power=power, estimator=model)
@@ -283,11 +284,13 @@ def open_model(
         is_real = np.issubdtype(answer.dtype, np.number) or answer.dtype == bool
         is_chance = is_real and ((answer >= 0) & (answer <= 1)).all()
         has_classes = len(classes) == 2 and is_chance
-        tells = rows.y is not None or labels is not None or threshold is not None
+        told = (rows.y, labels, threshold, positive)
+        tells = any(each is not None for each in told)
         task = "classification" if has_classes and tells else "regression"
-        if len(classes) == 2 and tells and not is_chance:
+        if len(classes) == 2 and rows.y is not None and not is_chance:
             doubt = "y has two values, and scores lie outside [0, 1]: they are taken for amounts."
     if task == "regression":
+        _refuse_positive(positive)
         return Subject(name, "regression", ask, power=power or 0.0, doubt=doubt)
     if n_outputs <= 2 and len(classes) == 1 and labels is None:  # y has one of the two
         classes = (0, 1)
@@ -314,21 +317,35 @@ def _decide_for(
         subject = replace(subject, threshold=threshold)
     if positive is None:
         return subject
-    first, *others = subject.classes
-    if len(others) != 1 or str(positive) not in map(str, subject.classes):
-        raise InvalidInputError(
-            f"positive must be one of two classes, got {positive!r} of "
-            f"{enumerate_some(subject.classes)}.",
-            argument="positive",
-        )
-    if str(positive) != str(first):
+    found = [label for label in subject.classes if _is_meant(label, positive)]
+    if len(subject.classes) != 2 or len(found) != 1:
+        _refuse_positive(positive, subject.classes)
+    if found[0] == subject.classes[1]:
         return subject
     turned = replace(subject, classes=subject.classes[::-1])
-    if not is_single:
-        turned = replace(turned, ask=lambda X: np.asarray(subject.ask(X))[:, ::-1])
+    if is_single:
+        return turned
+    turned = replace(turned, ask=lambda X: np.asarray(subject.ask(X))[:, ::-1])
     if threshold is None and subject.threshold is not None:  # what was decided stays so
         turned = replace(turned, threshold=float(np.nextafter(1 - subject.threshold, 2)))
     return turned
+
+
+def _is_meant(label: Any, given: Any) -> bool:
+    """Tell whether a class is meant: 1 may be spelt "1", and may be 1.0 or True in a table."""
+    try:
+        return label == given or float(label) == float(given)
+    except (TypeError, ValueError):
+        return str(label).casefold() == str(given).casefold()
+
+
+def _refuse_positive(positive: Any, classes: Sequence[Any] = ()) -> None:
+    if positive is not None:
+        raise InvalidInputError(
+            f"positive must be one of two classes, got {positive!r} of "
+            f"{enumerate_some(classes) or 'a model that predicts a number'}.",
+            argument="positive",
+        )
 
 
 def _ask(ask: Callable[[Any], Any], X: Any) -> Any:

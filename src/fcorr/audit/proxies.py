@@ -20,13 +20,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from fcorr._core import (
-    InvalidInputError,
-    RandomState,
-    draw_seed,
-    enumerate_some,
-    take_rows,
-)
+from fcorr._core import InvalidInputError, RandomState, draw_seed, enumerate_some, take_rows
 from fcorr.audit.measure import name_columns
 from fcorr.data.encode import encode, read_outcomes, read_sample_weight, read_target, use_ratings
 from fcorr.data.infer import infer_schema, rate_columns

@@ -8,7 +8,14 @@ import torch
 from numpy.typing import NDArray
 
 from fcorr.audit.measure import FEW_ROWS
-from fcorr.data.schema import CategoricalColumn, Column, DatetimeColumn, RatedColumn, Schema
+from fcorr.data.schema import (
+    CategoricalColumn,
+    Column,
+    DatetimeColumn,
+    OrdinalColumn,
+    RatedColumn,
+    Schema,
+)
 from fcorr.estimators.model_file import Estimator
 from fcorr.metrics.sharing import draw_orders
 from fcorr.nn.fcorr import FCorrTransformer
@@ -118,7 +125,7 @@ def _pack_member(network: FCorrTransformer, place: Any) -> dict[str, Any]:
 def _describe(column: Column, schema: Schema) -> dict[str, Any]:
     """Say how a column becomes codes or numbers, and where these are among the features.
 
-    Rare categories have no name, which a list stands for: no value equals it.
+    Rare categories have no name, which a list stands for: no value equals it. "Missing" is no name.
     """
     features = schema.feature_names
     found: dict[str, Any] = {"name": column.name, "kind": column.kind}
@@ -128,11 +135,13 @@ def _describe(column: Column, schema: Schema) -> dict[str, Any]:
         for feature in column.features
     ]
     found |= {name: getattr(column, name) for name in _LEARNT if hasattr(column, name)}
-    if isinstance(column, CategoricalColumn | RatedColumn) and column.name not in schema.sensitive:
-        rows = [*column.counts, FEW_ROWS]  # of a pool, too
+    is_grouped = column.name in schema.sensitive  # whose groups are listed anyway
+    if not is_grouped and isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
+        named = zip(column.categories, column.counts, strict=True)
+        is_shown = [n >= FEW_ROWS or each is None for each, n in named] + [True]  # of a pool, too
         for name, hidden in (("categories", []), ("labels", "a rare one")):
-            named = zip(found.get(name, ()), rows, strict=False)
-            found[name] = [each if n >= FEW_ROWS else hidden for each, n in named]
+            pairs = zip(found.get(name, ()), is_shown, strict=False)
+            found[name] = [each if shown else hidden for each, shown in pairs]
     if isinstance(column, DatetimeColumn):
         found["origin"] = column.origin.isoformat()
     return found

@@ -191,7 +191,7 @@ _OPTIONS_ONLY = (
 _OPTIONS = (
     *_OPTIONS_ONLY,
     *("sensitive", "car", "invariance", "epochs", "monotone", "objective", "exposure"),
-    *("threshold", "limits", "budget", "seeds", "incumbent", "opset"),
+    *("threshold", "limits", "budget", "seeds", "incumbent", "opset", "positive"),
     *("keep", "rate", "address", "workers", "proxy", "checkpoint", "memory"),
 )
 

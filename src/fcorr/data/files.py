@@ -76,10 +76,7 @@ def read_file(path: Path, text: Iterable[str] = (), dialect: Dialect = _ANY) -> 
 
 
 def recognise_file(
-    path: Path,
-    text: Iterable[str] = (),
-    dialect: Dialect = _ANY,
-    numbers: Collection[str] = (),
+    path: Path, text: Iterable[str] = (), dialect: Dialect = _ANY, numbers: Collection[str] = ()
 ) -> tuple[pa.Table, Dialect, str]:
     """Read a file as `read_file` does; return how it is written, too, and what to say about that.
 

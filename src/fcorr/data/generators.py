@@ -18,10 +18,7 @@ PROXY_SHIFT = 3.0
 
 
 def make_proxy_bias(
-    n_rows: int = 10_000,
-    *,
-    task: Task = "regression",
-    random_state: RandomState = None,
+    n_rows: int = 10_000, *, task: Task = "regression", random_state: RandomState = None
 ) -> tuple[pa.Table, NDArray[np.float64] | NDArray[np.int64]]:
     """Draw a sensitive feature that matters, and a proxy of it that does not.
 

@@ -145,8 +145,8 @@ def infer_schema(
             return _describe_categories(name, values, kind, missing_categorical, 0)
         column = _describe_categories(name, values, kind, missing_categorical, rare_below)
         if name not in stated and _is_key(column, values):  # values that nobody needs to know
-            return _describe_categories(name, values, kind, missing_categorical, math.inf)
-        if min_category_rows == "auto" and not column.categories:  # a pool of all tells nothing
+            return _describe_categories(name, values, kind, "mode", math.inf)
+        if min_category_rows == "auto" and not column.is_known:  # a pool of all tells nothing
             return _describe_categories(name, values, kind, missing_categorical, 0)
         return column
 
@@ -166,7 +166,7 @@ def infer_schema(
                     f"the dates in {column.name!r}. Rename the column, or drop it."
                 )
     _check_constant(schema)
-    described = [column for column in schema.columns if column.name not in stated]
+    described = [c for c in schema.columns if c.name not in {*stated, *schema.sensitive}]
     keys = [column for column in described if _is_key(column, table.columns[column.name])]
     if keys:
         text = [column.name for column in keys if isinstance(column, CategoricalColumn)]
@@ -312,11 +312,7 @@ def _kind_by_type(table: Table, name: str, is_sensitive: bool) -> KindName:
 
 
 def _describe_categories(
-    name: str,
-    values: pa.ChunkedArray,
-    kind: Kind,
-    missing: CategoricalMissing,
-    rare_below: float,
+    name: str, values: pa.ChunkedArray, kind: Kind, missing: CategoricalMissing, rare_below: float
 ) -> CategoricalColumn:
     """Describe categories or booleans; categories in fewer than ``rare_below`` rows are pooled.
 

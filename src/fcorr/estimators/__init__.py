@@ -7,13 +7,7 @@ from fcorr.estimators.model_file import load, read_header
 from fcorr.estimators.options import Advanced
 from fcorr.estimators.regressor import FCorrRegressor
 from fcorr.estimators.repair import QuantileRepair
-from fcorr.estimators.results import (
-    Explanation,
-    FeatureMatrix,
-    Importance,
-    MainEffect,
-    MainEffects,
-)
+from fcorr.estimators.results import Explanation, FeatureMatrix, Importance, MainEffect, MainEffects
 from fcorr.estimators.scoring import Scorer, score_parquet, score_spark
 
 __all__ = [

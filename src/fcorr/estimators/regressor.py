@@ -178,7 +178,9 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
                 f"{outcomes.label} must have a finite standard deviation, got values up to "
                 f"{np.abs(y).max():.1e}. Rescale y, for example to millions."
             )
-        squares = weight * (y - mean) ** 2
+        mean_exposure = float(np.average(outcomes.exposure, weights=weight))
+        exposure = outcomes.exposure / mean_exposure
+        squares = weight * (y - exposure * mean) ** 2 / exposure
         row = int(squares.argmax())
         is_large = len(y) >= _FEW_ROWS and self.objective_ != "poisson"  # of counts one may be all
         if is_large and squares[row] > squares.sum() / 2:
@@ -197,7 +199,6 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
                 "got 0 in every row that has a weight. Check the filter that made the training "
                 "table."
             )
-        mean_exposure = float(np.average(outcomes.exposure, weights=weight))
         self.base_, self.target_scale_ = float(np.log(mean) - np.log(mean_exposure)), mean
 
     def _read_numbers(self, outcomes: Outcomes) -> NDArray[np.float64]:

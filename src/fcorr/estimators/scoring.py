@@ -127,7 +127,7 @@ class Scorer:
     def columns_kept(self, names: Sequence[str]) -> list[str]:
         """Return those columns of a table that are copied to the output."""
         schema = self.model.schema_
-        read = [each.name for each in schema.columns if getattr(each, "categories", True)]
+        read = [each.name for each in schema.columns if getattr(each, "is_known", True)]
         known = {*read, schema.target, schema.weight, schema.exposure}
         for name in set(self.keep or ()).difference(names):
             raise InvalidInputError(

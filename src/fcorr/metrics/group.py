@@ -339,20 +339,21 @@ _LACKING = {
 
 
 # Of resamples, too, it is that of the groups which are farthest apart in all rows: the largest of
-# differences that are drawn again and again would lie above 0 also where groups are alike.
+# differences that are drawn again and again would lie above 0 also where two groups are alike. How
+# these two were chosen among more is not in the interval.
 
 
 def _gap(values: FloatArray, found: FloatArray) -> FloatArray:
-    return np.asarray(values[..., found.argmax()] - values[..., found.argmin()])
+    return np.asarray(values[..., found.argmax()] - _lowest(values, found))
 
 
 def _lowest(values: FloatArray, found: FloatArray) -> FloatArray:
-    return np.asarray(values[..., found.argmin()])
+    return np.asarray(values[..., -1 - found[::-1].argmin()])  # the last: the first may be highest
 
 
 def _farthest(values: FloatArray, found: FloatArray) -> FloatArray:
-    at = np.abs(found).argmax()
-    return np.asarray(values[..., at] * np.sign(found[at]))
+    at = -1 - np.abs(found[::-1]).argmax()  # not the group that all are set against
+    return np.asarray(values[..., at] * (1 if found[at] >= 0 else -1))
 
 
 _COMPARED: dict[str, tuple[str, Callable[[FloatArray, FloatArray], FloatArray]]] = {
@@ -395,9 +396,9 @@ def tabulate_groups(
     """
     found = rows.figures()
     largest = int(np.argmax(found["weight"]))
-    for figures in (found, draws):
-        _add_ratios(figures, found, largest)
     is_large = rows.counts >= MIN_ROWS
+    for figures in (found, draws):
+        _add_ratios(figures, found, largest, is_large if is_large.any() else ~is_large)
     ends = {
         name: np.where(is_large, interval(values, confidence), np.nan)
         for name, values in draws.items()
@@ -434,8 +435,8 @@ def tabulate_groups(
     return {**found_groups, "differences": differences}
 
 
-def _add_ratios(figures: Figures, found: Figures, largest: int) -> None:
-    """Add what sets a group against another: the one with the highest rate, or the largest."""
+def _add_ratios(figures: Figures, found: Figures, largest: int, is_large: Any) -> None:
+    """Add what sets a group against another: of large ones that of the highest rate, or largest."""
     weight, mean = figures["weight"], figures["mean predicted"]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = weight / weight.sum(-1, keepdims=True)
@@ -445,7 +446,7 @@ def _add_ratios(figures: Figures, found: Figures, largest: int) -> None:
         rate, name = "selection rate", "adverse impact ratio"
         if rate not in found:
             rate, name = "mean predicted", "mean / highest"
-        highest = figures[rate][..., [int(np.nanargmax(found[rate]))]]
+        highest = figures[rate][..., [int(np.where(is_large, found[rate], -np.inf).argmax())]]
         figures[name] = figures[rate] / np.where(highest > 0, highest, np.nan)
 
 

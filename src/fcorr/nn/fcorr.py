@@ -219,10 +219,7 @@ class FCorrTransformer(nn.Module):
         self.is_additive = len(set(additive)) == n_features  # then the head is its bias
         self.layers = nn.ModuleList(
             FCorrEncoderLayer(
-                n_features,
-                n_elementwise=len(head),
-                residual=residual,
-                generator=generator,
+                n_features, n_elementwise=len(head), residual=residual, generator=generator
             )
             for _ in range(n_layers)
         )

@@ -158,6 +158,5 @@ def _read(path: Path) -> _Content | None:
 
 def _warn_of_broken(path: Path, error: Exception) -> None:
     warnings.warn(
-        f"{path} is nothing that fcorr kept, and is trained again ({error}).",
-        stacklevel=3,
+        f"{path} is nothing that fcorr kept, and is trained again ({error}).", stacklevel=3
     )
