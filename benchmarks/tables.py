@@ -352,7 +352,8 @@ def positive(model: Any) -> Predict:
         return model.predict
     if len(model.classes_) == 2:
         return lambda X: model.predict_proba(X)[:, 1]
-    return model.predict_proba
+    order = np.argsort(np.asarray(model.classes_, dtype=float))  # EBM sorts 10.0 before 2.0
+    return lambda X: model.predict_proba(X)[:, order]
 
 
 METHODS = {

@@ -554,10 +554,14 @@ def _beside_trees(r: Results, experiment: str, model: str, like: str = "") -> Pa
     mean = np.mean(list(shared.values()))
     text = f"{mean:.1f} of the first {n_first} of {n_features} features are shared"
     yield [beyond.sign > 0], f"{text}, {beyond:.1f} beside chance"
-    split, gain = (
-        float(np.nanmean([correlate_ranks(own[seed], of[seed]) for seed in shared]))
-        for of in (r.significances(experiment, "LightGBM", kind) for kind in ("split", "gain"))
-    )
+
+    def correlation(kind: str) -> float:
+        trees = r.significances(experiment, "LightGBM", kind)
+        found = np.array([correlate_ranks(own[seed], trees[seed]) for seed in shared])
+        known = found[~np.isnan(found)]  # there is none where features do not differ
+        return float(known.mean()) if len(known) else math.nan
+
+    split, gain = correlation("split"), correlation("gain")
     held = {"alike": [split > _LARGELY], "differ": [split <= _LARGELY]}.get(like, [])
     text = f"{split:.2f} with LightGBM's splits, its default importance, {gain:.2f} with their gain"
     yield held, f"Spearman's correlation of all ranks: {text}"

@@ -38,6 +38,7 @@ def small_table(seed: int, objective: str = tables.BINARY) -> tables.Table:
 
 
 @pytest.mark.filterwarnings("ignore:Missing values detected")  # EBM: its plots do not show them
+@pytest.mark.filterwarnings("ignore:For multiclass we cannot")
 @pytest.mark.parametrize("objective", tables.LOSSES)
 @pytest.mark.parametrize(
     "method", [pytest.param(m, marks=pytest.mark.slow) if m == "EBM" else m for m in NEEDS]
