@@ -69,7 +69,10 @@ def f1_gap(
     (0.5, 4.0)
     """
     if not np.isfinite(threshold):
-        raise InvalidInputError(f"threshold must be a finite number, got {threshold}.")
+        raise InvalidInputError(
+            f"threshold must be a finite number, got {threshold}. Choose one on the scale of the "
+            "scores, such as 0.5 for probabilities."
+        )
 
     def f1(truth: FloatArray, scores: FloatArray, weight: FloatArray) -> float:
         decided = scores >= threshold
