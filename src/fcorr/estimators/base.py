@@ -500,7 +500,8 @@ class BaseFCorr(TrainableFCorr):
         proven = self.portfolio_ is not None or is_exact(model, positions)
         # A proof leaves nothing to search through, and no changes to measure.
         values = () if proven else feature_values(model, self.schema_)
-        link = replace(self._link(), shift=tuple(self.balance_.tolist()))
+        shift = tuple(self.balance_.tolist())
+        link = Link("identity") if proven else replace(self._link(), shift=shift)
         changes: dict[str, ArrayLike] = {}
         if X is not None and proven:
             n_rows = self._read_known_table(X, read_sensitive=False).n_rows
