@@ -18,6 +18,7 @@ import io
 import math
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,7 +166,7 @@ def _check_features(values: npt.NDArray[Any], names: Sequence[object]) -> None:
         )
 
 
-class Display:
+class Display(ABC):
     """A chart: where it is drawn, and how a notebook shows it.
 
     Attributes
@@ -182,9 +183,9 @@ class Display:
     axes_: npt.NDArray[Any]
     _is_own: bool = False
 
+    @abstractmethod
     def plot(self, ax: Any = None) -> Self:
         """Draw on given axes, or in a figure of its own."""
-        raise NotImplementedError
 
     @property
     def ax_(self) -> Any:

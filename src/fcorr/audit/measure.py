@@ -50,8 +50,8 @@ MAIN_METRIC: dict[Task, str] = {
 
 LOWER_IS_BETTER = ("log loss", "deviance", "RMSE", "MAE")
 
-FEW_ROWS = 10
-"""Training rows of a category, below which an audit does not name it: it might be a person."""
+MIN_NAMED = 10
+"""Training rows that a category needs to be named in an audit: of fewer it might be a person."""
 
 # ------------------------------------------------------------------------------ rows
 
@@ -284,8 +284,7 @@ def open_model(
         is_real = np.issubdtype(answer.dtype, np.number) or answer.dtype == bool
         is_chance = is_real and ((answer >= 0) & (answer <= 1)).all()
         has_classes = len(classes) == 2 and is_chance
-        told = (rows.y, labels, threshold, positive)
-        tells = any(each is not None for each in told)
+        tells = any(each is not None for each in (rows.y, labels, threshold, positive))
         task = "classification" if has_classes and tells else "regression"
         if len(classes) == 2 and rows.y is not None and not is_chance:
             doubt = "y has two values, and scores lie outside [0, 1]: they are taken for amounts."

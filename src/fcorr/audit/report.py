@@ -648,7 +648,7 @@ def _pairs(flips: FlippedScores, weight: Floats | None) -> list[dict[str, Any]]:
 def _without_rare(effect: Any) -> Any:
     """Leave out the categories of a main effect that an audit does not name."""
     is_name = np.array([isinstance(v, str) and v != "missing" for v in effect.values])
-    many = (effect.rows >= measure.FEW_ROWS) | ~is_name
+    many = (effect.rows >= measure.MIN_NAMED) | ~is_name
     columns = {n: x[many] for n, x in vars(effect).items() if isinstance(x, np.ndarray)}
     return replace(effect, values=tuple(compress(effect.values, many)), **columns)
 

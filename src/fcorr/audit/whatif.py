@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fcorr.audit.measure import FEW_ROWS
+from fcorr.audit.measure import MIN_NAMED
 from fcorr.data.schema import (
     CategoricalColumn,
     Column,
@@ -138,7 +138,7 @@ def _describe(column: Column, schema: Schema) -> dict[str, Any]:
     is_grouped = column.name in schema.sensitive  # whose groups are listed anyway
     if not is_grouped and isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
         named = zip(column.categories, column.counts, strict=True)
-        is_shown = [n >= FEW_ROWS or each is None for each, n in named] + [True]  # of a pool, too
+        is_shown = [n >= MIN_NAMED or each is None for each, n in named] + [True]  # of a pool, too
         for name, hidden in (("categories", []), ("labels", "a rare one")):
             pairs = zip(found.get(name, ()), is_shown, strict=False)
             found[name] = [each if shown else hidden for each, shown in pairs]

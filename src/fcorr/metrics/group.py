@@ -338,7 +338,7 @@ _LACKING = {
 }
 
 
-# Of resamples, too, it is that of the groups which are farthest apart in all rows: the largest of
+# In resamples the groups are compared that are farthest apart in all rows: the largest of
 # differences that are drawn again and again would lie above 0 also where two groups are alike. How
 # these two were chosen among more is not in the interval.
 
@@ -348,7 +348,9 @@ def _gap(values: FloatArray, found: FloatArray) -> FloatArray:
 
 
 def _lowest(values: FloatArray, found: FloatArray) -> FloatArray:
-    return np.asarray(values[..., -1 - found[::-1].argmin()])  # the last: the first may be highest
+    return np.asarray(
+        values[..., -1 - found[::-1].argmin()]
+    )  # the last of equals, argmax has the first
 
 
 def _farthest(values: FloatArray, found: FloatArray) -> FloatArray:
