@@ -348,9 +348,8 @@ def _gap(values: FloatArray, found: FloatArray) -> FloatArray:
 
 
 def _lowest(values: FloatArray, found: FloatArray) -> FloatArray:
-    return np.asarray(
-        values[..., -1 - found[::-1].argmin()]
-    )  # the last of equals, argmax has the first
+    last = -1 - found[::-1].argmin()  # of equal ones, of which argmax has the first
+    return np.asarray(values[..., last])
 
 
 def _farthest(values: FloatArray, found: FloatArray) -> FloatArray:
