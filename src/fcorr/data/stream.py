@@ -204,7 +204,7 @@ class RowStore:
         """Read parts in some order and do something with each; a thread does it ahead."""
         with ThreadPoolExecutor(1) as reader:
             coming = (reader.submit(lambda place: then(self.read(place)), part) for part in order)
-            for one, _ in pairwise(chain(coming, [Future()])):  # once the next is asked for
+            for one, _ in pairwise(chain(coming, [Future()])):  # the next is asked for first
                 yield one.result()
 
     def _path(self, part: int) -> Path:
