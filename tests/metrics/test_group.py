@@ -6,6 +6,7 @@ import fairlearn.metrics
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import studentized_range
 from sklearn.metrics import mean_tweedie_deviance, precision_score, roc_auc_score
 
 from fcorr import metrics
@@ -175,17 +176,62 @@ def tabulate(rows, n_resamples=200):
 
 
 def test_intervals_are_those_of_the_bootstrap():
-    rows = GroupedRows(CODES, np.ones(N), SCORE, TRUTH, DECISION)
+    two = CODES % 2
+    rows = GroupedRows(two, np.ones(N), SCORE, TRUTH, DECISION)
     found = tabulate(rows, 2_000)["differences"]["selection rate difference"]
-    rates = [DECISION[k == CODES].mean() for k in range(3)]
-    lowest, highest = int(np.argmin(rates)), int(np.argmax(rates))
+    highest = int(DECISION[two == 1].mean() > DECISION[two == 0].mean())
 
     def gap(codes, decision):  # of the same two groups in each resample
-        return decision[codes == highest].mean() - decision[codes == lowest].mean()
+        return decision[codes == highest].mean() - decision[codes != highest].mean()
 
-    expected = metrics.bootstrap_interval(gap, CODES, DECISION, n_resamples=2_000, random_state=1)
-    assert found["estimate"] == pytest.approx(max(rates) - min(rates)) == expected.estimate
+    expected = metrics.bootstrap_interval(gap, two, DECISION, n_resamples=2_000, random_state=1)
+    assert found["estimate"] == pytest.approx(expected.estimate)
     assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high), abs=0.02)
+
+
+def test_intervals_of_the_largest_difference_hold_for_all_pairs_of_groups():
+    rng, n, n_groups = np.random.default_rng(0), 20_000, 10
+    codes, score = np.arange(n) % n_groups, rng.random(n)
+    rows = GroupedRows(codes, np.ones(n), score, None, rng.random(n) < 0.3)
+    found = tabulate(rows, 1_000)["differences"]
+    error = math.sqrt(2 * 0.3 * 0.7 * n_groups / n)
+    # Tukey's: of all pairs of as many equal means.
+    reach = studentized_range.ppf(0.95, n_groups, math.inf) / math.sqrt(2) * error
+    each = found["selection rate difference"]
+    assert (each["high"] - each["low"]) / 2 == pytest.approx(reach, rel=0.1)
+    each = found["adverse impact ratio"]
+    assert math.log(each["high"] / each["low"]) / 2 == pytest.approx(reach / 0.3, rel=0.1)
+    # Of nine groups from one, by simulation: 2.69 standard errors.
+    means = rng.standard_normal((20_000, n_groups))
+    reach = np.quantile(np.abs(means[:, 1:] - means[:, :1]).max(axis=1), 0.95)
+    each = found["standardised mean difference"]
+    expected = reach * math.sqrt(n_groups / n)
+    assert (each["high"] - each["low"]) / 2 == pytest.approx(expected, rel=0.1)
+
+
+def test_of_equal_groups_few_are_told_apart():
+    rng, n, lows = np.random.default_rng(0), 1_000, []
+    for _ in range(40):
+        rows = GroupedRows(np.arange(n) % 10, np.ones(n), rng.random(n), None, rng.random(n) < 0.3)
+        found = tabulate(rows, 100)["differences"]
+        lows.append(
+            [found["selection rate difference"]["low"], 1 - found["adverse impact ratio"]["high"]]
+        )
+    assert (np.mean(np.array(lows) > 0, axis=0) <= 0.15).all()  # of bootstrap maxima all
+
+
+def test_a_group_that_nobody_was_selected_of_has_a_ratio_without_an_interval():
+    decision = np.arange(300) % 100 < np.repeat([40, 20, 0], 100)
+    codes = np.repeat([0, 1, 2], 100)
+    found = tabulate(GroupedRows(codes, np.ones(300), decision * 1.0, None, decision))
+    assert found["differences"]["adverse impact ratio"] == {"estimate": 0}
+    assert found["differences"]["selection rate difference"]["low"] > 0.2
+
+
+def test_a_negative_mean_has_a_ratio_without_an_interval():
+    codes, score = np.repeat([0, 1], 50), np.repeat([2.0, -3.0], 50) + np.arange(100) % 3
+    found = tabulate(GroupedRows(codes, np.ones(100), score))["differences"]["mean ratio"]
+    assert found == {"estimate": pytest.approx(score[50:].mean() / score[:50].mean())}
 
 
 def rows_of_equal_rates(decision, score):

@@ -11,7 +11,7 @@ An audit takes all figures of all groups at once, with their bootstrap (`Grouped
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -338,36 +338,17 @@ _LACKING = {
 }
 
 
-# In resamples the groups are compared that are farthest apart in all rows: the largest of
-# differences that are drawn again and again would lie above 0 also where two groups are alike. How
-# these two were chosen among more is not in the interval.
-
-
-def _gap(values: FloatArray, found: FloatArray) -> FloatArray:
-    return np.asarray(values[..., found.argmax()] - _lowest(values, found))
-
-
-def _lowest(values: FloatArray, found: FloatArray) -> FloatArray:
-    last = -1 - found[::-1].argmin()  # of equal ones, of which argmax has the first
-    return np.asarray(values[..., last])
-
-
-def _farthest(values: FloatArray, found: FloatArray) -> FloatArray:
-    at = -1 - np.abs(found[::-1]).argmax()  # not the group that all are set against
-    return np.asarray(values[..., at] * (1 if found[at] >= 0 else -1))
-
-
-_COMPARED: dict[str, tuple[str, Callable[[FloatArray, FloatArray], FloatArray]]] = {
-    "adverse impact ratio": ("adverse impact ratio", _lowest),
-    "selection rate difference": ("selection rate", _gap),
-    "standardised mean difference": ("standardised mean difference", _farthest),
-    "true positive rate difference": ("true positive rate", _gap),
-    "false positive rate difference": ("false positive rate", _gap),
-    "precision difference": ("precision", _gap),
-    "mean ratio": ("mean / highest", _lowest),
-    "actual over expected difference": ("actual / expected", _gap),
+_COMPARED = {
+    "adverse impact ratio": "adverse impact ratio",
+    "selection rate difference": "selection rate",
+    "standardised mean difference": "standardised mean difference",
+    "true positive rate difference": "true positive rate",
+    "false positive rate difference": "false positive rate",
+    "precision difference": "precision",
+    "mean ratio": "mean / highest",
+    "actual over expected difference": "actual / expected",
 }
-"""What groups are compared by: a figure, and what is made of it and that of all rows."""
+"""What groups are compared by, and the figure that it is made of."""
 
 
 def cell(
@@ -420,7 +401,7 @@ def tabulate_groups(
         for g, name in enumerate(names)
     ]
     differences = {}
-    for name, (figure, compare) in _COMPARED.items():
+    for name, figure in _COMPARED.items():
         if figure in found:
             known = is_large & ~np.isnan(found[figure])
             why = f"fewer than two groups of {MIN_ROWS} rows"
@@ -428,12 +409,59 @@ def tabulate_groups(
                 why += f" have it ({_LACKING.get(figure, 'no rows')} in others)"
             differences[name] = cell(math.nan, why=why)
             if known.sum() > 1:
-                of_all = found[figure][known]
-                numbers = interval(compare(draws[figure][:, known], of_all), confidence)
-                differences[name] = cell(compare(of_all, of_all), *numbers)
+                given = found[figure][known], draws[figure][:, known]
+                differences[name] = _compare(figure, *given, confidence)
     too_small = [name for name, large in zip(names, is_large, strict=True) if not large]
     found_groups = {"largest": names[largest], "groups": groups, "too_small": too_small}
     return {**found_groups, "differences": differences}
+
+
+def _compare(
+    figure: str, found: FloatArray, draws: FloatArray, confidence: float
+) -> dict[str, Any]:
+    """Compare the two groups that are farthest apart in all rows, with an interval.
+
+    It is about these two in each resample: the largest of differences that are drawn again and
+    again would lie above 0 also where groups are alike. And who looks for the largest difference
+    among many groups finds one: the interval is as much wider as it takes to hold for all pairs.
+    """
+    is_ratio = figure in ("adverse impact ratio", "mean / highest")
+    if is_ratio and found.min() <= 0:
+        return cell(found.min())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if is_ratio:  # a difference of logarithms, of which the highest has 0
+            found, draws = np.log(found), np.log(draws)
+        last = -1 - found[::-1].argmin()  # of equal ones, of which argmax has the first
+        if figure == "standardised mean difference":  # from one group, of which the rest were taken
+            last = -1 - np.abs(found[::-1]).argmax()
+            sign = 1 if found[last] >= 0 else -1
+            estimate, chosen, pairs = sign * found[last], sign * draws[:, last], [draws]
+        else:
+            first = found.argmax()
+            estimate, chosen = found[first] - found[last], draws[:, first] - draws[:, last]
+            pairs = [draws[:, j + 1 :] - draws[:, [j]] for j in range(len(found) - 1)]
+        ends = np.array(interval(chosen, confidence))
+        if np.ptp(ends) > 0:
+            ends += np.array([-1, 1]) * _widening(pairs, chosen, confidence)
+        if is_ratio:
+            estimate, ends = np.exp(-estimate), np.exp(-ends[::-1])
+    return cell(estimate, *ends)
+
+
+def _widening(pairs: Sequence[FloatArray], chosen: FloatArray, confidence: float) -> FloatArray:
+    """Tell by how much farther the largest deviation of all pairs reaches than that of one."""
+    of_one, error = _studentise(chosen)
+    of_all = np.fmax.reduce([np.fmax.reduce(_studentise(each)[0], axis=1) for each in pairs])
+    return (np.nanquantile(of_all, confidence) - np.nanquantile(of_one, confidence)) * error
+
+
+def _studentise(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return how many standard errors each draw lies off, and these; nan where none does."""
+    known = np.isfinite(draws)
+    n = known.sum(axis=0)
+    off = np.where(known, draws - np.where(known, draws, 0.0).sum(axis=0) / n, 0.0)
+    error = np.sqrt((off**2).sum(axis=0) / n)
+    return np.abs(off) / error, error
 
 
 def _add_ratios(figures: Figures, found: Figures, largest: int, is_large: Any) -> None:

@@ -70,6 +70,9 @@ def bootstrap_interval(
 ) -> Interval:
     """Percentile bootstrap interval of a metric: rows are drawn with replacement, whole.
 
+    Of the largest of several differences an interval may lie above all that is there, as each
+    resample has a largest one of its own: pass a metric of two groups, or use an audit's.
+
     Parameters
     ----------
     metric : callable
