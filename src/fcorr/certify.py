@@ -16,6 +16,7 @@ exact is hardly ever less than the range of its outputs.
 
 import copy
 import math
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -135,8 +136,9 @@ def list_flips(
         if math.prod(sizes) <= MAX_FLIPS:
             places = [*torch.cartesian_prod(*map(torch.arange, sizes)).T]
         else:
-            generator = torch.Generator().manual_seed(0)
-            places = [torch.randint(size, (MAX_FLIPS,), generator=generator) for size in sizes]
+            rng = random.Random(0)  # draws without repetition, however many there are
+            drawn = np.array(rng.sample(range(math.prod(sizes)), MAX_FLIPS))
+            places = [torch.from_numpy(place) for place in np.unravel_index(drawn, sizes)]
         columns = [values_C[place] for values_C, place in zip(chosen, places, strict=True)]
         flips[ALL_TOGETHER] = _exchange(model, sensitive, torch.stack(columns, dim=1))
     return flips

@@ -56,6 +56,20 @@ def test_a_planted_proxy_is_found_and_nothing_else(as_frame):
     assert found.notes == ()
 
 
+def test_what_says_nothing_is_worth_nothing_whatever_the_weights():
+    rng, inside = np.random.default_rng(0), []
+    for seed in range(20):
+        X = pd.DataFrame(
+            {"S": rng.integers(0, 2, 200), "constant": 1, "b": rng.integers(0, 2, 200)}
+        )
+        weight = rng.lognormal(0, 1.5, 200)
+        how = {"sample_weight": weight, "cv": 3, "n_resamples": 50, "random_state": seed}
+        rows = by_source(measure_proxies(X.assign(x=rng.normal(size=200)), "S", **how))
+        assert rows["constant"].value == pytest.approx(0.5)
+        inside.append(rows[PERMUTED].low <= rows[ALL].value <= rows[PERMUTED].high)
+    assert np.mean(inside) >= 0.9
+
+
 def test_numbers_and_several_categories():
     rng = np.random.default_rng(0)
     age = rng.uniform(18, 90, 900)

@@ -183,6 +183,31 @@ def test_several_classes(people, classifier):
         assert group["figures"]["false positive rate"]["estimate"] == pytest.approx(line.fpr)
 
 
+def test_classes_may_be_in_any_order():
+    y = np.array(["low", "mid", "high"])[np.arange(N) % 3]
+
+    class Model:
+        classes_ = np.array(["low", "mid", "high"])
+
+        def predict_proba(self, X):
+            right = y[:, None] == self.classes_
+            return np.where(right, 0.5, 0.25)
+
+    found = audit_model(Model(), TABLE, y, sensitive="sex").summary["performance"]
+    assert found["log loss"]["estimate"] == pytest.approx(-np.log(0.5))
+    assert found["accuracy"]["estimate"] == 1
+
+
+def test_weights_count_where_models_are_compared(logistic):
+    weight = np.where(TABLE.age > 40, 10.0, 0.1)
+    options = {"sensitive": "sex", "incumbent": lambda X: np.full(len(X), 0.5)}
+    found = audit_model(logistic, TABLE, Y, sample_weight=weight, **options).summary
+    moved = logistic.predict_proba(TABLE[FEATURES])[:, 1] - 0.5
+    for each in found["incumbent"]["who_changes"]:
+        own = TABLE.sex.astype(str) == each["group"]
+        assert each["mean_change"] == pytest.approx(np.average(moved[own], weights=weight[own]))
+
+
 def test_another_model_beside_it(logistic):
     found = audit_model(logistic, TABLE, Y, sensitive="sex", incumbent=chance)
     part, decisions = found.summary["incumbent"], [logistic.predict(TABLE[FEATURES]), chance(TABLE)]

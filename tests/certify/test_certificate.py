@@ -67,7 +67,9 @@ def test_the_most_combinations_are_all_tried_and_of_more_always_the_same(lab):
     flips = list_flips(model, [0, 2], ["a", "c"], lab.values_of(model))
     assert len(flips["c"]) == 300  # of categories none is left out
     assert len(flips[ALL_TOGETHER]) == MAX_FLIPS
-    assert flips[ALL_TOGETHER].x_cat[:3, ::2].tolist() == [[44, 120], [47, 271], [53, 67]]
+    together = flips[ALL_TOGETHER].x_cat[:, ::2]
+    assert len(together.unique(dim=0)) == MAX_FLIPS
+    assert together[:3].tolist() == [[42, 23], [45, 281], [4, 126]]
 
 
 @each_kind

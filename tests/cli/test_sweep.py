@@ -137,7 +137,7 @@ def test_regression_with_exposure_and_weights(sweep, policies):
     )
     (record,) = records()
     assert record["estimator"] == "FCorrRegressor"
-    assert list(record["measured"]["performance"]) == ["deviance", "RMSE", "MAE", "Gini"]
+    assert list(record["measured"]["performance"]) == ["deviance", "RMSE", "MAE", "normalised Gini"]
     assert list(record["measured"]["groups"]) == ["sex", "job", "sex × job"]
 
 

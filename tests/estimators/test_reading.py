@@ -281,7 +281,7 @@ def test_shares_by_nested_loops():
                 squares[:, j] += np.square(score(c, x)[0] - f[i]).sum(1) / 2 / (40 * 39)
                 moved = effects[k, ..., j] - effects[i, ..., j]
                 mains[:, j] += np.square(moved).sum(1) / 2 / (40 * 39)
-    variance = f.var(0).sum(1)
+    variance = f.var(0, ddof=1).sum(1)
     np.testing.assert_allclose(total, squares / variance[:, None], rtol=1e-6)
     np.testing.assert_allclose(main, mains / variance[:, None], rtol=1e-6)
     for each in explained_shares(lambda rows: np.ones((40, 1, 1)), encoded, "sigmoid", seed=0):

@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import make_column_transformer
+from sklearn.dummy import DummyRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
@@ -85,12 +86,39 @@ def test_distributions_are_those_of_rows_not_fitted_to(people):
     model = QuantileRepair(by_heart, "S", cv=3).fit(X, y)
     np.testing.assert_array_equal(model.estimator_.predict(X), y)
     folds = KFold(3, shuffle=True, random_state=0)
-    for group, (share, values, places) in model.groups_.items():
+    for group, (values, moved) in model.groups_.items():
         own = (X["S"] == group).to_numpy()
         expected = np.unique(cross_val_predict(by_heart, X, y, cv=folds)[own])
         np.testing.assert_allclose(values, expected, atol=1e-7)
-        assert share == pytest.approx(own.mean())
-        assert (np.diff(places) > 0).all()
+        assert (np.diff(moved) > 0).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_scores_move_to_the_mean_over_their_share(seed):
+    """By hand: the means of the barycentre's quantiles, of people numbered evenly in each group."""
+    rng = np.random.default_rng(seed)
+    s = np.repeat([0, 1], [600, 200])
+    score = np.where(s, rng.lognormal(size=800), np.where(np.arange(800) < 420, 0.2, 1.5))
+    X = np.column_stack([s, score])
+    identity = FrozenEstimator(LinearRegression().fit(X, score))
+    model = QuantileRepair(identity, 0).fit(X, score)
+    repaired, first, second = model.predict(X), np.sort(score[s == 0]), np.sort(score[s == 1])
+    common = 0.75 * first + 0.25 * np.repeat(second, 3)
+    of_first = np.where(score[s == 0] < 1, common[:420].mean(), common[420:].mean())
+    np.testing.assert_allclose(repaired[s == 0], of_first, rtol=1e-5)
+    np.testing.assert_allclose(np.sort(repaired[s == 1]), common.reshape(200, 3).mean(1), rtol=1e-5)
+    means = [repaired.mean(), repaired[s == 0].mean(), repaired[s == 1].mean()]
+    assert means == pytest.approx([score.mean()] * 3)
+    beyond = np.array([[1, second[-1] + k] for k in (0, 1, 5)])
+    np.testing.assert_allclose(np.diff(model.predict(beyond)), [1, 4], rtol=1e-6)
+
+
+@pytest.mark.parametrize("constant", [5.0, -100.0, 1e12, 0.0])
+def test_one_score_for_all_stays(constant):
+    X = np.column_stack([np.arange(40) % 2, np.ones(40)])
+    model = DummyRegressor(strategy="constant", constant=constant)
+    found = QuantileRepair(model, 0).fit(X, X[:, 0]).predict(X)
+    np.testing.assert_allclose(found, constant)
 
 
 def test_any_frame_and_several_columns():

@@ -535,3 +535,10 @@ def test_distances_agree_with_scipy(samples_and_weight):
     expected = sum(wasserstein_distance(a, b, weight, weight) for a, b in pairs)
     assert sum_of_distances(samples, weight) == pytest.approx(expected, abs=1e-12)
     np.testing.assert_array_equal(samples, before)  # not sorted in place
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.3, 1 / 3, 7.0])
+def test_quantiles_do_not_depend_on_the_unit_of_weights(weight):
+    scores = np.column_stack([np.zeros(100), np.arange(1.0, 101)])
+    found = flip_changes(FlippedScores((0, 1), [0] * 100, scores), sample_weight=[weight] * 100)
+    assert [found[name] for name in ("q50", "q90", "q95", "q99")] == [50, 90, 95, 99]

@@ -6,7 +6,7 @@ import fairlearn.metrics
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import studentized_range
+from scipy.stats import beta, studentized_range
 from sklearn.metrics import mean_tweedie_deviance, precision_score, roc_auc_score
 
 from fcorr import metrics
@@ -220,12 +220,58 @@ def test_of_equal_groups_few_are_told_apart():
     assert (np.mean(np.array(lows) > 0, axis=0) <= 0.15).all()  # of bootstrap maxima all
 
 
-def test_a_group_that_nobody_was_selected_of_has_a_ratio_without_an_interval():
-    decision = np.arange(300) % 100 < np.repeat([40, 20, 0], 100)
-    codes = np.repeat([0, 1, 2], 100)
-    found = tabulate(GroupedRows(codes, np.ones(300), decision * 1.0, None, decision))
-    assert found["differences"]["adverse impact ratio"] == {"estimate": 0}
-    assert found["differences"]["selection rate difference"]["low"] > 0.2
+def test_rates_of_few_rows_have_jeffreys_intervals():
+    codes, decision = np.repeat([0, 1, 2], [30, 100, 100]), np.zeros(230)
+    decision[30:130:3], decision[130:] = 1, 1
+    found = tabulate(GroupedRows(codes, np.ones(230), decision, None, decision), 5_000)
+    for group, (hits, n) in zip(found["groups"], ((0, 30), (34, 100), (100, 100)), strict=True):
+        each = group["figures"]["selection rate"]
+        low, high = beta.ppf([0.025, 0.975], hits + 0.5, n - hits + 0.5)
+        assert each["low"] == pytest.approx(low if hits else 0, abs=0.005)
+        assert each["high"] == pytest.approx(high if hits < n else 1, abs=0.005)
+    ratio = found["differences"]["adverse impact ratio"]
+    assert ratio["estimate"] == ratio["low"] == 0 < ratio["high"] < 0.3
+
+
+def test_unequal_weights_make_rates_less_sure():
+    codes, decision = np.zeros(400, dtype=int), np.arange(400) % 4 == 0
+    weight = np.where(np.arange(400) // 4 % 2, 0.02, 1.98)  # as if half the rows were not there
+    equal, unequal, scaled = (
+        tabulate(GroupedRows(codes, w, RNG.random(400), None, decision), 2_000)["groups"][0]
+        for w in (np.ones(400), weight, 7 * np.ones(400))
+    )
+    widths = [
+        e["high"] - e["low"] for g in (equal, unequal) for e in [g["figures"]["selection rate"]]
+    ]
+    assert widths[1] / widths[0] == pytest.approx(math.sqrt(2), rel=0.05)
+    assert scaled["figures"]["selection rate"] == pytest.approx(equal["figures"]["selection rate"])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_do_not_make_negatives_of_rounding(seed):
+    rng = np.random.default_rng(seed)
+    codes, weight = rng.integers(0, 3, 300), rng.integers(1, 5, 300) / 2.4983
+    truth = np.where(codes == 0, 1.0, rng.random(300) < 0.5)
+    rows = GroupedRows(codes, weight, rng.random(300), truth, rng.random(300) < 0.5)
+    group, *_ = tabulate(rows, 20)["groups"]
+    assert group["figures"]["AUROC"] == {"estimate": None, "why": "one class only"}
+    assert group["figures"]["false positive rate"] == {"estimate": None, "why": "no negatives"}
+
+
+def test_amounts_far_from_0_and_below_it():
+    score = RNG.normal(size=N)
+    moved = []
+    for offset in (0, 1e9):
+        rows = GroupedRows(CODES, WEIGHT, score.round(6) + offset, AMOUNT - 5, deviance=AMOUNT)
+        table = tabulate(rows)
+        moved += [g["figures"]["standardised mean difference"]["estimate"] for g in table["groups"]]
+        why = {"estimate": None, "why": "no positive amounts"}
+        assert [group["figures"]["Gini"] for group in table["groups"]] == [why] * 3
+    assert moved[:3] == pytest.approx(moved[3:], abs=1e-4)
+    alike = tabulate(GroupedRows(CODES, WEIGHT, np.full(N, 0.3)))["groups"][0]["figures"]
+    expected = {"estimate": None, "why": "all scores are alike"}
+    assert alike["standardised mean difference"] == expected
+    assert alike["mean predicted"] == {"estimate": pytest.approx(0.3)}  # an interval has a width
 
 
 def test_a_negative_mean_has_a_ratio_without_an_interval():

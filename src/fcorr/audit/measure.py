@@ -511,7 +511,9 @@ def performance(subject: Subject, rows: AuditRows, scores: Floats) -> Metrics:
         return found if np.ptp(truth) else dict.fromkeys(found, math.nan)
     if subject.task == "several classes":
         chosen = np.asarray(subject.classes)[subject.decide(scores)]
-        loss = learn.log_loss(rows.y, scores, labels=list(subject.classes), **weight)
+        # By hand: scikit-learn's would put the classes in order, and leave the columns.
+        right = np.clip((scores * np.column_stack(truths)).sum(axis=1), np.finfo(float).eps, 1)
+        loss = -float(np.average(np.log(right), weights=rows.weight))
         accuracy = learn.accuracy_score(rows.y, chosen, **weight)
         return {"accuracy": float(accuracy), "log loss": float(loss)}
     deviance = np.average(deviances(truth, score, subject.power), weights=rows.weight)
@@ -519,7 +521,7 @@ def performance(subject: Subject, rows: AuditRows, scores: Floats) -> Metrics:
         "deviance": float(deviance),
         "RMSE": float(learn.root_mean_squared_error(truth, score, **weight)),
         "MAE": float(learn.mean_absolute_error(truth, score, **weight)),
-        "Gini": metrics.normalized_gini_score(truth, score, **weight),
+        "normalised Gini": metrics.normalized_gini_score(truth, score, **weight),
     }
 
 

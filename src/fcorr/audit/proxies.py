@@ -89,8 +89,8 @@ def measure_proxies(
 
     Each row is predicted from other rows: from all columns by boosted trees, from one by the mean
     of its category or, of numbers and dates, of one of 20 groups of about as many rows each, drawn
-    to the mean of all where a group is small. Where trees do no better than for permuted labels, no
-    proxy is to be seen.
+    to the mean of all where a group is small. Where trees do no better than for labels that are
+    permuted among the rows predicted, within the interval of these, no proxy is to be seen.
 
     Parameters
     ----------
@@ -109,7 +109,8 @@ def measure_proxies(
     max_rows : int, default=30_000
         Of larger tables so many rows are drawn; a note says so, with the seed.
     n_resamples : int, default=100
-        Of the 95 % intervals, which are about the rows predicted, with models as they are.
+        Of the 95 % intervals, which are about the rows predicted, with models as they are; and how
+        often labels are permuted.
     random_state : int, numpy generator or None
         An integer makes the result repeatable.
 
@@ -135,7 +136,7 @@ def measure_proxies(
             "Pass the whole table."
         )
     table, weight = pa.table(read.columns), read_sample_weight(sample_weight, read.n_rows)
-    sources = {ALL: others, PERMUTED: others}
+    sources = {ALL: others}
     if scores is not None:
         given = as_floats(scores, "scores")
         check_same_length(X=weight, scores=given)
@@ -150,23 +151,31 @@ def measure_proxies(
         targets, kept = _read_targets(name, table[name].take(rows), cv, notes)
         metric, of_rows = ("AUROC" if targets.dtype == bool else "R²"), weight[rows[kept]]
         of_rows = of_rows / (of_rows.mean() if len(kept) else 1.0)
+        compare = _mean_auroc if metric == "AUROC" else _r2
+        truth, folds = targets.astype(np.float64), np.empty(0, dtype=np.intp)
+        if targets.size:
+            folds = _split(targets, cv, seed)
         found = []
         for source, columns in sources.items():
-            ends = (np.nan,) * 3
-            if targets.size:
-                truth = rng.permutation(targets) if source == PERMUTED else targets
-                seen = table.select(columns).take(rows[kept])
-                interval = bootstrap_interval(
-                    _mean_auroc if metric == "AUROC" else r2_score,
-                    truth.astype(np.float64),
-                    _predict_held_out(seen, truth, of_rows, cv, seed),
-                    sample_weight=of_rows,
-                    n_resamples=n_resamples,
-                    random_state=seed,
-                )
-                ends = interval.estimate, interval.low, interval.high
-            found.append(ProxyStrength(name, source, metric, *ends))
-        n_first = len(sources) - len(others)
+            if not targets.size:
+                found += [ProxyStrength(name, source, metric, *(np.nan,) * 3)]
+                continue
+            predicted = _predict_held_out(
+                table.select(columns).take(rows[kept]), targets, of_rows, folds, seed
+            )
+            how: dict[str, Any] = {"sample_weight": of_rows}
+            each = bootstrap_interval(
+                compare, truth, predicted, folds, n_resamples=n_resamples, random_state=seed, **how
+            )
+            found += [ProxyStrength(name, source, metric, each.estimate, each.low, each.high)]
+            if source == ALL:
+                nothing = [
+                    _permuted(compare, truth[own], predicted[own], of_rows[own], n_resamples, rng)
+                    for own in (folds == fold for fold in np.unique(folds))
+                ]
+                ends = np.mean(nothing, axis=0).tolist()
+                found += [ProxyStrength(name, PERMUTED, metric, *ends)]
+        n_first = len(found) - len(others)
         lines += [*found[:n_first], *sorted(found[n_first:], key=lambda line: -line.value)]
     return ProxyTable(tuple(lines), len(rows), tuple(notes))
 
@@ -198,13 +207,13 @@ def _read_targets(
 
 
 def _predict_held_out(
-    X: pa.Table, targets: NDArray[Any], weight: Floats, cv: int, seed: int
+    X: pa.Table, targets: NDArray[Any], weight: Floats, folds: Rows, seed: int
 ) -> Floats:
     """Predict rows from others: from several columns by trees, from one by the means of groups."""
-    folds, predicted = _split(targets, cv, seed), np.empty(targets.shape)
+    predicted = np.empty(targets.shape)
     is_one = X.num_columns == 1
     known: Any = _group(X) if is_one else _describe(X)
-    for fold in range(cv):
+    for fold in np.unique(folds):
         own, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         for k, target in enumerate(targets.T):
             y, w = target[others], weight[others]
@@ -246,16 +255,47 @@ def _split(targets: NDArray[Any], cv: int, seed: int) -> Rows:
     return folds
 
 
-def _mean_auroc(truth: Floats, predicted: Floats, *, sample_weight: Floats) -> float:
-    """Average areas, ties as one half; scikit-learn's checks take longer than the work."""
+def _permuted(
+    compare: Callable[..., float],
+    truth: Floats,
+    predicted: Floats,
+    weight: Floats,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Compare one model's predictions with permuted labels; return mean and ends of 95 %.
+
+    The mean over folds of such ends is for models that err alike. It is too wide where they do not,
+    but as each was fitted to the labels of the others' folds, to take them for independent would
+    find proxies where there are none.
+    """
+    alone, how = np.zeros(len(truth), dtype=np.intp), {"sample_weight": weight}
+    drawn = [compare(rng.permutation(truth), predicted, alone, **how) for _ in range(n_draws)]
+    return np.array([np.mean(drawn), *np.quantile(drawn, [0.025, 0.975])])
+
+
+def _mean_auroc(truth: Floats, predicted: Floats, folds: Rows, *, sample_weight: Floats) -> float:
+    """Average areas, ties as one half, of pairs of rows that one model predicts.
+
+    A fold with more positives than others has a model that saw fewer: from fold to fold,
+    predictions would look worse than chance. scikit-learn's checks take longer than the work.
+    """
     areas = []
     for of, scores in zip(truth.T, predicted.T, strict=True):
-        block = np.unique(scores, return_inverse=True)[1]
-        positive, negative = (np.bincount(block, sample_weight * each) for each in (of, 1 - of))
-        below = np.cumsum(negative) - negative / 2
-        with np.errstate(invalid="ignore"):  # a resample without a category has no answer
-            areas.append(np.sum(positive * below) / (positive.sum() * negative.sum()))
+        below = pairs = 0.0
+        for fold in np.unique(folds):
+            own = folds == fold
+            block = np.unique(scores[own], return_inverse=True)[1]
+            weights = ((sample_weight * each)[own] for each in (of, 1 - of))
+            positive, negative = (np.bincount(block, each) for each in weights)
+            below += np.sum(positive * (np.cumsum(negative) - negative / 2))
+            pairs += positive.sum() * negative.sum()
+        areas.append(below / pairs if pairs else np.nan)  # a resample may lack a category
     return float(np.mean(areas))
+
+
+def _r2(truth: Floats, predicted: Floats, _folds: Rows, *, sample_weight: Floats) -> float:
+    return float(r2_score(truth, predicted, sample_weight=sample_weight))
 
 
 def _describe(X: Any) -> Schema:
@@ -484,7 +524,9 @@ def attribute_discrimination(
     if nearest.discrimination == 0:
         found[:] = 0  # of rounding no column has a part
     found *= nearest.discrimination / (found.mean(0).sum() or 1.0)
-    error = found.std(0, ddof=1) / np.sqrt(len(found))
+    # Parts of a fixed whole: what all of them vary by together is scaled away.
+    share = found.mean(0) / (nearest.discrimination or 1.0)
+    error = (found - share * found.sum(1, keepdims=True)).std(0, ddof=1) / np.sqrt(len(found))
     columns = zip(names, found.mean(0).tolist(), error.tolist(), strict=True)
     rows = sorted((FeaturePart(*column) for column in columns), key=lambda row: -row.part)
     return Attribution(tuple(rows), nearest.discrimination)

@@ -313,7 +313,8 @@ class _Audit:
 
     def measure_performance(self) -> None:
         found = measure.performance(self.subject, self.rows, self.scores)
-        cells = {name: cell(value, why="one class only") for name, value in found.items()}
+        why = "one class only" if self.is_class else "no positive amounts"
+        cells = {name: cell(value, why=why) for name, value in found.items()}
         self.found["performance"] = cells
         self.figures |= {name.lower().replace(" ", "_"): each for name, each in cells.items()}
         if self.truths is None or not self.is_single:
@@ -376,11 +377,12 @@ class _Audit:
         if {*map(str, self.rows.sensitive)} - {*map(str, measure.name_columns(model.sensitive))}:
             return None  # flips of other columns than it was made invariant to
         certificate = model.certificate(self.sample(_MOST_ROWS).X)
+        is_weighted = self.rows.weight is not None
         self.figures["exact"] = cell(float(certificate.exact))
         return {
             "exact": certificate.exact,
             "search": certificate.search,
-            "population": str(certificate.population),
+            "population": f"{certificate.population}{' Rows count alike here.' * is_weighted}",
             "text": str(certificate).splitlines()[1],
             "assumptions": certificate.assumptions,
         }
@@ -597,14 +599,19 @@ class _Audit:
                 classes = np.asarray(self.subject.classes)
                 right, other_right = classes[ours] == rows.y, classes[theirs] == rows.y
                 only = right[right != other_right]  # of rows that one of them decides rightly
+                p = binomtest(only.sum(), len(only)).pvalue if len(only) else math.nan
                 part["mcnemar"] = {
                     "only_model_right": only.sum(),
                     "only_incumbent_right": (~only).sum(),
-                    "p_value": binomtest(only.sum(), len(only)).pvalue if len(only) else math.nan,
+                    "p_value": max(p, np.finfo(float).tiny),
                 }
+        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
         part["who_changes"] = [
             {"grouping": name, "group": describe_label(label), "n": int(chosen.sum())}
-            | {key: float(values[chosen].mean()) for key, values in moves.items()}
+            | {
+                key: np.average(values[chosen], weights=weight[chosen])
+                for key, values in moves.items()
+            }
             for name, labels in rows.groups.items()
             for code, label in enumerate(labels.categories)
             for chosen in [labels.codes == code]

@@ -540,6 +540,7 @@ def explained_shares(
                 moved = torch.from_numpy(effects[other, ..., j] - effects[..., j])
                 main[:, j] += divergence(link, before, before + moved).mean(0)
     known = 2 * max(1, len(shifts)) * divergence(link, before, mean_output(link, before)).mean(0)
+    known *= n_rows / max(1, n_rows - 1)  # as a row is never exchanged with itself
     is_told = known > _NOTHING_TOLD
     main, total = (torch.where(is_told[:, None], x / known[:, None], 0.0) for x in (main, total))
     return main.numpy(), total.numpy()

@@ -22,7 +22,9 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
     """Move a model's scores towards a distribution that all groups share.
 
     A score at the share u of its group's distribution moves to the mean of all groups' scores at u,
-    the Wasserstein barycentre. The order within a group stays, and so does the total of the scores.
+    the Wasserstein barycentre; equal scores, which take up some of it, to the mean over that. The
+    order within a group stays, and so does the total of the scores learnt from. Scores beyond these
+    move as far as the outermost one does.
     **It reads the sensitive columns at scoring**: people who differ in nothing else get different
     scores, by design.
 
@@ -43,7 +45,7 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
     estimator_ : object
         The model, fitted to all rows.
     groups_ : dict
-        Each group's share of the rows, its distinct scores and their places in its distribution.
+        Each group's distinct scores, and what they become.
 
     Examples
     --------
@@ -94,15 +96,20 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
         if is_class:
             self.classes_ = self.estimator_.classes_
         # Equal scores are to stay equal, and models of other rows differ in the last digits.
-        step = max(1e-9 * np.ptp(scores), np.finfo(np.float64).tiny)
-        scores = np.round(scores / step) * step
-        self.groups_ = {}
+        if step := 1e-9 * np.ptp(scores):
+            scores = np.round(scores / step) * step
+        parts = {}
         for code, label in enumerate(labels.categories):
-            rows = labels.codes == code
+            rows = (labels.codes == code) & (weight > 0)
             values, places = np.unique(scores[rows], return_inverse=True)
-            mass = np.bincount(places, weights=weight[rows] / weight[rows].sum())
-            share = float(weight[rows].sum() / weight.sum())
-            self.groups_[label] = share, values, np.cumsum(mass) - mass / 2
+            mass = np.bincount(places, weights=weight[rows])
+            ends, sums = (np.append(0, np.cumsum(x)) for x in (mass, mass * values))
+            parts[label] = values, ends / mass.sum(), sums / weight.sum()
+        self.groups_ = {}
+        for label, (values, at, _) in parts.items():
+            # Up to here all groups' scores together, each at this share of its own distribution.
+            reached = sum(np.interp(at, ends, sums) for _, ends, sums in parts.values())
+            self.groups_[label] = values, np.diff(reached) / np.diff(at)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -145,12 +152,11 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
         repaired = np.empty(len(scores))
         for code, label in enumerate(labels.categories):
             rows = labels.codes == code
-            _, values, places = self.groups_[label]
-            place = np.interp(scores[rows], values, places)
-            repaired[rows] = sum(
-                share * np.interp(place, places, values)
-                for share, values, places in self.groups_.values()
-            )
+            values, moved = self.groups_[label]
+            inside = np.clip(scores[rows], values[0], values[-1])
+            repaired[rows] = np.interp(inside, values, moved) + scores[rows] - inside
+        if hasattr(self, "classes_"):
+            repaired = np.clip(repaired, 0.0, 1.0)
         return (1 - self.share) * scores + self.share * repaired
 
     def _read_groups(self, X: Any) -> Labels:

@@ -189,7 +189,7 @@ class Importance(Tabled):
         goes with it, alone and together with others: half of how much worse predictions are, by the
         model's own, if the feature's value is that of another row. For numbers these are shares of
         their variance, the total is Sobol's; for classes and rates it is measured as their loss is,
-        and can be above 1 where predictions are nearly certain.
+        and can be above 1, the more the farther predictions are apart.
         It estimates what permutation importance finds, and needs no y.
     lower, upper : ndarray
         The total ± 2 standard errors, not below 0; see :class:`MainEffect`.

@@ -462,10 +462,11 @@ def flip_changes(flips: FlippedScores, *, sample_weight: Weights = None) -> dict
     """
     weight = weights_of(flips, sample_weight)
     change = flips.changes
-    # Without interpolation a quantile is some row's change, and weights mean repetition.
-    quantiles = np.quantile(
-        change, list(_QUANTILES.values()), weights=weight, method="inverted_cdf"
-    )
+    # Without interpolation a quantile is some row's change, and weights mean repetition. What
+    # weights sum up to is rounded, so that a share is reached a little before it is.
+    order = np.argsort(change)
+    reached = np.cumsum(weight[order]) / weight.sum() + 1e-12
+    quantiles = change[order[np.searchsorted(reached, [*_QUANTILES.values()])]]
     return {
         "mean": float(np.average(change, weights=weight)),
         "max": float(change.max()),

@@ -238,17 +238,25 @@ class GroupedRows:
         deviance: FloatArray | None = None,
     ) -> None:
         order = np.lexsort((score, codes))
+        given = {"truth": truth, "decision": decision, "deviance": deviance}
+        sorted_ = {n: x[order].astype(float) for n, x in given.items() if x is not None}
         codes, score, self._weight = codes[order], score[order], weight[order]
         self.counts = np.bincount(codes)
         ends = np.cumsum(self.counts)
         self._groups = [*map(slice, ends - self.counts, ends)]
-        columns = {"score": score, "score²": score * score}
-        given = {"truth": truth, "decision": decision, "deviance": deviance}
-        columns |= {n: x[order].astype(float) for n, x in given.items() if x is not None}
-        if truth is not None and decision is not None:
-            columns["hit"] = columns["truth"] * columns["decision"]
+        self._truth, self._centre = sorted_.get("truth", score), np.median(score)
+        off = score - self._centre  # to square large amounts would lose what they differ by
+        columns = {"off": off, "square": off**2, **sorted_}
+        self._rates: dict[str, tuple[FloatArray, FloatArray]] = {}
+        if (chosen := columns.pop("decision", None)) is not None:
+            self._count("selection rate", chosen, np.ones(len(codes)))
+            if truth is not None:
+                positive, negative = self._truth, 1 - self._truth
+                columns["negative"] = negative
+                self._count("true positive rate", chosen * positive, positive)
+                self._count("false positive rate", chosen * negative, negative)
+                self._count("precision", chosen * positive, chosen)
         self._names, self._columns = [*columns], np.column_stack([*columns.values()])
-        self._truth = columns.get("truth", score)  # in one piece
         # Between rows of equal scores, their order says nothing: they are added up first.
         is_new = np.append(True, (np.diff(score) != 0) | (np.diff(codes) != 0))
         self._runs = None if is_new.all() else np.flatnonzero(is_new)
@@ -256,42 +264,58 @@ class GroupedRows:
         ends = np.searchsorted(starts, np.arange(len(self.counts)), side="right")
         self._runs_of = [*map(slice, [0, *ends[:-1]], ends)]
 
-    def figures(self, times: NDArray[Any] | None = None) -> Figures:
-        """Compute all figures; in a resample, rows count so many times, in an order of their own.
+    def _count(self, name: str, hits: FloatArray, base: FloatArray) -> None:
+        """Take a rate of each group, and of how many rows it is; of unequal weights, fewer."""
+        w, n = self._weight, np.zeros((3, len(self.counts)))
+        for g, group in enumerate(self._groups):
+            n[:, g] = [x[group].sum() for x in (w * hits, w * base, w * w * base)]
+        with np.errstate(invalid="ignore"):  # 0/0 is nan: not estimable
+            self._rates[name] = n[0] / n[1], n[1] ** 2 / n[2]
 
-        Which row gets which number does not matter, as these are drawn alike.
+    def figures(self, times: NDArray[Any] | None = None) -> Figures:
+        """Compute all figures; in a resample, all but rates, rows count so many times.
+
+        That is in an order of their own: which row gets which number does not matter, as these are
+        drawn alike.
         """
         w = self._weight if times is None else self._weight * times
         mass = np.array([w[group].sum() for group in self._groups])
         products = np.array([_dot(w[group], self._columns[group]) for group in self._groups])
         sums = dict(zip(self._names, products.T, strict=True))
+        rates = {} if times is not None else {name: rate for name, (rate, _) in self._rates.items()}
         with np.errstate(invalid="ignore", divide="ignore"):  # 0/0 is nan: not estimable
-            mean = sums["score"] / mass
-            found = {"weight": mass, "mean predicted": mean}
-            found["variance"] = sums["score²"] / mass - mean**2
-            if "decision" in sums:
-                found["selection rate"] = sums["decision"] / mass
+            off = sums["off"] / mass
+            found = {"weight": mass, "mean predicted": self._centre + off}
+            found["variance"] = sums["square"] / mass - off**2
             if "truth" not in sums:
-                return found
+                return found | rates
             truth = sums["truth"]
             found["mean actual"] = truth / mass
-            found["actual / expected"] = truth / np.where(sums["score"] > 0, sums["score"], np.nan)
+            found["actual / expected"] = truth / _positive(found["mean predicted"] * mass)
             amount = w * self._truth
             if self._runs is not None:
                 w, amount = (np.add.reduceat(x, self._runs) for x in (w, amount))
             # The area under each group's Lorenz curve, times its totals.
             areas = [_dot(w[of], np.cumsum(amount[of]) - amount[of] / 2) for of in self._runs_of]
-            gini = 1 - 2 * np.array(areas) / (mass * truth)
-            if "decision" not in sums:
+            gini = 1 - 2 * np.array(areas) / (mass * _positive(truth))
+            if "deviance" in sums:
                 return found | {"Gini": gini, "deviance": sums["deviance"] / mass}
-            hit, chosen = sums["hit"], sums["decision"]
-            return found | {
-                "true positive rate": hit / truth,
-                "false positive rate": (chosen - hit) / (mass - truth),
-                "precision": hit / chosen,
-                # The area under the ROC curve is the Lorenz curve's, on another scale.
-                "AUROC": 0.5 + gini / (2 * (1 - truth / mass)),
-            }
+            # The area under the ROC curve is the Lorenz curve's, on another scale.
+            auroc = 0.5 + gini * mass / (2 * _positive(sums["negative"]))
+            return found | rates | {"AUROC": auroc}
+
+    def draw_rates(self, rng: np.random.Generator) -> Figures:
+        """Draw rates as they may be: a resample of few rows, or of none that hit, has too few."""
+        return {
+            name: np.where(
+                n > 0, rng.beta(*(np.nan_to_num([rate * n, n - rate * n]) + 0.5)), np.nan
+            )
+            for name, (rate, n) in self._rates.items()
+        }
+
+
+def _positive(divisor: FloatArray) -> FloatArray:
+    return np.where(divisor > 0, divisor, np.nan)
 
 
 def _dot(weight: FloatArray, values: FloatArray) -> Any:
@@ -300,12 +324,17 @@ def _dot(weight: FloatArray, values: FloatArray) -> Any:
 
 
 def resample(grouped: Sequence[GroupedRows], n_resamples: int, seed: int) -> list[list[Figures]]:
-    """Draw rows again and again; return the figures of all groupings of each resample."""
+    """Draw rows again and again; return the figures of all groupings of each resample.
+
+    Rates are drawn from Jeffreys' posterior distribution instead, whose intervals hold the truth
+    about as often as they say also for few rows, and for rates of 0 and 1.
+    """
     rng, n_rows = np.random.default_rng(seed), int(grouped[0].counts.sum())
+    of_rates = np.random.default_rng([seed, 1])
     found = []
     for _ in range(n_resamples):
         times = np.bincount(rng.integers(0, n_rows, n_rows), minlength=n_rows)
-        found.append([rows.figures(times) for rows in grouped])
+        found.append([rows.figures(times) | rows.draw_rates(of_rates) for rows in grouped])
     return found
 
 
@@ -334,6 +363,7 @@ _LACKING = {
     "AUROC": "one class only",
     "actual / expected": "nothing was expected",
     "mean / highest": "no mean is positive",
+    "standardised mean difference": "all scores are alike",
     "Gini": "no positive amounts",
 }
 
@@ -356,14 +386,17 @@ def cell(
 ) -> dict[str, Any]:
     """Put a figure and its interval together as plain data; what is not estimable has the reason.
 
+    An interval holds its figure. One without any width would look surer than it is.
+
     Examples
     --------
     >>> cell(0.5), cell(math.nan, why="no rows")
     ({'estimate': 0.5}, {'estimate': None, 'why': 'no rows'})
     """
-    if math.isnan(estimate):
+    if not math.isfinite(estimate):
         return {"estimate": None, "why": why}
-    ends = {} if math.isnan(low) or math.isnan(high) else {"low": float(low), "high": float(high)}
+    low, high = np.fmin(low, estimate), np.fmax(high, estimate)
+    ends = {"low": float(low), "high": float(high)} if low < high else {}
     return {"estimate": float(estimate), **ends}
 
 
@@ -426,8 +459,8 @@ def _compare(
     among many groups finds one: the interval is as much wider as it takes to hold for all pairs.
     """
     is_ratio = figure in ("adverse impact ratio", "mean / highest")
-    if is_ratio and found.min() <= 0:
-        return cell(found.min())
+    if is_ratio and found.min() < 0:
+        return cell(found.min())  # has no logarithm
     with np.errstate(divide="ignore", invalid="ignore"):
         if is_ratio:  # a difference of logarithms, of which the highest has 0
             found, draws = np.log(found), np.log(draws)

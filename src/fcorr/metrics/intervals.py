@@ -70,8 +70,8 @@ def bootstrap_interval(
 ) -> Interval:
     """Percentile bootstrap interval of a metric: rows are drawn with replacement, whole.
 
-    Of the largest of several differences an interval may lie above all that is there, as each
-    resample has a largest one of its own: pass a metric of two groups, or use an audit's.
+    Of a size without a sign, as a difference between groups is here, each resample has some: the
+    interval does not hold 0 where there is none. Pass a signed metric, or use an audit's intervals.
 
     Parameters
     ----------
