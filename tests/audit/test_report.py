@@ -1,6 +1,7 @@
 """What an audit says of models of any make, against figures computed one by one."""
 
 import json
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
@@ -240,6 +241,30 @@ def test_the_frontier_of_a_sweep(people, classifier):
 # ------------------------------------------------------------------------------ what scores are of
 
 
+@pytest.mark.parametrize("change", [lambda p: p.astype(object), lambda p: [*map(Decimal, p)]])
+def test_scores_may_be_numbers_of_any_kind(change):
+    found = audit_model(lambda X: change(chance(X)), TABLE, Y, sensitive="sex").summary
+    assert found["subject"]["task"] == "two classes"
+    assert found["figures"] == audit_model(chance, TABLE, Y, sensitive="sex").summary["figures"]
+
+
+def test_a_function_may_change_its_table():
+    def spoil(X):
+        scores = chance(X)
+        X["age"] = X["age"] / 100
+        return scores
+
+    table = TABLE.copy()
+    found = audit_model(spoil, table, Y, sensitive="sex").summary
+    assert found["flips"] == audit_model(chance, TABLE, Y, sensitive="sex").summary["flips"]
+    pd.testing.assert_frame_equal(table, TABLE)
+
+
+def test_labels_of_y_in_another_order_are_told_of():
+    found = audit_model(chance, TABLE, Y.sample(frac=1, random_state=0), sensitive="sex")
+    assert "X and y have the same index labels in another order" in found.summary["notes"][0]
+
+
 def test_which_class_is_decided_for(logistic):
     """Decisions of the other class have its rates; a single score is the chance of that class."""
     names = Y.map({0: "good", 1: "bad"})  # in alphabetical order "good" is the second
@@ -397,6 +422,14 @@ def test_rows_of_weight_0_and_samples_keep_their_numbers(monkeypatch, logistic):
         ({"model": "model.pkl"}, "The model must have predict_proba or predict"),
         ({"exposure": -TABLE.years}, "(exposure) must be positive in every row"),
         ({"exposure": [1.0]}, "must have the same number of rows, got X 240, exposure 1"),
+        ({"model": lambda X: np.where(X.age > 40, "yes", "no")}, "return numbers, one per row or"),
+        ({"model": lambda X: X.age - 40, "task": "classification"}, "put log-odds through 1 / ("),
+        (
+            {"model": lambda X: X.age - 40, "y": Y.map(str) + "!", "task": "auto"},
+            "if scores are of classes, return probabilities, between 0 and 1.",
+        ),
+        ({"sensitive": TABLE.sex}, "sensitive must name columns of X, got 'Series'"),
+        ({"y": "bought"}, "y must hold a value for each row, got 'bought'. Pass X['bought']"),
         ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
         ({"n_resamples": 0}, "n_resamples must be a positive integer, got 0"),
         ({"positive": "maybe"}, "positive must be one of two classes, got 'maybe' of 0, 1."),

@@ -81,7 +81,7 @@ def test_csv(write, name, content, expected):
 
 def test_text_that_looks_like_numbers_and_keys_that_are_copied_as_they_are(write):
     path = write("t.csv", "zip,n\n01234,1\n,2\n")
-    assert read_file(path)["zip"].to_pylist() == [1234, None]
+    assert read_file(path)["n"].to_pylist() == [1, 2]
     table = read_file(path, text=["zip", "not there"])
     assert table.to_pydict() == {"zip": ["01234", None], "n": [1, 2]}
     table = read_verbatim(write("t.parquet", PARQUET), ["b", "a"])
@@ -456,3 +456,30 @@ def test_text_is_disarmed():
     assert safe["number"].equals(table["number"])
     assert n_changed == 1 + 5 + 2 + 1
     assert disarm(safe)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "kept", "others"),
+    [
+        (["01,1", "1,2", '"2",0'], ["01", "1", "2"], [1, 2, 0]),
+        (["1234567890123456789012,1", "2,2"], ["1234567890123456789012", "2"], [1, 2]),
+        (["00012345678,1.5", ",2"], ["00012345678", None], [1.5, 2.0]),
+    ],
+)
+def test_codes_stay_what_they_are(tmp_path, lines, kept, others):
+    path = tmp_path / "codes.csv"
+    path.write_text("\n".join(["code,x", *lines]))
+    table, _, note = recognise_file(path)
+    assert (table["code"].to_pylist(), table["x"].to_pylist()) == (kept, others)
+    assert note.endswith("text in 'code', as of codes such as 007")
+    table, _, note = recognise_file(path, numbers=["code"])
+    assert pa.types.is_integer(table["code"].type) or pa.types.is_floating(table["code"].type)
+    assert note == ""
+
+
+def test_numbers_are_no_codes(tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_text("a,b,c\n0,0.5,1e20\n10,05.5,-3\n")
+    table, _, note = recognise_file(path)
+    assert [str(type_) for type_ in table.schema.types] == ["int64", "double", "double"]
+    assert note == ""

@@ -154,6 +154,33 @@ def test_refused(X, options, message):
         schema_of(X, **options)
 
 
+AMOUNTS = [f"{1000 + 7 * n}.{n % 90 + 10}" for n in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (["-", *AMOUNTS], "; not '-'. Make them numbers or missing"),
+        ([*AMOUNTS, "n.a.", None], "; not 'n.a.'. Make"),
+        (AMOUNTS, "look like numbers. Make"),
+        ([f"{n},{n + 100}.50" for n in range(100, 150)], "; not '100,200.50', '101,201.50'"),
+        ([f"{value} EUR" for value in AMOUNTS], "say that they are categories, kinds={'s': "),
+        ([f"{n}%" for n in range(50)], "; not '0%', '1%', '2%' and 47 more"),
+        ([f"{n:05}" for n in range(50)], ""),
+        ([f"{n}-{n + 1}" for n in range(50)], ""),
+        ([f"10.0.{n}.1" for n in range(50)], ""),
+        (AMOUNTS[:10], ""),
+    ],
+)
+def test_text_that_looks_like_numbers_is_told_of(values, text):
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        schema_of({"s": values * 2, "x": range(2 * len(values))})
+    found = [str(each.message) for each in heard if "look like numbers" in str(each.message)]
+    assert len(found) == bool(text)
+    assert text in "".join(found)
+
+
 CONSTANT = {
     "number": ([7, 7], {"kinds": {"s": "numeric"}}, "take at least two values", "7.0"),
     "number with a gap": ([5, None], {"kinds": {"s": "numeric"}}, "take at least two", "5.0"),

@@ -237,8 +237,8 @@ def test_columns_that_are_rated(as_frame):
 
 
 CONSTANT = (
-    "Columns that take one value only are kept without effect: 'c' (rated alike). "
-    "Drop them if that is a mistake."
+    "Columns that take one value only are kept without effect: 'c' (rated alike: "
+    "no category has the rows to be told from others). Drop them if that is a mistake."
 )
 
 

@@ -141,6 +141,33 @@ def test_rows_of_y_in_another_order():
         warnings.simplefilter("error")
         FCorrRegressor(**SMALL).fit(X, y)
         FCorrRegressor(**SMALL).fit(X, y.set_axis(range(1_000, 1_200)))
+        FCorrRegressor(**SMALL).fit(X[1:], y[1:].reset_index(drop=True))
+    with pytest.warns(UserWarning, match=r"or not all of them.*y\.loc\[X\.index\]"):
+        FCorrRegressor(**SMALL).fit(X[1:-1], y[2:])
+    with pytest.warns(UserWarning, match=r"X and sample_weight have the same index labels"):
+        FCorrRegressor(**SMALL).fit(X, y, sample_weight=pd.Series(1.0, X.index[::-1]))
+
+
+def test_columns_may_have_numbers_for_names():
+    numbered = X.set_axis(range(10, 10 + X.shape[1]), axis=1)
+    model = FCorrClassifier(**SMALL | {"sensitive": 10}).fit(numbered, Y[FCorrClassifier])
+    assert model.schema_.sensitive == ("10",)
+    assert np.isfinite(model.predict_proba(numbered)).all()
+
+
+def test_what_a_mask_hides_is_missing():
+    values = np.column_stack([np.arange(200.0), np.arange(200) % 7])
+    masked = np.ma.array(np.where(np.arange(200)[:, None] % 4, values, 1e6), mask=False)
+    masked[::4, 0] = np.ma.masked
+    column, _ = (
+        FCorrRegressor(**SMALL | {"sensitive": None}).fit(masked, values[:, 1]).schema_.columns
+    )
+    assert (column.n_missing, column.features[0].high) == (50, 199)
+
+
+def test_integers_that_no_machine_has():
+    with pytest.raises(InvalidInputError, match="Column 'big' must hold one kind of value"):
+        FCorrRegressor(**SMALL).fit(X.assign(big=10**30), Y[FCorrRegressor])
 
 
 @both

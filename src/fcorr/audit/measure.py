@@ -27,7 +27,13 @@ from fcorr._core import (
     numbered_by,
     take_rows,
 )
-from fcorr.data.encode import read_exposure, read_sample_weight, read_target, unpack_rows
+from fcorr.data.encode import (
+    read_exposure,
+    read_sample_weight,
+    read_target,
+    unpack_rows,
+    warn_of_other_order,
+)
 from fcorr.data.tables import name_values, read_table, resolve_columns, to_numbers, to_timestamps
 from fcorr.metrics import FlippedScores, flip_scores
 from fcorr.metrics._checks import Labels, check_same_length
@@ -108,6 +114,7 @@ def read_rows(
     if counted is not None and not isinstance(exposure, str | int | None):
         exposure = take_rows(exposure, counted)
     with errors_about(argument) if argument else nullcontext(), numbered_by(counted):
+        warn_of_other_order(X, y=y, sample_weight=sample_weight)
         table = read_table(X)
         weight = None if sample_weight is None else read_sample_weight(sample_weight, table.n_rows)
         target = None if y is None else read_target(y, table.n_rows)
@@ -140,9 +147,10 @@ def read_test_rows(estimator: "Estimator", rows: Sequence[Any], argument: str) -
 def name_columns(sensitive: Any) -> tuple[str | int, ...]:
     """Return the sensitive columns, or say that there are none."""
     columns = tuple(sensitive) if isinstance(sensitive, list | tuple) else (sensitive,)
-    if sensitive is None or not columns:
+    if not columns or not all(isinstance(column, str | int) for column in columns):
+        got = sensitive if isinstance(sensitive, list | tuple | None) else type(sensitive).__name__
         raise InvalidInputError(
-            f"sensitive must name columns of X, got {sensitive!r}. Write sensitive='sex', say: "
+            f"sensitive must name columns of X, got {got!r}. Write sensitive='sex', say: "
             "without such a column there is nothing to flip, and there are no groups.",
             argument="sensitive",
         )
@@ -175,13 +183,12 @@ class Subject:
     def score(self, X: Any) -> Floats:
         """Score a table: ``(n_rows, n_outputs)``, checked."""
         answer, n_rows = _ask(self.ask, X), len(X)
-        scores = np.asarray(answer, dtype=np.float64)
-        scores = scores.reshape(-1, 1) if scores.ndim == 1 else scores
+        scores = answer.reshape(-1, 1) if answer.ndim == 1 else answer
         widths = {"regression": (1,), "two classes": (1, 2)}.get(self.task, (len(self.classes),))
         if scores.ndim != 2 or len(scores) != n_rows or scores.shape[1] not in widths:
             raise InvalidInputError(
                 f"The model must return one score per row, or one probability per class, for "
-                f"{n_rows} rows, got shape {np.shape(answer)}. Wrap it in a function that does."
+                f"{n_rows} rows, got shape {answer.shape}. Wrap it in a function that does."
             )
         for row in np.flatnonzero(~np.isfinite(scores).all(axis=1))[:1].tolist():
             raise InvalidInputError(
@@ -195,7 +202,8 @@ class Subject:
             for row in np.flatnonzero(wrong)[:1].tolist():
                 raise InvalidInputError(
                     f"Probabilities must lie in [0, 1] and sum to 1, got {scores[row].tolist()} in "
-                    f"row {row}. Pass a model with predict_proba, or task='regression' for scores."
+                    f"row {row}. Pass a model with predict_proba, put log-odds through "
+                    "1 / (1 + exp(-x)), or pass task='regression' for amounts."
                 )
         return scores[:, 1:] if self.task == "two classes" and scores.shape[1] == 2 else scores
 
@@ -222,7 +230,7 @@ class Subject:
         except (ValueError, TypeError) as error:
             raise InvalidInputError(
                 f"y must hold numbers for a regression, got {enumerate_some(rows.y[:1])}. Convert "
-                "it, or pass task='classification'."
+                "it; if scores are of classes, return probabilities, between 0 and 1."
             ) from error
         return [y if rows.exposure is None else y / rows.exposure]
 
@@ -275,14 +283,13 @@ def open_model(
             argument="model",
         )
     ask = partial(_ask_known, ask, getattr(model, "feature_names_in_", ()))
-    answer = np.asarray(_ask(ask, rows.X))
+    answer = _ask(ask, rows.X)
     n_outputs = answer.shape[1] if answer.ndim == 2 else 1
     known = labels if labels is not None else np.unique(rows.y) if rows.y is not None else [0, 1]
     classes = tuple(known.tolist() if isinstance(known, np.ndarray) else known)
     doubt = ""
     if n_outputs == 1 and task == "auto":
-        is_real = np.issubdtype(answer.dtype, np.number) or answer.dtype == bool
-        is_chance = is_real and ((answer >= 0) & (answer <= 1)).all()
+        is_chance = ((answer >= 0) & (answer <= 1)).all()
         has_classes = len(classes) == 2 and is_chance
         tells = any(each is not None for each in (rows.y, labels, threshold, positive))
         task = "classification" if has_classes and tells else "regression"
@@ -324,7 +331,7 @@ def _decide_for(
     turned = replace(subject, classes=subject.classes[::-1])
     if is_single:
         return turned
-    turned = replace(turned, ask=lambda X: np.asarray(subject.ask(X))[:, ::-1])
+    turned = replace(turned, ask=lambda X: _ask(subject.ask, X)[:, ::-1])
     if threshold is None and subject.threshold is not None:  # what was decided stays so
         turned = replace(turned, threshold=float(np.nextafter(1 - subject.threshold, 2)))
     return turned
@@ -347,9 +354,10 @@ def _refuse_positive(positive: Any, classes: Sequence[Any] = ()) -> None:
         )
 
 
-def _ask(ask: Callable[[Any], Any], X: Any) -> Any:
+def _ask(ask: Callable[[Any], Any], X: Any) -> Floats:
+    """Return a model's answers as numbers; how it counts them, and in what, is its own."""
     try:
-        return ask(X)
+        answer = ask(X)
     except InvalidInputError:
         raise
     except Exception as error:  # each model has its own
@@ -357,19 +365,27 @@ def _ask(ask: Callable[[Any], Any], X: Any) -> Any:
             f"The model must score X as it is, got {type(error).__name__}: {error}. Pass the "
             "columns that it was trained on, or a function that prepares them: lambda X: ..."
         ) from error
+    try:
+        return np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"The model must return numbers, one per row or one per class ({error}). Return the "
+            "probability of a class, rather than its name."
+        ) from error
 
 
 def _ask_known(ask: Callable[[Any], Any], names: Sequence[str], X: Any) -> Any:
     """Ask a model that knows the names of its columns for these alone.
 
-    Often it was trained without the sensitive ones, which an audit needs.
+    Often it was trained without the sensitive ones, which an audit needs. It gets a table of its
+    own, as functions may change theirs.
     """
     names = list(names)
     if len(names) and not isinstance(X, np.ndarray):
         frame = nw.from_native(X, eager_only=True)
         if set(names) < set(frame.columns):
             X = frame.select(names).to_native()
-    return ask(X)
+    return ask(X.copy() if hasattr(X, "copy") else X)
 
 
 def _ask_onnx(session: Any, X: Any) -> Any:

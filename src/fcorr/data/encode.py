@@ -510,6 +510,29 @@ def read_outcomes(
     return Outcomes(target, weight, exposure, label=_label("y", y))
 
 
+def warn_of_other_order(X: Any, **columns: Any) -> None:
+    """Warn where labels of pandas say that rows of a column are others than those of X.
+
+    Labels that only count the rows say nothing, unless it is in another order.
+    """
+    ours: Any = getattr(X, "index", None)
+    for name, column in columns.items():
+        theirs: Any = getattr(column, "index", None)
+        if not hasattr(ours, "equals") or not hasattr(theirs, "equals") or ours.equals(theirs):
+            continue
+        if len(ours) != len(theirs) or not ours.is_unique:
+            continue
+        is_count = any(np.array_equal(each, np.arange(len(ours))) for each in (ours, theirs))
+        found = ours.isin(theirs)
+        if found.all() or (found.any() and not is_count):
+            warnings.warn(
+                f"X and {name} have the same index labels in another order, or not all of them, "
+                "and rows are taken by position. If they belong together by label, pass "
+                f"{name}.loc[X.index].",
+                stacklevel=6,
+            )
+
+
 def read_target(y: ArrayLike | None, n_rows: int) -> NDArray[Any]:
     """Return y as a 1-D array of ``n_rows`` values, none of them missing or infinite."""
     if y is None:
@@ -517,6 +540,8 @@ def read_target(y: ArrayLike | None, n_rows: int) -> NDArray[Any]:
             "y must be given: this estimator requires y to be passed, but the target y is None."
         )
     label = _label("y", y)
+    if isinstance(y, str):
+        raise InvalidInputError(f"y must hold a value for each row, got {y!r}. Pass X[{y!r}].")
     # scikit-learn takes long to import: only those who have a target pay for it.
     from sklearn.utils.validation import column_or_1d
 

@@ -61,6 +61,7 @@ _ORDERS = {"dmy": "day/month/year", "mdy": "month/day/year"}
 # 0 or four digits, or before other than three.
 _NUMBER = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
 _THOUSANDS = r"^[+-]?(0|[1-9]\d{0,2}(\.\d{3})*)$"
+_CODE, _MOST_DIGITS = r"^\s*(0\d+|\d{17,})\s*$", 1e16  # which the 17th is beyond
 _DECIMALS = r"(^[+-]?0|\d{4}|\.\d{3}),|,(\d{1,2}|\d{4,})([eE]|$)"
 
 
@@ -101,6 +102,7 @@ def recognise_file(
             return _check(found)
 
         table, decimal = _read_numbers(read, text, numbers, delimiter, dialect.decimal)
+        table, codes = _read_codes(table, read, numbers, decimal)
     table, dates = _read_dates(table, text, dialect.dates)
     told = []
     if dialect.delimiter is None and delimiter != ("\t" if _is(path, _TSV) else ","):
@@ -109,6 +111,8 @@ def recognise_file(
         told.append("decimal commas")
     if dialect.dates is None:
         told += [f"{_ORDERS[each]} in {enumerate_some(names)}" for each, names in dates.items()]
+    if codes:
+        told.append(f"text in {enumerate_some(codes)}, as of codes such as 007")
     note = f"{os.fspath(path)!r} is read with {', '.join(told)}"
     return table, Dialect(delimiter, decimal, dialect.dates), note if told else ""
 
@@ -499,7 +503,9 @@ def _read_numbers(
         if not any(pat.is_floating(table[n].type) for n in _text_columns(other, text)):
             return other, ","
     if found:
-        way_out = "Pass decimal=',' if that is the decimal sign."
+        way_out = (
+            "Pass decimal=',' if that is the decimal sign; leave it out if it is of thousands."
+        )
         _leave_text("commas", table, found, numbers, way_out)
     return table if delimiter == "," else _leave_thousands(table, read, numbers), "."
 
@@ -508,8 +514,11 @@ def _leave_text(
     signs: str, table: pa.Table, names: list[str], numbers: Collection[str], way_out: str
 ) -> None:
     """Warn of columns that may be numbers in two ways; refuse them where they must be numbers."""
-    example = pc.first(table[names[0]]).as_py()
-    if needed := [name for name in names if name in numbers]:
+    needed = [name for name in names if name in numbers]
+    column = table[(needed or names)[0]]
+    has_sign = pc.match_substring(column, "," if signs == "commas" else ".")
+    example = pc.first(pc.filter(column, has_sign)).as_py()
+    if needed:
         raise InvalidInputError(
             f"Columns of numbers with {signs} can be read in two ways: {enumerate_some(needed)}, "
             f"such as {example!r}. {way_out}"
@@ -538,6 +547,25 @@ def _leave_thousands(
     )
     _leave_text("points", spelled, names, numbers, way_out)
     return spelled
+
+
+def _read_codes(
+    table: pa.Table, read: Callable[..., pa.Table], numbers: Collection[str], decimal: str
+) -> tuple[pa.Table, list[str]]:
+    """Read as text what would not be the same as a number: 007, or more digits than one has."""
+
+    def may_be_code(field: pa.Field) -> bool:
+        largest = _MOST_DIGITS if pat.is_floating(field.type) else 0
+        is_number = pat.is_integer(field.type) or pat.is_floating(field.type)
+        return is_number and pc.any(pc.greater_equal(table[field.name], largest)).as_py() is True
+
+    names = [f.name for f in table.schema if f.name not in numbers and may_be_code(f)]
+    spelled, codes = read(decimal, names) if names else table, []
+    for name in names:
+        if pc.any(pc.match_substring_regex(spelled[name], _CODE)).as_py():
+            table = table.set_column(table.column_names.index(name), name, spelled[name])
+            codes.append(name)
+    return table, codes
 
 
 def _join_thousands(table: pa.Table, text: Collection[str]) -> pa.Table:

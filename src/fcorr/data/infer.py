@@ -166,6 +166,7 @@ def infer_schema(
                     f"the dates in {column.name!r}. Rename the column, or drop it."
                 )
     _check_constant(schema)
+    _warn_of_spoilt_numbers(table, [c.name for c in schema.columns if c.name not in stated])
     described = [c for c in schema.columns if c.name not in {*stated, *schema.sensitive}]
     keys = [column for column in described if _is_key(column, table.columns[column.name])]
     if keys:
@@ -196,13 +197,44 @@ def _check_constant(schema: Schema) -> None:
             )
     if constant and schema.n_rows > 1:
         shown = first_few(
-            f"{name!r} ({'rated alike' if schema[name].kind == 'rated' else f'always {value!r}'})"
+            f"{name!r} (rated alike: no category has the rows to be told from others)"
+            if schema[name].kind == "rated"
+            else f"{name!r} (always {value!r})"
             for name, value in constant.items()
         )
         warnings.warn(
             f"Columns that take one value only are kept without effect: {shown}. "
             "Drop them if that is a mistake.",
             stacklevel=6,  # where an estimator's fit was called
+        )
+
+
+# With signs of thousands or of money perhaps, and the letters of a currency.
+_AMOUNT = (
+    r"^\s*[-+]?\s*[€$£]?\s*\d{1,3}(([ ,.'’]?\d{3})*([.,]\d+)?|\d*[.,]\d+)\s*([€$£%]|[A-Z]{3})?\s*$"
+)
+_MOST_NUMBERS = 0.9  # of a column's different values, to be one of numbers
+
+
+def _warn_of_spoilt_numbers(table: tables.Table, names: Sequence[str]) -> None:
+    """Warn of text that is numbers but for a few values, or for how they are written."""
+    for name in names:
+        column = table.columns[name]
+        if tables.name_values(column.type) != "text":
+            continue
+        values = tables.find_distinct(name, column).dictionary.drop_null()
+        is_amount = pc.match_substring_regex(values, _AMOUNT)
+        if len(values) < _FEW_ROWS or pc.mean(is_amount).as_py() < _MOST_NUMBERS:
+            continue
+        if pc.all(pc.match_substring_regex(values, r"^\d+$")).as_py():
+            continue  # codes, which were made text on purpose
+        is_odd = pc.invert(pc.match_substring_regex(values, r"^[-+]?\d*\.?\d+$"))
+        odd = enumerate_some(pc.filter(values, is_odd).to_pylist(), 3)
+        warnings.warn(
+            f"Column {name!r} is text, and its values are taken for categories, although most look "
+            f"like numbers{f'; not {odd}' if odd else ''}. Make them numbers or missing, or say "
+            f"that they are categories, kinds={{{name!r}: 'categorical'}}.",
+            stacklevel=5,
         )
 
 

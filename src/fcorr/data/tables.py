@@ -146,6 +146,9 @@ def _with_arrow_type(series: Any) -> Any:
 def _from_array(X: Any) -> Table:
     try:
         array = np.asarray(X)
+        if isinstance(X, np.ma.MaskedArray):
+            array = array.astype(object)
+            array[np.ma.getmaskarray(X)] = None
     except ValueError as error:
         raise InvalidInputError(
             f"X must be a table with all rows of one length ({error}). "
@@ -174,7 +177,7 @@ def _from_array(X: Any) -> Table:
 def _to_arrow(name: str, convert: Callable[[], Any]) -> pa.ChunkedArray:
     try:
         values = convert()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowException, TypeError, OverflowError) as error:
         raise InvalidInputError(
             f"Column {name!r} must hold one kind of value, numbers or text ({error}). "
             "Convert the column before the fit, for example with .astype(str)."
@@ -198,8 +201,9 @@ def resolve_columns(table: Table, columns: Sequence[str | int], argument: str) -
     """Turn names, or positions where there are no names, into names."""
     resolved = []
     for column in columns:
-        if isinstance(column, str) and column in table.columns:
-            resolved.append(column)
+        # A name may have come as a number; a position cannot be meant where there are names.
+        if (table.named or isinstance(column, str)) and str(column) in table.columns:
+            resolved.append(str(column))
         elif not table.named and column in range(len(table.names)):
             resolved.append(table.names[int(column)])
         else:

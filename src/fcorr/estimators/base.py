@@ -37,6 +37,7 @@ from fcorr.data.encode import (
     read_outcomes,
     unpack_rows,
     use_ratings,
+    warn_of_other_order,
 )
 from fcorr.data.infer import infer_schema, rate_columns, warn_of_copies
 from fcorr.data.stream import ParquetTable, TrainingTable, open_files
@@ -620,7 +621,7 @@ def open_rows(
 ) -> Iterator[TrainingTable]:
     """Read the rows to learn from; within it, errors number the rows as the user does."""
     target, weight = column_name(y), column_name(sample_weight)
-    _warn_of_other_order(X, y)
+    warn_of_other_order(X, y=y, sample_weight=sample_weight)
     with counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight):
         table = read_table(X)
         name, exposures = None, np.ones(table.n_rows)
@@ -629,20 +630,6 @@ def open_rows(
             exposures = read_exposure(table, name)
         outcomes = read_outcomes(y, sample_weight, exposures)
         yield TrainingTable(table, outcomes, target, weight, name)
-
-
-def _warn_of_other_order(X: Any, y: Any) -> None:
-    """Warn where labels of pandas say that rows of y are in another order than those of X."""
-    ours: Any = getattr(X, "index", None)
-    theirs: Any = getattr(y, "index", None)
-    if not hasattr(ours, "equals") or not hasattr(theirs, "equals") or ours.equals(theirs):
-        return
-    if len(ours) == len(theirs) and ours.is_unique and ours.isin(theirs).all():
-        warnings.warn(
-            "X and y have the same index labels in another order, and rows are taken by position. "
-            "If they belong together by label, pass y.loc[X.index].",
-            stacklevel=6,
-        )
 
 
 @contextmanager
