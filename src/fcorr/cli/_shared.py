@@ -516,12 +516,15 @@ def as_options(text: str) -> str:
     'Use --invariance adapt or --set min_category_rows=1, with a lower --set learning_rate.'
     >>> as_options("Train with kinds={'age': 'categorical'} or advanced={'beta2': 0.999}.")
     'Train with --kinds age=categorical or --set beta2=0.999.'
+    >>> as_options("Pass 'f1', {'fpr': a rate in [0, 1]} or {'cost': (of one, of other)}.")
+    "Pass 'f1', fpr=RATE or cost=FP,FN."
     >>> as_options("Pass delimiter=';'.")
     "Pass --delimiter ';'."
     """
     for task, estimator in _estimators().items():
         text = text.replace(f"se {estimator.__name__} for", f"se --task {task} for")
     text = re.sub(r"a dict of columns and '(\w+)' or '(\w+)', or None", r"COLUMN=\1 or \2", text)
+    text = re.sub(r"\{'fpr': [^}]*\} or \{'cost': [^}]*\}", "fpr=RATE or cost=FP,FN", text)
     text = re.sub(r"kinds=\{'([^']*)': '(\w+)'\}", r"--kinds \1=\2", text)
     text = re.sub(r"advanced=\{'(\w+)': ([^}]*)\}", r"--set \1=\2", text)
     text = re.sub(r"advanced\['(\w+)'\]", r"--set \1", text)
@@ -559,6 +562,8 @@ def name_option(argument: str) -> str:
     advanced = re.fullmatch(r"advanced\['(\w+)'\]", argument)
     if advanced:
         return f"--set {advanced[1]}"
+    if argument == "model":  # which is no option
+        return "MODEL"
     dashed = argument.replace("_", "-")
     return f"--{dashed}" if argument in _OPTIONS else f"--set {argument}"
 
