@@ -11,7 +11,7 @@ An audit takes all figures of all groups at once, with their bootstrap (`Grouped
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -464,6 +464,7 @@ def _compare(
     with np.errstate(divide="ignore", invalid="ignore"):
         if is_ratio:  # a difference of logarithms, of which the highest has 0
             found, draws = np.log(found), np.log(draws)
+        pairs: Iterable[FloatArray]  # one after the other, as there may be very many
         last = -1 - found[::-1].argmin()  # of equal ones, of which argmax has the first
         if figure == "standardised mean difference":  # from one group, of which the rest were taken
             last = -1 - np.abs(found[::-1]).argmax()
@@ -472,7 +473,7 @@ def _compare(
         else:
             first = found.argmax()
             estimate, chosen = found[first] - found[last], draws[:, first] - draws[:, last]
-            pairs = [draws[:, j + 1 :] - draws[:, [j]] for j in range(len(found) - 1)]
+            pairs = (draws[:, j + 1 :] - draws[:, [j]] for j in range(len(found) - 1))
         ends = np.array(interval(chosen, confidence))
         if np.ptp(ends) > 0:
             ends += np.array([-1, 1]) * _widening(pairs, chosen, confidence)
@@ -481,7 +482,7 @@ def _compare(
     return cell(estimate, *ends)
 
 
-def _widening(pairs: Sequence[FloatArray], chosen: FloatArray, confidence: float) -> FloatArray:
+def _widening(pairs: Iterable[FloatArray], chosen: FloatArray, confidence: float) -> FloatArray:
     """Tell by how much farther the largest deviation of all pairs reaches than that of one."""
     of_one, error = _studentise(chosen)
     of_all = np.fmax.reduce([np.fmax.reduce(_studentise(each)[0], axis=1) for each in pairs])
