@@ -84,6 +84,32 @@ def first_few(texts: Iterable[str], limit: int = 5, separator: str = ", ") -> st
     return separator.join(listed[:limit]) + more
 
 
+def check_argument(name: str, value: object, fits: bool, rule: str, way_out: str = "") -> None:
+    """Refuse an argument that is wrong by itself, whatever the data: say its rule, and a way out."""
+    if not fits:
+        text = f"{name} must be {rule}, got {value!r}. {way_out}"
+        raise InvalidInputError(text.rstrip(), argument=name)
+
+
+def refuse_rows(
+    is_wrong: NDArray[np.bool_], column: NDArray[np.float64], rule: str, way_out: str
+) -> None:
+    """Refuse a column in which some row breaks the rule; name the first, and count the others."""
+    if is_wrong.any():
+        row, n_more = int(np.argmax(is_wrong)), int(is_wrong.sum()) - 1
+        more = f" and {n_more} more" * (n_more > 0)
+        raise InvalidInputError(f"{rule}, got {column[row]:g} in row {row}{more}. {way_out}")
+
+
+def check_name(
+    name: object, options: Iterable[Any], rule: str, way_out: str = "", argument: str | None = None
+) -> None:
+    """Refuse a name that is none of the options; say which one may have been meant."""
+    if name not in options:
+        text = f"{rule}, got {name!r}.{near_match(str(name), options)} {way_out}"
+        raise InvalidInputError(text.rstrip(), argument=argument)
+
+
 @contextmanager
 def errors_about(argument: str) -> Iterator[None]:
     """Say which argument an error is about where several hold rows."""

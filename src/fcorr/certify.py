@@ -27,7 +27,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from fcorr._core import InvalidInputError, html_table, show_text, to_plain
+from fcorr._core import html_table, show_text, to_plain
 from fcorr.metrics.population import PopulationBound, population_bound
 from fcorr.nn.car import Exchange
 from fcorr.nn.engine import use_engine
@@ -77,13 +77,6 @@ def is_exact(model: Network, sensitive: Sequence[int]) -> bool:
 
     ``sensitive`` are positions of features; numeric ones follow the categorical ones.
     """
-    for position in sensitive:
-        if not 0 <= position < model.n_features:
-            raise InvalidInputError(
-                f"sensitive must hold positions of the model's features, 0 to "
-                f"{model.n_features - 1}, got {position!r}. Categorical features come first, "
-                "numeric ones follow."
-            )
     return all(m.is_collapsed(position) for position in sensitive for m in model.members)
 
 
@@ -129,7 +122,7 @@ def list_flips(
     chosen: list[Tensor] = []
     for name, position in zip(names, sensitive, strict=True):
         alone_C = _thin(model, position, values[position], _MOST_NUMBERS)
-        flips[name] = _exchange(model, [position], alone_C[:, None])
+        flips[name] = Exchange([position], alone_C[:, None])
         chosen.append(_thin(model, position, alone_C, _MOST_NUMBERS_TOGETHER))
     if len(chosen) > 1:
         sizes = [len(values_C) for values_C in chosen]
@@ -140,7 +133,7 @@ def list_flips(
             drawn = np.array(rng.sample(range(math.prod(sizes)), MAX_FLIPS))
             places = [torch.from_numpy(place) for place in np.unravel_index(drawn, sizes)]
         columns = [values_C[place] for values_C, place in zip(chosen, places, strict=True)]
-        flips[ALL_TOGETHER] = _exchange(model, sensitive, torch.stack(columns, dim=1))
+        flips[ALL_TOGETHER] = Exchange(sensitive, torch.stack(columns, dim=1))
     return flips
 
 
@@ -148,16 +141,11 @@ def _thin(model: Network, feature: int, values_C: Tensor, n_most: int) -> Tensor
     """Choose numbers by the rank of their embeddings; of several views, by the main effect."""
     if feature < len(model.cat_cardinalities) or len(values_C) <= n_most:
         return values_C
-    embedded_CH = _exchange(model, [feature], values_C[:-1, None]).embed(model)[:, :, 0].cpu()
+    embedded_CH = Exchange([feature], values_C[:-1, None]).embed(model)[:, :, 0].cpu()
     embedded_C = embedded_CH[:, model.main_views].mean(1)
     spaced = torch.linspace(0, len(embedded_C) - 1, n_most - 1).round().long()
     chosen_C = values_C[embedded_C.argsort(stable=True)[spaced]]
     return torch.cat([chosen_C, values_C[-1:]])
-
-
-def _exchange(model: Network, features: Sequence[int], values_CS: Tensor) -> Exchange:
-    n_codes = len(model.cat_cardinalities)
-    return Exchange.to_values(features, values_CS, n_codes, model.n_features - n_codes)
 
 
 @use_engine("compiled")
@@ -217,7 +205,7 @@ def _search_rows(model: Network, feature: int, link: Link, values: Sequence[Tens
     """
     n_values, n_features = max(map(len, values)), len(values)
     columns = [v[torch.arange(n_values).clamp(max=len(v) - 1)] for v in values]
-    e_CHF = _exchange(model, range(n_features), torch.stack(columns, 1)).embed(model)
+    e_CHF = Exchange(range(n_features), torch.stack(columns, 1)).embed(model)
     main_CF = e_CHF[:, model.main_views].mean(1)
     ends = [int(main_CF[:, feature].argmin()), int(main_CF[:, feature].argmax())]
     ends_2H1 = e_CHF[ends][:, :, [feature]]
@@ -412,8 +400,7 @@ def certify_model(
     for name, position, exact in zip(names, sensitive, proven, strict=True):
         feature = FlipStatement(name, exact, found[name], bounds.get(name))
         if not exact:
-            tried = torch.cat([flips[name].x_cat, flips[name].x_num], dim=1)[:, position].tolist()
-            labels = tuple(label(position, value) for value in tried)
+            labels = tuple(label(position, value) for value in flips[name].values[:, 0].tolist())
             rounded = same_bits(flips[name].embed(model))
             feature = replace(feature, rounded=rounded, values=labels)
         features.append(feature)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, require, show_text, write_atomically
+from fcorr._core import InvalidInputError, check_argument, require, show_text, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -457,11 +457,8 @@ class MainEffectDisplay(Display):
                 title += f", the {len(features)} most important of {len(names)} features"
         effects = {name: found[name] for name in features}
         if found.classes is not None:
-            if label not in found.classes:
-                raise InvalidInputError(
-                    f"label must be one of the classes {found.classes}, got {label!r}. Each class "
-                    "has effects of its own."
-                )
+            rule, way_out = f"one of the classes {found.classes}", "Each has effects of its own."
+            check_argument("label", label, label in found.classes, rule, way_out)
             effects = {n: e.of_class(found.classes.index(label)) for n, e in effects.items()}
             title += f" on class {label}"
         return cls(effects, found.unit, model.schema_.sensitive_features, title).plot(ax)

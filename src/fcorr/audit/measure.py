@@ -20,6 +20,7 @@ from fcorr import metrics
 from fcorr._core import (
     InvalidInputError,
     NotEstimableWarning,
+    check_argument,
     enumerate_some,
     errors_about,
     find_counted,
@@ -248,11 +249,8 @@ def open_model(
 
     ``positive`` is the second of two classes, which decisions are about.
     """
-    if threshold is not None and not (is_number(threshold) and 0 <= threshold <= 1):
-        raise InvalidInputError(
-            f"threshold must be a probability, a number in [0, 1], got {threshold!r}.",
-            argument="threshold",
-        )
+    fits = threshold is None or (is_number(threshold) and 0 <= threshold <= 1)
+    check_argument("threshold", threshold, fits, "a probability, a number in [0, 1]")
     name = getattr(model, "__name__", type(model).__name__)
     labels: Any = getattr(model, "classes_", None)
     if is_ours(model) and labels is None:

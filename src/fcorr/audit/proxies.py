@@ -34,7 +34,7 @@ from fcorr.metrics._checks import (
     encode_labels,
     not_estimable,
 )
-from fcorr.metrics.flips import are_measured, as_scores, find_flips, quantile_groups, score_under
+from fcorr.metrics.flips import are_measured, as_scores, find_flips, group_numbers, score_under
 from fcorr.metrics.sharing import draw_orders, share_out
 
 Floats = NDArray[np.float64]
@@ -234,13 +234,7 @@ def _group(X: pa.Table) -> Rows:
     name, column = X.column_names[0], X[0]
     if name_values(column.type) == "dates":
         column = to_timestamps(name, column).cast(pa.int64())
-    labels = encode_labels(column, name)
-    known = [label for label in labels.categories if label is not None]
-    if len(known) <= _N_GROUPS or not are_measured(known):
-        return labels.codes
-    counts = np.bincount(labels.codes, minlength=len(known))[: len(known)]
-    missing = _N_GROUPS  # which is coded after all others
-    return np.append(quantile_groups(counts, _N_GROUPS), missing)[labels.codes]
+    return group_numbers(encode_labels(column, name), column, _N_GROUPS).codes
 
 
 def _split(targets: NDArray[Any], cv: int, seed: int) -> Rows:

@@ -24,10 +24,10 @@ from numpy.typing import ArrayLike
 from fcorr import metrics
 from fcorr._core import (
     InvalidInputError,
+    check_name,
     draw_seed,
     enumerate_some,
     html_table,
-    near_match,
     numbered_by,
     show_progress,
     take_rows,
@@ -742,12 +742,8 @@ def _compare(limits: Mapping[str, Any], figures: Mapping[str, Any]) -> list[dict
     """Hold figures against limits; one that is not estimable meets none."""
     found = []
     for name, limit in limits.items():
-        if name not in figures:
-            raise InvalidInputError(
-                f"limits must name figures of this audit, got {name!r}."
-                f"{near_match(name, figures)} It has {enumerate_some(figures, 40)}.",
-                argument="limits",
-            )
+        has = f"It has {enumerate_some(figures, 40)}."
+        check_name(name, figures, "limits must name figures of this audit", has, "limits")
         value, low, high = figures[name]["estimate"], limit.get("min"), limit.get("max")
         met = (
             value is not None and (low is None or value >= low) and (high is None or value <= high)

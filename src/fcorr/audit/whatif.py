@@ -8,14 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from fcorr.audit.measure import MIN_NAMED
-from fcorr.data.schema import (
-    CategoricalColumn,
-    Column,
-    DatetimeColumn,
-    OrdinalColumn,
-    RatedColumn,
-    Schema,
-)
+from fcorr.data.schema import CategoryColumn, Column, DatetimeColumn, Schema
 from fcorr.estimators.model_file import Estimator
 from fcorr.metrics.sharing import draw_orders
 from fcorr.nn.fcorr import FCorrTransformer
@@ -136,7 +129,7 @@ def _describe(column: Column, schema: Schema) -> dict[str, Any]:
     ]
     found |= {name: getattr(column, name) for name in _LEARNT if hasattr(column, name)}
     is_grouped = column.name in schema.sensitive  # whose groups are listed anyway
-    if not is_grouped and isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
+    if not is_grouped and isinstance(column, CategoryColumn):
         named = zip(column.categories, column.counts, strict=True)
         is_shown = [n >= MIN_NAMED or each is None for each, n in named] + [True]  # of a pool, too
         for name, hidden in (("categories", []), ("labels", "a rare one")):

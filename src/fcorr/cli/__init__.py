@@ -110,8 +110,7 @@ def main() -> None:
     except Exception as error:
         describe = getattr(error, "format_message", None)  # typer's usage errors have one
         if describe is None:  # as --debug asks for
-            for line in "".join(traceback.format_exception(error)).splitlines():
-                shared.echo(line, err=True)
+            shared.echo(*"".join(traceback.format_exception(error)).splitlines(), err=True)
             sys.exit(1)
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(describe())

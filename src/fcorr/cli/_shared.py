@@ -582,10 +582,11 @@ def fail(message: str) -> NoReturn:
 # ------------------------------------------------------------------------------ output
 
 
-def echo(line: str, *, err: bool = False) -> None:
-    """Print one line; whatever names and values are in it, they cannot steer the terminal."""
+def echo(*lines: str, err: bool = False) -> None:
+    """Print lines; whatever names and values are in one, they cannot steer the terminal."""
     with errors_of_writing("standard error" if err else "standard output"):
-        typer.echo(_shown(line), err=err)
+        for line in lines:
+            typer.echo(_shown(line), err=err)
 
 
 def _shown(text: str) -> str:
@@ -594,11 +595,9 @@ def _shown(text: str) -> str:
 
 def print_json(data: Any) -> None:
     """Print plain data as JSON."""
-    for line in json.dumps(data, indent=2, ensure_ascii=False).split("\n"):
-        echo(line)
+    echo(*json.dumps(data, indent=2, ensure_ascii=False).split("\n"))
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table, the first column to the left and the others to the right."""
-    for line in text_table(title, header, rows).split("\n"):
-        echo(line)
+    echo(*text_table(title, header, rows).split("\n"))

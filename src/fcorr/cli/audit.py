@@ -126,8 +126,7 @@ def audit(
     if as_json:
         shared.print_json(found.summary)
     else:
-        for line in str(found).splitlines():
-            shared.echo(line)
+        shared.echo(*str(found).splitlines())
         if incumbent is not None:
             _print_comparison(found)
     writers: dict[str, Callable[[Path], object]] = {

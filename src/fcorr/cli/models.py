@@ -214,8 +214,7 @@ def diff(
         each = [{**asdict(one), "is_fatal": one.is_fatal} for one in found]
         shared.print_json({"fits": not found.fatal, "differences": each})
     else:
-        for line in str(found).splitlines():
-            shared.echo(line)
+        shared.echo(*str(found).splitlines())
     if found.fatal:
         raise typer.Exit(shared.CHECK_FAILED)
 

@@ -159,6 +159,5 @@ def demo(
     shared.echo(f"wrote {output / model_file}")
     found = audit_model(model, X.slice(N_TRAIN), y[N_TRAIN:], target="y", name="demo")
     found.to_html(output / report)
-    for line in str(found).splitlines():
-        shared.echo(line)
+    shared.echo(*str(found).splitlines())
     shared.echo(f"wrote {output / report}: open it in a browser")

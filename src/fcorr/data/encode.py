@@ -31,15 +31,16 @@ from fcorr._core import (
     first_few,
     is_missing,
     near_match,
+    refuse_rows,
 )
 from fcorr.data import tables
 from fcorr.data.schema import (
     CategoricalColumn,
+    CategoryColumn,
     Column,
     DatetimeColumn,
     NumericColumn,
     OrdinalColumn,
-    RatedColumn,
     Schema,
     as_boolean,
 )
@@ -191,7 +192,7 @@ def _fill(
 ) -> None:
     """Write a column's features to arrays, one each; count the rows that are unseen."""
     blocks = [slice(start, start + _BLOCK) for start in range(0, len(values), _BLOCK)]
-    if isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
+    if isinstance(column, CategoryColumn):
         distinct, places = _match_categories(values, column)
         feature_of, is_unseen = encode_places(places, column)
         if is_unseen.any():
@@ -215,7 +216,7 @@ def _fill(
 
 
 def encode_places(
-    places: NDArray[np.int32], column: CategoricalColumn | OrdinalColumn | RatedColumn
+    places: NDArray[np.int32], column: CategoryColumn
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the feature of categories by their places and, last, of a missing one; which are news.
 
@@ -265,7 +266,7 @@ def use_ratings(
 
 
 def _match_categories(
-    values: pa.ChunkedArray, column: CategoricalColumn | OrdinalColumn | RatedColumn
+    values: pa.ChunkedArray, column: CategoryColumn
 ) -> tuple[Distinct, NDArray[np.int32]]:
     """Split a column, and find each distinct value's place in its categories, or ``UNSEEN``.
 
@@ -390,7 +391,7 @@ def _missing_column(name: str, schema: Schema, table: Table, strangers: list[str
 
 def _compare_column(column: Column, values: pa.ChunkedArray) -> Iterator[Difference]:
     has = f"Column {column.name!r} has"
-    if isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
+    if isinstance(column, CategoryColumn):
         distinct, places = _match_categories(values, column)
         *counts, n_missing = distinct.count().tolist()
         rows = zip(distinct.values, counts, places == UNSEEN, strict=True)
@@ -593,12 +594,8 @@ def read_sample_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[
             f"{n_rows} rows. sample_weight.shape must be (n_rows,)."
         )
     wrong = ~(np.isfinite(weight) & (weight >= 0))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InvalidInputError(
-            f"{label} must be finite and at least 0, got {weight[row]} in row {row}. "
-            "Correct it, or set it to 0 to leave the row out."
-        )
+    way_out = "Correct it, or set it to 0 to leave the row out."
+    refuse_rows(wrong, weight, f"{label} must be finite and at least 0", way_out)
     with np.errstate(over="ignore"):
         total = weight.sum()
     if np.isinf(total):

@@ -20,7 +20,13 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pyarrow.types as pat
 
-from fcorr._core import InvalidInputError, enumerate_some, show_text, write_atomically
+from fcorr._core import (
+    InvalidInputError,
+    check_argument,
+    enumerate_some,
+    show_text,
+    write_atomically,
+)
 from fcorr.data.tables import name_values, refuse_repeated, value_type
 
 _TSV = (".tsv", ".tsv.gz")
@@ -254,17 +260,12 @@ def _open(path: Path) -> pa.NativeFile:
 
 def _check_dialect(dialect: Dialect) -> None:
     delimiter, decimal, dates = dialect
-    if delimiter is not None and not re.fullmatch(r"[\t !#-/:-@\[-`{-~]", delimiter):
-        raise InvalidInputError(
-            "delimiter must be a tab or one ASCII character that is no letter, digit or quote, "
-            f"got {delimiter!r}. Leave it out to have it recognised.",
-            argument="delimiter",
-        )
+    fits = delimiter is None or re.fullmatch(r"[\t !#-/:-@\[-`{-~]", delimiter) is not None
+    rule = "a tab or one ASCII character that is no letter, digit or quote"
+    check_argument("delimiter", delimiter, fits, rule, "Leave it out to have it recognised.")
     for name, value, allowed in (("decimal", decimal, ".,"), ("dates", dates, _ORDERS)):
-        if value is not None and value not in list(allowed):
-            raise InvalidInputError(
-                f"{name} must be one of {enumerate_some(allowed)}, got {value!r}.", argument=name
-            )
+        rule = f"one of {enumerate_some(allowed)}"
+        check_argument(name, value, value in (None, *allowed), rule)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed, is_integer, near_match
+from fcorr._core import RandomState, check_argument, check_name, draw_seed, is_integer
 
 Task = Literal["regression", "classification"]
 
@@ -69,13 +69,8 @@ def make_proxy_bias(
     >>> make_proxy_bias(8, task="classification", random_state=0)[1]
     array([0, 1, 1, 1, 0, 0, 0, 0])
     """
-    if task not in get_args(Task):
-        raise InvalidInputError(
-            f"task must be 'regression' or 'classification', got {task!r}."
-            f"{near_match(task, get_args(Task))}"
-        )
-    if not is_integer(n_rows, 1):
-        raise InvalidInputError(f"n_rows must be an integer of at least 1, got {n_rows!r}.")
+    check_name(task, get_args(Task), "task must be 'regression' or 'classification'")
+    check_argument("n_rows", n_rows, is_integer(n_rows, 1), "an integer of at least 1")
     rng = np.random.default_rng(draw_seed(random_state))
     s = rng.random(n_rows) < 0.5
     z = rng.normal(size=n_rows) + PROXY_SHIFT * s

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
-from fcorr._core import InvalidInputError, Tabled, first_few, near_match
+from fcorr._core import InvalidInputError, Tabled, check_argument, first_few, near_match
 from fcorr.data.tables import DATE_PARTS, Category
 
 if TYPE_CHECKING:
@@ -39,11 +39,8 @@ def parse_kinds(kinds: Kinds | None) -> dict[str | int, Kind]:
     """Read the argument ``kinds``, or say what is wrong with it."""
     if kinds is None:
         return {}
-    if not isinstance(kinds, Mapping):
-        raise InvalidInputError(
-            f"kinds must be a dict of columns and what they are, got {kinds!r}. "
-            "Pass for example kinds={'zip': 'categorical'}."
-        )
+    rule, way_out = "a dict of columns and what they are", "Pass kinds={'zip': 'categorical'}, say."
+    check_argument("kinds", kinds, isinstance(kinds, Mapping), rule, way_out)
     return {column: _parse_kind(column, kind) for column, kind in kinds.items()}
 
 
@@ -292,7 +289,8 @@ class DatetimeColumn:
         )
 
 
-Column = CategoricalColumn | NumericColumn | OrdinalColumn | RatedColumn | DatetimeColumn
+CategoryColumn = CategoricalColumn | OrdinalColumn | RatedColumn
+Column = CategoryColumn | NumericColumn | DatetimeColumn
 
 _COLUMNS: dict[str, type[Column]] = {
     "categorical": CategoricalColumn,

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from fcorr._core import (
     InvalidInputError,
+    check_name,
     enumerate_some,
     errors_of_writing,
     find_counted,
-    near_match,
     numbered_by,
     temporary_folder,
 )
@@ -87,12 +87,9 @@ class ParquetTable:
 
     def _check(self, columns: Iterable[str]) -> list[str]:
         for name in columns:
-            if name not in self.schema.names:
-                raise InvalidInputError(
-                    f"{os.fspath(self.path)!r} must have the columns that are asked for, got no "
-                    f"{name!r}.{near_match(name, self.schema.names)} It has "
-                    f"{enumerate_some(self.schema.names, 8)}."
-                )
+            rule = f"{os.fspath(self.path)!r} must have the columns that are asked for"
+            has = f"It has {enumerate_some(self.schema.names, 8)}."
+            check_name(name, self.schema.names, rule, has)
         return list(columns)
 
     def without(self, names: Iterable[str]) -> "ParquetTable":
@@ -148,14 +145,6 @@ def share_to_sample(n_rows: int, n_columns: int, memory: int) -> float:
     return memory / _SAMPLE_SHARE / (_BYTES_PER_CELL * n_columns) / n_rows
 
 
-class StoredPart(NamedTuple):
-    """Encoded rows in memory: their places in the table, codes and numbers."""
-
-    places: NDArray[np.int64]
-    codes: NDArray[np.int32]
-    numbers: NDArray[np.float32]
-
-
 class RowStore:
     """Encoded rows in the files of an empty folder, each a random part of the table.
 
@@ -174,8 +163,8 @@ class RowStore:
     ) -> None:
         self.folder, self.seed = Path(folder), seed
         self.n_codes, self.n_numbers = n_codes, n_numbers
-        of_row = np.int64, (np.int32, (n_codes,)), (np.float32, (n_numbers,))
-        self._row = np.dtype([*zip(StoredPart._fields, of_row, strict=True)])
+        codes, numbers = ("codes", np.int32, (n_codes,)), ("numbers", np.float32, (n_numbers,))
+        self._row = np.dtype([("places", np.int64), codes, numbers])
         size = n_rows * self._row.itemsize
         self.n_parts = max(1, min(_MOST_PARTS, -(-size * _PART_SHARE // memory)))
 
@@ -195,12 +184,11 @@ class RowStore:
                 for file, part in zip(files, np.split(rows[order], ends[:-1]), strict=True):
                     file.write(part.tobytes())
 
-    def read(self, part: int) -> StoredPart:
-        """Read a part."""
-        rows = np.fromfile(self._path(part), self._row)
-        return StoredPart(*(rows[name].copy() for name in StoredPart._fields))
+    def read(self, part: int) -> NDArray[Any]:
+        """Read a part: a structured array of ``places`` in the table, ``codes`` and ``numbers``."""
+        return np.fromfile(self._path(part), self._row)
 
-    def parts(self, order: Iterable[int], then: Callable[[StoredPart], Item]) -> Iterator[Item]:
+    def parts(self, order: Iterable[int], then: Callable[[NDArray[Any]], Item]) -> Iterator[Item]:
         """Read parts in some order and do something with each; a thread does it ahead."""
         with ThreadPoolExecutor(1) as reader:
             coming = (reader.submit(lambda place: then(self.read(place)), part) for part in order)

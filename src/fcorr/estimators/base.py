@@ -26,6 +26,7 @@ from fcorr._core import (
     show_text,
     to_plain,
 )
+from fcorr._version import __version__
 from fcorr.certify import Certificate, Link, certify_model, is_exact, largest_change, list_flips
 from fcorr.data.encode import (
     EncodedTable,
@@ -47,13 +48,17 @@ from fcorr.estimators.options import Columns, check_arguments, check_device, par
 from fcorr.estimators.trainer import TrainableFCorr, Trainer, Watch
 from fcorr.nn.engine import resolve_engine, use_engine
 from fcorr.nn.fcorr import Network, Pack
+from fcorr.training.checkpoint import write_tensors
 from fcorr.training.loop import EpochRecord, History
 from fcorr.training.objective import LinkName, Target
 from fcorr.training.pack import Trained
 from fcorr.training.proxies import ProxyDial, ScoreDial, find_groups
-from fcorr.training.rows import Ranks, map_rows, start_workers
+from fcorr.training.rows import Ranks, chunk_rows, start_workers
 
 EvalSet = tuple[Any, ArrayLike] | tuple[Any, ArrayLike, ArrayLike]
+
+FORMAT = 1
+"""Number of the model file's layout; a reader refuses a larger one."""
 
 EQUAL_PREDICTIONS = "Predictions must differ between rows to be of use"
 """How the warning of a network begins that predicts one value for all."""
@@ -205,7 +210,7 @@ class BaseFCorr(TrainableFCorr):
             self._learn_target(data.outcomes)
             self._learn_columns(data)
         ratings = self._learn_ratings(data)
-        encoded = self._encode(data.table)
+        encoded = encode(data.table, self.schema_)
         target = self._add_dial(self._make_target(data.outcomes), data, encoded)
         validation = self._read_eval_set(eval_set)
         learnt = use_ratings(encoded, self.schema_, ratings)
@@ -315,10 +320,6 @@ class BaseFCorr(TrainableFCorr):
                 list(workers.map(lambda each: each.move_main_effects(x_cat, x_num), networks))
         self._read_off(encoded, self._link().name)
 
-    def _encode(self, table: Table, *, read_sensitive: bool = True) -> EncodedTable:
-        """Turn a table into what the network reads."""
-        return encode(table, self.schema_, read_sensitive=read_sensitive)
-
     # Tables of a fitted model: columns by name where there are names, else by their order
 
     def _read_known_table(self, X: Any, *, read_sensitive: bool | None = None) -> Table:
@@ -376,7 +377,7 @@ class BaseFCorr(TrainableFCorr):
             counted_rows(X, y, sample_weight=sample_weight) as (X, y, sample_weight),
         ):
             table = self._read_known_table(X, read_sensitive=True)
-            encoded = self._encode(table)
+            encoded = encode(table, self.schema_)
             outcomes = read_outcomes(y, sample_weight, self._read_exposure(table))
             return encoded, self._encode_target(outcomes), self._loss_weight(outcomes)
 
@@ -384,7 +385,7 @@ class BaseFCorr(TrainableFCorr):
 
     def _outputs(self, table: Table) -> NDArray[np.float64]:
         """Compute the model's balanced outputs, ``(n_rows, n_outputs)``."""
-        encoded = self._encode(table, read_sensitive=not self.exact_)
+        encoded = encode(table, self.schema_, read_sensitive=not self.exact_)
         return self._raw_outputs(encoded) + self.balance_
 
     def _raw_outputs(self, encoded: EncodedTable) -> NDArray[np.float64]:
@@ -403,7 +404,7 @@ class BaseFCorr(TrainableFCorr):
             warnings.simplefilter("ignore", UserWarning)  # which said it when the rows were stored
             for rows, table in data.blocks():
                 outputs[torch.from_numpy(rows)] = torch.from_numpy(
-                    self._raw_outputs(self._encode(table, read_sensitive=not self.exact_))
+                    self._raw_outputs(encode(table, self.schema_, read_sensitive=not self.exact_))
                 )
         return Ranks.current().add_up(outputs).numpy()
 
@@ -421,17 +422,21 @@ class BaseFCorr(TrainableFCorr):
         *,
         numbers_per_row: int | None = None,
     ) -> Iterator[Tensor]:
-        """Apply a function of codes and numbers to the rows, in chunks; see ``map_rows``."""
+        """Apply ``function(x_cat, x_num)`` without gradient, in chunks that bound the memory.
+
+        ``numbers_per_row`` is the size of a row's work, by default the number of features.
+        """
+        self.model_.eval()
         numbers_per_row = numbers_per_row or len(self.schema_.feature_names)
+        size = chunk_rows(numbers_per_row)
+        parts = (torch.from_numpy(x).split(size) for x in (encoded.codes, encoded.numbers))
+
+        def without_gradient(chunk: tuple[Tensor, Tensor]) -> Tensor:
+            with torch.no_grad():  # a setting of each thread
+                return function(*chunk)
+
         with start_workers(len(encoded) * numbers_per_row) as workers:
-            yield from map_rows(
-                self.model_,
-                torch.from_numpy(encoded.codes),
-                torch.from_numpy(encoded.numbers),
-                function,
-                workers,
-                numbers_per_row=numbers_per_row,
-            )
+            yield from workers.map(without_gradient, zip(*parts, strict=True))
 
     def summary(self) -> str:
         """One line about the fit: its size, the last loss, and how invariant the model is."""
@@ -508,7 +513,7 @@ class BaseFCorr(TrainableFCorr):
             n_rows = self._read_known_table(X, read_sensitive=False).n_rows
             changes = dict.fromkeys(names, np.zeros(n_rows))
         elif X is not None:
-            encoded = self._encode(self._read_known_table(X, read_sensitive=True))
+            encoded = encode(self._read_known_table(X, read_sensitive=True), self.schema_)
             for name, flip in list_flips(model, positions, names, values).items():
                 change = partial(largest_change, model, flip, link)
                 changes[name] = torch.cat([*self._map(encoded, change)]).cpu()
@@ -535,11 +540,9 @@ class BaseFCorr(TrainableFCorr):
         course of the training: no pickle, no code, no training rows. An existing file is
         replaced in one step.
         """
-        from fcorr.estimators.model_file import write_model
-
         check_is_fitted(self, "model_")
         tensors = {
-            f"model.{i}.{k}": v.contiguous()
+            f"model.{i}.{k}": v
             for i, member in enumerate(self.model_.members)
             for k, v in member.state_dict().items()
         }
@@ -549,6 +552,8 @@ class BaseFCorr(TrainableFCorr):
             tensors["portfolio.values"] = self.portfolio_.values
             tensors["portfolio.shares"] = self.portfolio_.shares
         header = {
+            "format": FORMAT,
+            "fcorr_version": __version__,
             "estimator": type(self).__name__,
             "networks": [member.description for member in self.model_.members],
             "recipes": self.recipes_,
@@ -563,7 +568,7 @@ class BaseFCorr(TrainableFCorr):
             "seed": self.seed_,
             "history": to_plain(asdict(self.history_)),
         }
-        write_model(path, header, tensors)
+        write_tensors(path, header, tensors)
 
     def _check_roles(self) -> None:
         """Refuse arguments that name other sensitive columns, or another exposure, than the fit."""

@@ -346,9 +346,6 @@ class FCorrClassifier(ClassifierMixin, ReadableFCorr):
     def _class_labels(self) -> tuple[Any, ...] | None:
         return None if len(self.classes_) == 2 else tuple(self.classes_.tolist())
 
-    def _n_outputs(self) -> int:
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
-
     def _loss(self) -> Loss:
         return binary_log_loss if len(self.classes_) == 2 else log_loss
 

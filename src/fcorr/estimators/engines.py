@@ -17,7 +17,14 @@ import joblib
 import torch
 import torch.distributed as dist
 
-from fcorr._core import InvalidInputError, connect_ray, is_integer, require, write_atomically
+from fcorr._core import (
+    InvalidInputError,
+    check_argument,
+    connect_ray,
+    is_integer,
+    require,
+    write_atomically,
+)
 from fcorr.data.stream import ParquetTable
 from fcorr.estimators.base import BaseFCorr
 
@@ -59,10 +66,7 @@ def fit_on_ray(
     FCorrClassifier or FCorrRegressor
         The estimator, fitted.
     """
-    if not is_integer(workers, 1):
-        raise InvalidInputError(
-            f"workers must be an integer of at least 1, got {workers!r}.", argument="workers"
-        )
+    check_argument("workers", workers, is_integer(workers, 1), "an integer of at least 1")
     in_files = isinstance(X, str | os.PathLike | ParquetTable)
     with connect_ray(address, workers):
         if not in_files and estimator._n_members() != 1:

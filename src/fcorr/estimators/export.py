@@ -19,17 +19,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from fcorr._core import InvalidInputError, require, write_atomically
+from fcorr._core import InvalidInputError, check_argument, require, write_atomically
 from fcorr._version import __version__
 from fcorr.data.encode import FARTHEST, UNSEEN, encode_places
-from fcorr.data.schema import (
-    CategoricalColumn,
-    Column,
-    NumericColumn,
-    OrdinalColumn,
-    RatedColumn,
-    Schema,
-)
+from fcorr.data.schema import CategoricalColumn, CategoryColumn, Column, NumericColumn, Schema
 from fcorr.estimators.invariance import Portfolio
 from fcorr.estimators.model_file import Estimator
 from fcorr.nn.car import Exchange
@@ -72,12 +65,8 @@ def to_onnx(estimator: Estimator, path: str | os.PathLike[str], *, opset: int = 
         The package onnx is missing.
     """
     check_is_fitted(estimator, "model_")
-    if opset not in _OPSETS:
-        raise InvalidInputError(
-            f"opset must be {_OPSETS[0]} to {_OPSETS[-1]}, got {opset!r}. Leave it out for "
-            f"{_OPSETS[0]}, which most runtimes read.",
-            argument="opset",
-        )
+    way_out = f"Leave it out for {_OPSETS[0]}, which most runtimes read."
+    check_argument("opset", opset, opset in _OPSETS, f"{_OPSETS[0]} to {_OPSETS[-1]}", way_out)
     schema = estimator.schema_
     graph = _Graph({*schema.names, schema.exposure})
     with torch.no_grad():
@@ -304,7 +293,7 @@ class _Rows:
 
 def _encode_column(g: _Graph, column: Column) -> dict[str, _Value]:
     """Add an input; return its features, in double: codes, and standardised numbers."""
-    if isinstance(column, CategoricalColumn | OrdinalColumn | RatedColumn):
+    if isinstance(column, CategoryColumn):
         (feature,) = column.features
         return {feature.name: _encode_categories(g, column)}
     value = g.add_input(column.name, np.float64)
@@ -315,9 +304,7 @@ def _encode_column(g: _Graph, column: Column) -> dict[str, _Value]:
     return {f.name: (parts[part] - f.mean) / f.scale for part, f in pairs}
 
 
-def _encode_categories(
-    g: _Graph, column: CategoricalColumn | OrdinalColumn | RatedColumn
-) -> _Value:
+def _encode_categories(g: _Graph, column: CategoryColumn) -> _Value:
     seen = [category for category in column.categories if category is not None]
     places = np.append(np.arange(len(seen), dtype=np.int32), np.int32(UNSEEN))
     *known, unseen, missing = encode_places(places, column)[0].astype(np.float64)
@@ -423,16 +410,12 @@ def _average(
     One combination of sensitive values after the other: all at once would take too much memory.
     """
     counted = portfolio.shares > 0
-    network = networks[0]
-    n_categorical = len(network.cat_cardinalities)
-    n_numeric = network.n_features - n_categorical
-    values = portfolio.values[counted]
-    exchange = Exchange.to_values(portfolio.features, values, n_categorical, n_numeric)
-    is_own = np.isin(np.arange(network.n_features), portfolio.features)
+    exchange = Exchange(portfolio.features, portfolio.values[counted])
+    is_own = np.isin(np.arange(networks[0].n_features), portfolio.features)
     tables, exchanged, inputs, outside = [], [], [], g.nodes
     g.nodes = []
     for network, e_NHF in zip(networks, embedded, strict=True):
-        table = torch.zeros(len(values), network.n_views, network.n_features)
+        table = torch.zeros(len(exchange), network.n_views, network.n_features)
         table[:, :, list(portfolio.features)] = exchange.embed(network)
         tables.append(table)
         own = _Value(g, g.free_name())

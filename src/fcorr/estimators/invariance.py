@@ -19,7 +19,7 @@ from fcorr._core import InvalidInputError
 from fcorr.data.encode import EncodedTable
 from fcorr.data.schema import DatetimeColumn, OrdinalColumn, Schema
 from fcorr.nn.car import Exchange
-from fcorr.nn.engine import run_kernel, use_engine
+from fcorr.nn.engine import use_engine
 from fcorr.nn.fcorr import Network
 from fcorr.training.objective import LinkName
 
@@ -189,22 +189,22 @@ class Portfolio:
         and without leaving the log scale, and taken back through the link. What the rows, embedded
         for scoring, ``(B, H, F)``, hold in the sensitive features is not used, but written over.
         """
-        n_codes = len(model.cat_cardinalities)
-        sizes = n_codes, model.n_features - n_codes
-        exchange = Exchange.to_values(self.features, self.values, *sizes)
         own, total = list(self.features), None
-        for values_HS, share in zip(exchange.embed(model), self.shares.tolist(), strict=True):
+        embedded_MHS = Exchange(own, self.values).embed(model)
+        for values_HS, share in zip(embedded_MHS, self.shares.tolist(), strict=True):
             if share == 0:
                 continue
             e_BHF[:, :, own] = values_HS
-            outputs = model.score_embedded(e_BHF).double()
+            outputs = model.score_embedded(e_BHF).double().numpy()
             if link == "identity":
                 total = share * outputs if total is None else total + share * outputs
                 continue
             if link == "sigmoid":  # the first of two classes has an output of 0
-                outputs = torch.cat([torch.zeros_like(outputs), outputs], dim=1)
-            if total is None:
-                total = torch.full_like(outputs, -math.inf)
-            run_kernel("add_log_predictions", outputs, math.log(share), link != "exp", total)
+                outputs = np.pad(outputs, [(0, 0), (1, 0)])
+            # By numpy, each row by itself: torch takes a vector's last numbers otherwise.
+            log_sum = 0.0 if link == "exp" else np.logaddexp.reduce(outputs, axis=1, keepdims=True)
+            found = math.log(share) + outputs - log_sum
+            total = found if total is None else np.logaddexp(total, found)
         assert total is not None  # shares sum to 1
-        return total[:, 1:] - total[:, :1] if link == "sigmoid" else total
+        mean = torch.from_numpy(total)
+        return mean[:, 1:] - mean[:, :1] if link == "sigmoid" else mean

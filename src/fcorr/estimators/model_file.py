@@ -5,7 +5,6 @@ What a file can do to whoever opens it, and what its digest is good for, says SE
 
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -13,14 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
-from fcorr._core import ModelFileError, compute_digest, is_integer, write_atomically
+from fcorr._core import ModelFileError, compute_digest, is_integer
 from fcorr._version import __version__
 from fcorr.certify import is_exact
 from fcorr.data.schema import Schema
-from fcorr.estimators.base import READ_IN_TRAINING, BaseFCorr
+from fcorr.estimators.base import FORMAT, READ_IN_TRAINING, BaseFCorr
 from fcorr.estimators.classifier import FCorrClassifier
 from fcorr.estimators.invariance import Portfolio
 from fcorr.estimators.options import check_arguments
@@ -30,22 +28,9 @@ from fcorr.nn.fcorr import FCorrTransformer, Pack
 from fcorr.training.loop import EpochRecord, History
 from fcorr.training.pack import Recipe
 
-FORMAT = 1
-"""Number of the file's layout; a reader refuses a larger one."""
-
 Estimator = FCorrClassifier | FCorrRegressor
 
 _N_TRIED = 64  # rows that a model must have finite predictions for, to be one
-
-
-def write_model(
-    path: str | os.PathLike[str], header: Mapping[str, Any], tensors: Mapping[str, Tensor]
-) -> None:
-    """Write what :meth:`BaseFCorr.save` puts together to one file."""
-    header = {"format": FORMAT, "fcorr_version": __version__, **header}
-    header["sha256"] = compute_digest(header, tensors)
-    metadata = {"fcorr": json.dumps(header, ensure_ascii=False)}
-    write_atomically(path, save(dict(tensors), metadata=metadata))
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:

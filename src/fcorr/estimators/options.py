@@ -11,6 +11,8 @@ import torch
 from fcorr._core import (
     InvalidInputError,
     RandomState,
+    check_argument,
+    check_name,
     enumerate_some,
     is_integer,
     is_number,
@@ -255,18 +257,11 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
 
 def complete_advanced(advanced: Advanced | None) -> Advanced:
     """Fill up what ``advanced`` leaves out with the defaults; refuse what breaks a rule."""
-    if advanced is not None and not isinstance(advanced, Mapping):
-        raise InvalidInputError(
-            f"advanced must be a dict, such as {{'n_layers': 3}}, or None, got {advanced!r}.",
-            argument="advanced",
-        )
+    fits = advanced is None or isinstance(advanced, Mapping)
+    check_argument("advanced", advanced, fits, "a dict, such as {'n_layers': 3}, or None")
     for name, value in (advanced or {}).items():
-        if name not in _ADVANCED:
-            raise InvalidInputError(
-                f"advanced must hold some of {enumerate_some(_ADVANCED, limit=10)}, "
-                f"got {name!r}.{near_match(name, _ADVANCED)} Correct or drop it.",
-                argument="advanced",
-            )
+        rule = f"advanced must hold some of {enumerate_some(_ADVANCED, limit=10)}"
+        check_name(name, _ADVANCED, rule, "Correct or drop it.", "advanced")
         _check(f"advanced[{name!r}]", value, *_ADVANCED[name][1])
     return DEFAULTS | (advanced or {})
 
@@ -296,8 +291,7 @@ def parse_amount(argument: Literal["budget", "memory"], amount: str | float) -> 
         size = float(found[1]) * units.get(found[2].lower(), math.nan)
     elif is_number(amount):
         size = float(amount)
-    if not least <= size < math.inf:
-        raise InvalidInputError(f"{argument} must be {rule}, got {amount!r}.", argument=argument)
+    check_argument(argument, amount, least <= size < math.inf, rule)
     return size
 
 

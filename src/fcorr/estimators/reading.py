@@ -21,9 +21,9 @@ from scipy.stats import rankdata
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed, is_integer
+from fcorr._core import InvalidInputError, RandomState, check_argument, draw_seed, is_integer
 from fcorr.certify import Link
-from fcorr.data.encode import EncodedTable
+from fcorr.data.encode import EncodedTable, encode
 from fcorr.data.schema import CategoricalColumn, Column, OrdinalColumn, RatedColumn, Schema
 from fcorr.estimators.base import BaseFCorr
 from fcorr.estimators.invariance import label_value
@@ -129,11 +129,8 @@ class ReadableFCorr(BaseFCorr):
             have exactly 0.
         """
         self._check_main_effects("importance")
-        if not is_integer(n_rows, 2):
-            raise InvalidInputError(
-                f"n_rows must be an integer of at least 2, got {n_rows!r}. Leave it out, or raise "
-                "it."
-            )
+        rule, way_out = "an integer of at least 2", "Leave it out, or raise it."
+        check_argument("n_rows", n_rows, is_integer(n_rows, 2), rule, way_out)
         seed, encoded = draw_seed(random_state), self._encode_known(X)
         if len(encoded) < 2:
             raise InvalidInputError(
@@ -260,14 +257,15 @@ class ReadableFCorr(BaseFCorr):
         """
         check_is_fitted(self, "model_")
         n_layers = len(self.model_.members[0].layers)
-        if not is_integer(layer, 0) or layer >= n_layers:
-            raise InvalidInputError(
-                f"layer must be an integer from 0 to {n_layers - 1}, got {layer!r}. Leave it out "
-                "for the first layer, whose matrix is about pairs of features."
-            )
+        fits, rule = (
+            is_integer(layer, 0) and layer < n_layers,
+            f"an integer from 0 to {n_layers - 1}",
+        )
+        way_out = "Leave it out for the first layer, whose matrix is about pairs of features."
+        check_argument("layer", layer, fits, rule, way_out)
         is_collapsed = self.exact_ and self.portfolio_ is None
         table = self._read_known_table(X, read_sensitive=not is_collapsed)
-        encoded = self._encode(table, read_sensitive=not is_collapsed)
+        encoded = encode(table, self.schema_, read_sensitive=not is_collapsed)
         return self._name_matrix(self._mean_attention(encoded, int(layer)))
 
     def feature_significance(self) -> dict[str, float]:
@@ -345,10 +343,6 @@ class ReadableFCorr(BaseFCorr):
         """Return constant and factor that make of balanced outputs what the link is applied to."""
         return 0.0, 1.0
 
-    def _class_labels(self) -> tuple[Any, ...] | None:
-        """Return what the outputs are of, where there are several."""
-        return None
-
     @property
     def _n_bags(self) -> int:
         """Number of bags; the members are recipes times bags, in this order."""
@@ -371,7 +365,7 @@ class ReadableFCorr(BaseFCorr):
             )
 
     def _encode_known(self, X: Any) -> EncodedTable:
-        return self._encode(self._read_known_table(X), read_sensitive=not self.exact_)
+        return encode(self._read_known_table(X), self.schema_, read_sensitive=not self.exact_)
 
     def _embed(self, x_cat: Tensor, x_num: Tensor) -> Tensor:
         """Embed every feature, one that predictions do not read as 0: ``(B, H, F)``."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from torch import Tensor
 
-from fcorr._core import InvalidInputError
+from fcorr._core import InvalidInputError, refuse_rows
 from fcorr.certify import Link
 from fcorr.data.encode import Outcomes
 from fcorr.estimators.reading import ReadableFCorr
@@ -207,13 +207,8 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
         if self.objective_ == "mse":
             return y
         rule, wrong = ("above 0", y <= 0) if self.objective_ == "gamma" else ("at least 0", y < 0)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            more = f" and {wrong.sum() - 1} more" if wrong.sum() > 1 else ""
-            raise InvalidInputError(
-                f"{outcomes.label} must be {rule} for objective={self.objective_!r}, got "
-                f"{y[row]:g} in row {row}{more}. {_REMEDIES[self.objective_]}"
-            )
+        rule = f"{outcomes.label} must be {rule} for objective={self.objective_!r}"
+        refuse_rows(wrong, y, rule, _REMEDIES[self.objective_])
         return y
 
     def _encode_target(self, outcomes: Outcomes) -> Tensor:
@@ -265,9 +260,6 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
 
     def _scale(self) -> tuple[float, float]:
         return self.base_, self.target_scale_ if self.objective_ == "mse" else 1.0
-
-    def _n_outputs(self) -> int:
-        return 1
 
     def _loss(self) -> Loss:
         losses: dict[ObjectiveName, Loss] = {

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError, Tabled, near_match, require
+from fcorr._core import InvalidInputError, Tabled, check_argument, near_match, require
 from fcorr.data.schema import ColumnKind
 
 Vector = NDArray[np.float64]
@@ -283,11 +283,9 @@ class Explanation(Tabled):
         """
         values = self.contribution[i]
         if self.classes is not None:
-            if label not in self.classes:
-                raise InvalidInputError(
-                    f"label must be one of the classes {self.classes}, got {label!r}. Each class "
-                    "has contributions of its own."
-                )
+            rule = f"one of the classes {self.classes}"
+            way_out = "Each class has contributions of its own."
+            check_argument("label", label, label in self.classes, rule, way_out)
             values = values[:, self.classes.index(label)]
         order = np.argsort(-np.abs(values), kind="stable")
         return [(self.names[j], float(values[j])) for j in order]

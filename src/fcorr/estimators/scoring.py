@@ -20,9 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from fcorr._core import (
     InvalidInputError,
+    check_argument,
+    check_name,
     connect_ray,
     is_integer,
-    near_match,
     renumber_rows,
     require,
     write_atomically,
@@ -130,10 +131,7 @@ class Scorer:
         read = [each.name for each in schema.columns if getattr(each, "is_known", True)]
         known = {*read, schema.target, schema.weight, schema.exposure}
         for name in set(self.keep or ()).difference(names):
-            raise InvalidInputError(
-                f"keep must name columns of the table, got {name!r}.{near_match(name, names)}",
-                argument="keep",
-            )
+            check_name(name, names, "keep must name columns of the table", argument="keep")
         return [n for n in names if n not in known] if self.keep is None else [*self.keep]
 
     def columns_read(self, names: Sequence[str]) -> list[str]:
@@ -206,7 +204,12 @@ def score_parquet(
         The data cannot be read, or differ from the training table; the error names file and row.
         Or no cluster answers at the address.
     """
-    _check_engine(engine, address, workers)
+    is_ray = engine == "ray"
+    check_argument("engine", engine, engine in ("local", "ray"), "'local' or 'ray'")
+    check_argument("address", address, address is None or is_ray, "left out without Ray")
+    fits = workers is None or (is_ray and is_integer(workers, 1))
+    rule = "an integer of at least 1, and left out without Ray"
+    check_argument("workers", workers, fits, rule)
     scorer = Scorer(model, keep=keep, rate=rate)
     schema, pieces, n_rows = split_parquet(source)
     columns = scorer.columns_read(schema.names)
@@ -216,7 +219,7 @@ def score_parquet(
             "made it."
         )
     written = scorer.output_schema(pa.schema([schema.field(name) for name in columns]))
-    if engine == "ray":
+    if is_ray:
         tables = _map_on_ray(scorer, pieces, columns, address, workers)
     else:
         tables = _map_here(scorer, pieces, columns, n_rows)
@@ -229,21 +232,6 @@ def score_parquet(
     with parts_of_one_table(scorer.model.schema_), closing(tables):
         write_atomically(output, write)
     return n_rows
-
-
-def _check_engine(engine: str, address: str | None, workers: int | None) -> None:
-    rules = {
-        "engine": ("'local' or 'ray'", engine, engine in ("local", "ray")),
-        "address": ("left out without Ray", address, address is None or engine == "ray"),
-        "workers": (
-            "an integer of at least 1, and left out without Ray",
-            workers,
-            workers is None or (engine == "ray" and is_integer(workers, 1)),
-        ),
-    }
-    for name, (rule, value, fits) in rules.items():
-        if not fits:
-            raise InvalidInputError(f"{name} must be {rule}, got {value!r}.", argument=name)
 
 
 def _map_here(

@@ -3,10 +3,8 @@
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from torch import Tensor
 from fcorr._core import (
     InvalidInputError,
     Progress,
-    near_match,
+    check_name,
     open_processes,
     show_progress,
     to_plain,
@@ -40,13 +38,12 @@ from fcorr.training.pack import PAPERS, SINGLE, Bag, Recipe, Trained
 from fcorr.training.proxies import DecisionDial
 from fcorr.training.rows import (
     Fold,
-    Map,
     Ranks,
     Rows,
     StoredRows,
     TrainingRows,
     Workers,
-    map_rows,
+    chunk_rows,
     start_workers,
 )
 
@@ -81,9 +78,12 @@ class TrainableFCorr(Arguments, BaseEstimator, ABC):
     oob_loss_: float | None
     seed_: int
 
-    @abstractmethod
+    def _class_labels(self) -> tuple[Any, ...] | None:
+        """Return what the outputs are of, where there are several."""
+        return None
+
     def _n_outputs(self) -> int:
-        """Return the number of the model's outputs."""
+        return len(self._class_labels() or (None,))
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -178,11 +178,8 @@ class TrainableFCorr(Arguments, BaseEstimator, ABC):
 
     def _prepare_numbers(self, model: Any, numbers: Tensor, workers: Workers) -> Tensor:
         """Do with numbers what need not be done in every step: find them among the knots."""
-        size = max(1, numbers.shape[1])
-        found = map_rows(
-            model, numbers, numbers, lambda _, x: model.locate(x), workers, numbers_per_row=size
-        )
-        return torch.cat([*found])
+        size = chunk_rows(max(1, numbers.shape[1]))
+        return torch.cat([*workers.map(model.locate, numbers.split(size))])
 
     def _exchanges(self, encoded: EncodedTable, device: torch.device) -> tuple[Exchange, ...]:
         """List what the sensitive features are exchanged for in training."""
@@ -193,13 +190,7 @@ class TrainableFCorr(Arguments, BaseEstimator, ABC):
             for position in sensitive
             if position >= n_categorical
         }
-        return exchange_features(
-            self.schema_.cardinalities,
-            encoded.numbers.shape[1],
-            sensitive,
-            grids=grids,
-            device=device,
-        )
+        return exchange_features(self.schema_.cardinalities, sensitive, grids=grids, device=device)
 
     def _objective(
         self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, penalty_scale: float
@@ -256,12 +247,8 @@ class TrainableFCorr(Arguments, BaseEstimator, ABC):
         found = {}
         for key, direction in (self.monotone or {}).items():
             name = names.get(key, key) if not isinstance(key, str) else key
-            if name not in self.schema_.names:
-                raise InvalidInputError(
-                    f"monotone must name columns of X, got {key!r}."
-                    f"{near_match(str(key), self.schema_.names)}",
-                    argument="monotone",
-                )
+            rule = "monotone must name columns of X"
+            check_name(name, self.schema_.names, rule, argument="monotone")
             column = self.schema_[name]
             if not isinstance(column, NumericColumn | OrdinalColumn):
                 raise InvalidInputError(
@@ -384,7 +371,7 @@ class Trainer:
         side_by_side = self.device.type == "cpu" and Ranks.current().n == 1
         with (
             start_workers(2**62 if side_by_side else 0) as workers,
-            _start_processes(workers) as each,
+            open_processes() as spread,
             shown as progress,
         ):
             prepare_engine(progress.say)
@@ -395,7 +382,7 @@ class Trainer:
                 self._train_member,
                 self.target.losses,
                 seed=seed,
-                each=each,
+                each=spread or workers.map,
                 progress=progress,
             )
             result = packs.train_pack(
@@ -419,8 +406,8 @@ class Trainer:
 
     def _train_member(self, recipe: Recipe, bag: Bag, seed: int) -> Trained:
         """Train a member of a pack, also in another process."""
-        with use_engine(self.options["engine"]):
-            return self._train_or_recall(recipe, bag, seed, Workers(None), Progress())
+        with use_engine(self.options["engine"]), start_workers(0) as alone:
+            return self._train_or_recall(recipe, bag, seed, alone, Progress())
 
     def _train_or_recall(
         self, recipe: Recipe, bag: Bag | None, seed: int, workers: Workers, progress: Progress
@@ -535,21 +522,3 @@ class Trainer:
             )
         order = torch.randperm(len(some), generator=generator).to(some.device)
         return some.take(order[n_validation:]), some.take(order[:n_validation])
-
-
-@contextmanager
-def _start_processes(workers: Workers) -> Iterator[Map]:
-    """Give a map over the processes that the caller chose for it, with one thread each.
-
-    Where none was chosen, it is that of the threads.
-    """
-    with open_processes() as spread:
-        if spread is None:
-            yield workers.map
-        else:
-            yield lambda function, items: spread(partial(_with_one_thread, function), items)
-
-
-def _with_one_thread(function: Callable[[Any], Any], item: Any) -> Any:
-    with start_workers(0):
-        return function(item)

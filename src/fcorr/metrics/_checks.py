@@ -19,9 +19,11 @@ from fcorr._core import (
     InvalidInputError,
     NotEstimableWarning,
     Tabled,
+    check_argument,
     counted_rows,
     is_integer,
     is_missing,
+    refuse_rows,
 )
 
 FloatArray = npt.NDArray[np.float64]
@@ -139,15 +141,6 @@ def as_weights(sample_weight: Any, n_rows: int) -> FloatArray:
     return weight
 
 
-def refuse_rows(
-    is_wrong: npt.NDArray[np.bool_], column: FloatArray, rule: str, way_out: str
-) -> None:
-    """Refuse a column in which some row breaks the rule, and name the first one."""
-    if is_wrong.any():
-        row = int(np.argmax(is_wrong))
-        raise InvalidInputError(f"{rule}, got {column[row]:g} in row {row}. {way_out}")
-
-
 def check_same_length(**columns: Sized) -> None:
     """Refuse columns of different lengths."""
     lengths = [len(column) for column in columns.values()]
@@ -169,10 +162,8 @@ def check_confidence(confidence: float) -> None:
 
 def check_resamples(n_resamples: int) -> None:
     """Refuse a number of resamples that gives no interval."""
-    if not is_integer(n_resamples, 1):
-        raise InvalidInputError(
-            f"n_resamples must be a positive integer, got {n_resamples!r}. 500 is usual."
-        )
+    fits = is_integer(n_resamples, 1)
+    check_argument("n_resamples", n_resamples, fits, "a positive integer", "500 is usual.")
 
 
 def not_estimable(message: str, *, stacklevel: int = 4) -> float:

@@ -23,7 +23,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, enumerate_some, near_match
+from fcorr._core import InvalidInputError, check_name, enumerate_some
 from fcorr.metrics import _checks as checks
 from fcorr.metrics._checks import FloatArray, IntArray, Labels, Weights
 
@@ -302,11 +302,8 @@ def _open(X: Any, sensitive: Any) -> tuple[list[Any], Any, list[Any]]:
                 f"{type(X).__name__}. Collect or convert it first."
             ) from error
         for name in names:
-            if name not in table.columns:
-                raise InvalidInputError(
-                    f"sensitive must name a column of X, got {name!r}."
-                    f"{near_match(name, table.columns)} X has {enumerate_some(table.columns)}."
-                )
+            has = f"X has {enumerate_some(table.columns)}."
+            check_name(name, table.columns, "sensitive must name a column of X", has)
         columns = [table.get_column(name) for name in names]
     if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
         raise InvalidInputError(
@@ -323,7 +320,7 @@ def encode_grouped(column: Any, name: str) -> Labels:
     return group_numbers(checks.encode_labels(column, name), column)
 
 
-def group_numbers(labels: Labels, column: Any) -> Labels:
+def group_numbers(labels: Labels, column: Any, n_groups: int = N_VALUES) -> Labels:
     """Divide the rows of a measurement into groups, each row as the median of its group."""
     known = [label for label in labels.categories if label is not None]
     series = nw.from_native(column, series_only=True, pass_through=True)
@@ -333,7 +330,7 @@ def group_numbers(labels: Labels, column: Any) -> Labels:
         return labels
     # Medians are values of the column and not means of two: a model may know whole numbers only.
     counts = np.bincount(labels.codes)[: len(known)]
-    groups = quantile_groups(counts, N_VALUES)
+    groups = quantile_groups(counts, n_groups)
     last_rows = np.cumsum(np.bincount(groups, weights=counts)).astype(np.intp) - 1
     first_rows = np.append(0, last_rows[:-1] + 1)
     medians = np.searchsorted(np.cumsum(counts), (first_rows + last_rows) // 2, side="right")

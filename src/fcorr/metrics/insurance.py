@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, RandomState, draw_seed, is_integer
+from fcorr._core import InvalidInputError, RandomState, check_argument, draw_seed, is_integer
 from fcorr.metrics import _checks as checks
 from fcorr.metrics._checks import Column, FloatArray, ResultTable, Weights
 from fcorr.metrics.intervals import bootstrap_interval
@@ -219,8 +219,7 @@ def _bin_columns(
     key: FloatArray, weight: FloatArray, n_bins: int, *, means_of: Sequence[FloatArray]
 ) -> Iterable[tuple[float, ...]]:
     """Put rows into bins by a key; give each bin's size, weight, range of the key, and means."""
-    if not is_integer(n_bins, 1):
-        raise InvalidInputError(f"n_bins must be a positive integer, got {n_bins!r}. 10 is usual.")
+    check_argument("n_bins", n_bins, is_integer(n_bins, 1), "a positive integer", "10 is usual.")
     # A block of equal keys goes where its middle lies on the scale of cumulated weight.
     levels, block = np.unique(key, return_inverse=True)
     block_weight = np.bincount(block, weights=weight)
@@ -327,10 +326,8 @@ def actual_over_expected(
     """
     from scipy.special import gammaincinv  # slow to import
 
-    if interval not in ("poisson", "bootstrap"):
-        raise InvalidInputError(
-            f"interval must be 'poisson', for claim counts, or 'bootstrap', got {interval!r}."
-        )
+    rule = "'poisson', for claim counts, or 'bootstrap'"
+    check_argument("interval", interval, interval in ("poisson", "bootstrap"), rule)
     checks.check_confidence(confidence)
     observed, predicted, weight = checks.as_columns(sample_weight, y_true=y_true, y_pred=y_pred)
     groups, codes = checks.encode_groups(sensitive_features)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fcorr._core import InvalidInputError
+from fcorr._core import InvalidInputError, check_argument, is_number
 from fcorr.metrics._checks import as_floats, check_confidence
 
 
@@ -127,11 +127,9 @@ def population_bound(
 
     n_rows = len(sizes)
     if epsilon is not None:
-        if not isinstance(epsilon, numbers.Real) or not 0 <= epsilon < math.inf:
-            raise InvalidInputError(
-                f"epsilon must be a finite number, 0 or more, got {epsilon!r}. Give the change "
-                "from which on it matters, such as 0.01, or 0 for any change at all."
-            )
+        fits, rule = is_number(epsilon) and epsilon >= 0, "a finite number, 0 or more"
+        way_out = "Give the change from which on it matters, such as 0.01, or 0 for any at all."
+        check_argument("epsilon", epsilon, fits, rule, way_out)
         n_above = int((sizes > epsilon).sum())
         # Where all rows lie above there is no such quantile: the share may be everyone.
         share = betaincinv(n_above + 1, n_rows - n_above, confidence) if n_above < n_rows else 1.0

@@ -6,16 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError, is_integer
+from fcorr._core import check_argument, is_integer
 
 
 def draw_orders(n_features: int, n_samples: int, seed: int) -> NDArray[np.intp]:
     """Draw orders of the features, in pairs: each is followed by its reverse."""
-    if not is_integer(n_samples, 4) or n_samples % 2:
-        raise InvalidInputError(
-            f"n_samples must be an even integer of at least 4, got {n_samples!r}. Orders come in "
-            "pairs, and a standard error takes two of them; 20 is usual."
-        )
+    way_out = "Orders come in pairs, and a standard error takes two of them; 20 is usual."
+    fits = is_integer(n_samples, 4) and n_samples % 2 == 0
+    check_argument("n_samples", n_samples, fits, "an even integer of at least 4", way_out)
     rng = np.random.default_rng(seed)
     drawn = [rng.permutation(n_features) for _ in range(n_samples // 2)]
     return np.array([order for one in drawn for order in (one, one[::-1])])

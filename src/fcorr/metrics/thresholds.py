@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fcorr._core import InvalidInputError, is_number
+from fcorr._core import InvalidInputError, check_argument, is_number
 from fcorr.metrics import _checks as checks
 from fcorr.metrics._checks import Column, FloatArray, Weights
 
@@ -51,8 +51,7 @@ def choose_threshold(
     >>> choose_threshold(y, scores, rule={"cost": (1, 0)})
     inf
     """
-    if not is_threshold_rule(rule):
-        raise InvalidInputError(f"rule must be {RULES}, got {rule!r}.")
+    check_argument("rule", rule, is_threshold_rule(rule), RULES)
     columns = checks.as_columns(sample_weight, y_true=checks.as_classes(y_true), y_score=y_score)
     thresholds, true_positive, false_positive = _counts(*columns)
     n_positive, n_negative = true_positive[-1], false_positive[-1]

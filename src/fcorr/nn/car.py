@@ -37,42 +37,30 @@ class Exchange:
     ----------
     features : tuple of int
         Positions of the features, categorical ones first, as the model has them.
-    x_cat, x_num : Tensor
-        Codes ``(C, n_categorical)`` and numbers ``(C, n_numeric)`` of C rows that hold the values.
-        Their other entries are there to make rows of them and have no part in anything.
+    values : Tensor
+        ``(C, S)``: codes of categories and numbers, a column per feature.
     """
 
-    features: tuple[int, ...]
-    x_cat: Tensor
-    x_num: Tensor
-
-    @classmethod
-    def to_values(
-        cls,
-        features: Sequence[int],
-        values_CS: Tensor,
-        n_categorical: int,
-        n_numeric: int,
-        device: torch.device | str = "cpu",
-    ) -> "Exchange":
-        """Exchange features for values: codes of categories and numbers, a column per feature."""
-        rows = torch.zeros(len(values_CS), n_categorical + n_numeric)
-        rows[:, list(features)] = values_CS.float()
-        codes, numbers = rows[:, :n_categorical].long(), rows[:, n_categorical:]
-        return cls(tuple(features), codes.to(device), numbers.to(device))
+    features: Sequence[int]
+    values: Tensor
 
     def __len__(self) -> int:
-        return len(self.x_cat)
+        return len(self.values)
+
+    def rows(self, n_categorical: int, n_features: int) -> tuple[Tensor, Tensor]:
+        """Return codes and numbers of C rows that hold the values, and zeros beside them."""
+        rows = self.values.new_zeros(len(self), n_features, dtype=torch.float32)
+        rows[:, list(self.features)] = self.values.float()
+        return rows[:, :n_categorical].long(), rows[:, n_categorical:]
 
     def embed(self, model: Network) -> Tensor:
         """Embed the values of the features, in every view: ``(C, H, S)``."""
-        x_num = self.x_num.to(model.dtype)
-        return model.embed(self.x_cat, x_num)[:, :, list(self.features)]
+        x_cat, x_num = self.rows(len(model.cat_cardinalities), model.n_features)
+        return model.embed(x_cat, x_num.to(model.dtype))[:, :, list(self.features)]
 
 
 def exchange_features(
     cat_cardinalities: Sequence[int],
-    n_numeric: int,
     sensitive: Sequence[int],
     *,
     grids: Mapping[int, Tensor] | None = None,
@@ -84,25 +72,22 @@ def exchange_features(
     Embeddings are per feature, so invariance to each feature by itself is invariance to every
     combination: by default each has an exchange of its own, Σ C_k values in all.
 
-    ``cat_cardinalities`` and ``n_numeric`` are the features of an
-    :class:`~fcorr.nn.fcorr.FCorrTransformer`, ``sensitive`` positions among them. ``grids`` has the
-    numbers to exchange each sensitive numeric feature for; NaN is a missing one.
+    ``cat_cardinalities`` are those of an :class:`~fcorr.nn.fcorr.FCorrTransformer`, ``sensitive``
+    positions among its features. ``grids`` has the numbers to exchange each sensitive numeric
+    feature for; NaN is a missing one.
 
     Examples
     --------
-    >>> race, sex = exchange_features([5, 2], 3, [0, 1])
+    >>> race, sex = exchange_features([5, 2], [0, 1])
     >>> len(race), len(sex)
     (5, 2)
     """
-    n_categorical = len(cat_cardinalities)
     values = (
-        torch.arange(cat_cardinalities[j]) if j < n_categorical else (grids or {})[j].cpu()
+        torch.arange(cat_cardinalities[j]) if j < len(cat_cardinalities) else (grids or {})[j]
         for j in sensitive
     )
-    return tuple(
-        Exchange.to_values([feature], values_C[:, None], n_categorical, n_numeric, device)
-        for feature, values_C in zip(sensitive, values, strict=True)
-    )
+    pairs = zip(sensitive, values, strict=True)
+    return tuple(Exchange([j], values_C[:, None].to(device)) for j, values_C in pairs)
 
 
 def augmented_loss(

@@ -121,7 +121,7 @@ def _run_layer(kernel: str, h_BF: Tensor, *arguments: Any) -> None:
         rows = np.flatnonzero((reach > served) & (reach <= largest))
         if len(rows):
             sums, one_by_one = np.empty((n_terms + 4, LANES), precision), None if n_terms else True
-            run_kernel(kernel, h_BF, rows, reach, sums, largest, one_by_one, *arguments)
+            run_kernel(kernel, h_BF, rows, reach, (sums, largest, one_by_one), *arguments)
         served = largest
 
 

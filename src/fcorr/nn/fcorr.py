@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from fcorr.nn.attention import attend, attention_weights
-from fcorr.nn.engine import CompiledEncoderLayer, run_head, run_kernel, runs_compiled, use_engine
+from fcorr.nn.engine import CompiledEncoderLayer, run_head, runs_compiled, use_engine
 from fcorr.nn.layers import (
     CategoricalEmbedding,
     Dropout,
@@ -356,9 +356,7 @@ class FCorrTransformer(nn.Module):
 
     def _steps(self, feature: int) -> Tensor:
         """Return the steps between a feature's knots, a view of the parameter."""
-        if self.views is None:
-            raise RuntimeError("Only main effects can be monotone.")
-        return self.views.parameters_of(feature)[0][1:]
+        return self._views.parameters_of(feature)[0][1:]
 
     def _embedding_of(
         self, feature: int
@@ -424,8 +422,8 @@ class FCorrTransformer(nn.Module):
                 layers = [*self.head.hidden, self.head.output]
                 h_BHF = self.encode(self.mix(e_BHF))
                 outputs = run_head(self.head_norm, layers, h_BHF.flatten(1))
-            if self.views is not None:
-                run_kernel("add_main_effects", e_BHF, outputs)
+            if self.views is not None:  # added up in their order, so that a row's bits are its own
+                outputs += e_BHF[:, : self.n_outputs].double().cumsum(2)[:, :, -1]
             return outputs
 
     def slot_values(self) -> Tensor:

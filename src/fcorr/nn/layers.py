@@ -408,18 +408,15 @@ class ViewEmbedding(nn.Module):
 
     def forward(self, x_cat: Tensor, located: Tensor) -> Tensor:
         """Look categories up and interpolate located numbers."""
-        return self._look_up(self.values(), x_cat, located)
+        return embed_slots(self.values(), x_cat, self.offsets, located, self._starts)
 
     def main_effects(self, x_cat: Tensor, located: Tensor) -> Tensor:
         """Return the main effects, with what was moved to them: ``(B, n_main, F)``."""
-        return self._look_up(self.main_values(), x_cat, located)
+        return embed_slots(self.main_values(), x_cat, self.offsets, located, self._starts)
 
     def main_values(self) -> Tensor:
         """Return the main effects of every slot, with what was moved to them: ``(S, n_main)``."""
         return self.values()[:, : self.moved.shape[1]] + self.moved
-
-    def _look_up(self, values: Tensor, x_cat: Tensor, located: Tensor) -> Tensor:
-        return embed_slots(values, x_cat, self.offsets, located, self._starts)
 
     def penalty(self, smoothness: float, credibility: float, sparsity: float = 0.0) -> Tensor:
         """Half the weighted sum of squares: second differences of shapes, and all effects.

@@ -22,12 +22,13 @@ from sklearn.model_selection import ParameterGrid
 
 from fcorr._core import (
     InvalidInputError,
+    check_argument,
+    check_name,
     enumerate_some,
     errors_about,
     errors_of_writing,
     html_table,
     is_integer,
-    near_match,
     open_processes,
     show_progress,
     text_table,
@@ -160,12 +161,9 @@ def sweep(
             "Use scikit-learn's GridSearchCV for other models."
         )
     budget, seeds = _read_budget(budget), _read_seeds(seeds)
-    if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
-        raise InvalidInputError(
-            f"n_jobs must be an integer that is not 0, got {n_jobs!r}. Write n_jobs=2 for two "
-            "processes, n_jobs=-1 for as many as there are cores.",
-            argument="n_jobs",
-        )
+    is_whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    way_out = "Write n_jobs=2 for two processes, n_jobs=-1 for as many as there are cores."
+    check_argument("n_jobs", n_jobs, is_whole and n_jobs != 0, "an integer that is not 0", way_out)
     points = expand_grid(grid, estimator.get_params(deep=False))
     rows = measuring.read_test_rows(estimator, eval_set, "eval_set")
     data = [hash_rows(X, y, sample_weight), hash_rows(*unpack_rows(eval_set, "eval_set"))]
@@ -218,12 +216,14 @@ def sweep(
 
 def _read_budget(budget: Any) -> float | None:
     is_number = isinstance(budget, numbers.Real) and not isinstance(budget, bool)
-    if budget is not None and not (is_number and budget >= 0):
-        raise InvalidInputError(
-            f"budget must be a number of at least 0, or None, got {budget!r}. It is the largest "
-            "change of a prediction that a flip may make; 0 stands for exact models only.",
-            argument="budget",
-        )
+    rule, way_out = (
+        "a number of at least 0, or None",
+        (
+            "It is the largest change of a prediction that a flip may make; 0 stands for exact models "
+            "only."
+        ),
+    )
+    check_argument("budget", budget, budget is None or (is_number and budget >= 0), rule, way_out)
     return None if budget is None else float(budget)
 
 
@@ -232,12 +232,9 @@ def _read_seeds(seeds: Any) -> list[int]:
     if is_integer(seeds, 1):
         listed = list(range(int(seeds)))
     are_seeds = all(is_integer(seed, 0) and int(seed) < 2**32 for seed in listed)
-    if not listed or not are_seeds or len(set(listed)) < len(listed):
-        raise InvalidInputError(
-            "seeds must be a number of at least 1, or different integers in [0, 2**32), got "
-            f"{seeds!r}. Write seeds=3 or seeds=[0, 1, 2].",
-            argument="seeds",
-        )
+    fits = bool(listed) and are_seeds and len(set(listed)) == len(listed)
+    rule = "a number of at least 1, or different integers in [0, 2**32)"
+    check_argument("seeds", seeds, fits, rule, "Write seeds=3 or seeds=[0, 1, 2].")
     return [int(seed) for seed in listed]
 
 
@@ -261,11 +258,8 @@ def expand_grid(grid: Grid | Sequence[Grid] | None, base: Mapping[str, Any]) -> 
         raise InvalidInputError("grid must hold at least one argument, got none.")
     for point in varied:
         for name in point:
-            if name not in base:
-                raise InvalidInputError(
-                    f"grid must name arguments of the estimator, got {name!r}."
-                    f"{near_match(str(name), base)} It has {enumerate_some(base, 40)}."
-                )
+            has = f"It has {enumerate_some(base, 40)}."
+            check_name(name, base, "grid must name arguments of the estimator", has)
         for name in (*point, *(point.get("advanced") or ())):
             if name in _NOT_VARIED:
                 raise InvalidInputError(f"grid must not vary {name!r}. {_NOT_VARIED[name]}")
@@ -594,11 +588,8 @@ class Sweep:
         budget = self.budget if budget is None else _read_budget(budget)
         first = self.summaries[0].measured[0]
         metric = metric or MAIN_METRIC[first.task]
-        if metric not in first.performance:
-            raise InvalidInputError(
-                f"metric must be one of {', '.join(first.performance)}, got {metric!r}."
-                f"{near_match(metric, first.performance)}"
-            )
+        rule = f"metric must be one of {', '.join(first.performance)}"
+        check_name(metric, first.performance, rule)
         limit = budget or 0.0
         within = [
             each

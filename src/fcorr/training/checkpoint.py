@@ -102,7 +102,7 @@ class Checkpoint:
             return
         tensors = dict(trained.model.state_dict()) | {"outputs": trained.outputs}
         header = {"history": to_plain(asdict(trained.history))}
-        _write(self._path(recipe, seed), header, tensors)
+        write_tensors(self._path(recipe, seed), header, tensors)
         self.keeper(recipe, seed).path.unlink(missing_ok=True)
 
     def keeper(self, recipe: Recipe, seed: int) -> "StateKeeper":
@@ -131,14 +131,19 @@ class StateKeeper:
             return
         tensors, plain = state()  # all processes have a part in it
         if ranks.own == 0:
-            _write(self.path, plain, tensors)
+            write_tensors(self.path, plain, tensors)
         self.written = time.monotonic()
 
 
-def _write(path: Path, header: dict[str, Any], tensors: Mapping[str, Tensor]) -> None:
+def write_tensors(
+    path: str | os.PathLike[str], header: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> None:
+    """Write tensors and, as JSON in the header, plain data and the digest of both to one file."""
     tensors = {name: v.detach().contiguous().cpu() for name, v in tensors.items()}
     header = {**header, "sha256": compute_digest(header, tensors)}
-    write_atomically(path, save(tensors, metadata={"fcorr": json.dumps(header)}))
+    write_atomically(
+        path, save(tensors, metadata={"fcorr": json.dumps(header, ensure_ascii=False)})
+    )
 
 
 def _read(path: Path) -> _Content | None:

@@ -220,8 +220,7 @@ def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
     """Put the rows into folds, the rows of each stratum evenly; a bag is all folds but one.
 
     Where the last stratum, as of rare events, has fewer rows than there are folds, they are in the
-    first ones, by which recipes are tried. A single fold, as of a table with one row, is learnt
-    from and judged by: there is no other.
+    first ones, by which recipes are tried.
     """
     n_rows, generator = len(strata), torch.Generator().manual_seed(seed)
     n_folds = min(n_members or n_rows, _rounds_of(n_rows)[-1], n_rows)
@@ -232,8 +231,6 @@ def make_bags(strata: Tensor, n_members: int | None, seed: int) -> list[Bag]:
     fold = torch.empty(n_rows, dtype=torch.long)
     fold[order] = torch.arange(n_rows) % n_folds
     everything = torch.arange(n_rows)
-    if n_folds == 1:
-        return [Bag(everything, everything)]
     return [Bag(everything[fold != k], everything[fold == k]) for k in range(n_folds)]
 
 

@@ -23,9 +23,9 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from fcorr.data.stream import RowStore, StoredPart, hash_places
+from fcorr.data.stream import RowStore, hash_places
 from fcorr.training.proxies import Groups
 
 Item = TypeVar("Item")
@@ -107,29 +107,6 @@ def _use_one_thread() -> int:
             remedy.start()
             remedy.join()
     return n_threads
-
-
-def map_rows(
-    model: nn.Module,
-    x_cat: Tensor,
-    x_num: Tensor,
-    function: Callable[..., Tensor],
-    workers: Workers,
-    *,
-    numbers_per_row: int | None = None,
-) -> Iterator[Tensor]:
-    """Apply ``function(x_cat, x_num)`` without gradient, in chunks that bound the memory.
-
-    ``numbers_per_row`` is the size of a row's work, by default the number of features.
-    """
-    model.eval()
-
-    def without_gradient(chunk: tuple[Tensor, Tensor]) -> Tensor:
-        with torch.no_grad():  # a setting of each thread
-            return function(*chunk)
-
-    size = chunk_rows(numbers_per_row or x_cat.shape[1] + x_num.shape[1])
-    return workers.map(without_gradient, zip(x_cat.split(size), x_num.split(size), strict=True))
 
 
 def chunk_rows(numbers_per_row: int) -> int:
@@ -227,13 +204,6 @@ class Rows:
         """Draw rows at random."""
         return self.take(torch.randperm(len(self), generator=generator)[:n_rows].to(self.device))
 
-    def followed_by(self, other: "Rows") -> "Rows":
-        """Return these rows and then others, without groups."""
-        both = {
-            name: torch.cat([getattr(each, name) for each in (self, other)]) for name in _COLUMNS
-        }
-        return Rows(**both, groups=None)
-
     def add_up(self, values: Tensor) -> Tensor:
         """Return what is given: every process has all rows."""
         return values
@@ -302,7 +272,7 @@ class StoredRows:
     @property
     def places(self) -> NDArray[np.int64]:
         """Places of this process's rows in the table, in the order of :meth:`chunks`."""
-        places = np.concatenate([self.store.read(i).places for i in range(self.store.n_parts)])
+        places = np.concatenate([self.store.read(i)["places"] for i in range(self.store.n_parts)])
         return places if self.fold is None else places[self.fold.has(places)]
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Rows, Tensor, int]]:
@@ -323,8 +293,10 @@ class StoredRows:
         generator = torch.Generator().manual_seed(seed)
         order = torch.randperm(self.store.n_parts, generator=generator).tolist()
         for found in self.store.parts(order, self._read):
-            shuffled = found.take(torch.randperm(len(found), generator=generator))
-            rows = shuffled if rest is None else rest.followed_by(shuffled)
+            rows = found.take(torch.randperm(len(found), generator=generator))
+            if rest is not None:
+                pairs = ([getattr(each, n) for each in (rest, rows)] for n in _COLUMNS)
+                rows = Rows(*map(torch.cat, pairs))
             n_full = len(rows) // own * own
             for chosen in torch.arange(n_full).split(own) if n_full else ():
                 yield rows, chosen, totals[given]
@@ -355,17 +327,10 @@ class StoredRows:
         """Return the sum over all processes."""
         return self.ranks.add_up(values)
 
-    def _read(self, part: StoredPart) -> Rows:
-        if self.fold is not None:
-            meant = self.fold.has(part.places)
-            part = StoredPart(part.places[meant], part.codes[meant], part.numbers[meant])
-        places = torch.from_numpy(part.places)
-        return Rows(
-            torch.from_numpy(part.codes),
-            self.locate(torch.from_numpy(part.numbers)),
-            self.target[places],
-            self.weight[places],
-        )
+    def _read(self, part: NDArray[Any]) -> Rows:
+        part = part if self.fold is None else part[self.fold.has(part["places"])]
+        places, x_cat, x_num = (torch.from_numpy(part[name].copy()) for name in part.dtype.names)
+        return Rows(x_cat, self.locate(x_num), self.target[places], self.weight[places])
 
 
 TrainingRows = Rows | StoredRows

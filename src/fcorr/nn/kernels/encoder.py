@@ -78,9 +78,7 @@ def _fill(x, value):
 
 @compiled_in_order
 def _mean(x, out):
-    total = np.empty(LANES)  # double precision: rounding would grow with the number of features
-    for i in range(LANES):
-        total[i] = 0.0
+    total = np.zeros(LANES)  # double precision: rounding would grow with the number of features
     for j in range(len(x)):
         for i in range(LANES):
             total[i] += x[j, i]
@@ -92,9 +90,7 @@ def _mean(x, out):
 def _normalize(x, eps, normed, scale, mean):
     """Subtract each lane's mean and divide by its deviation; ``scale`` is one over that."""
     _mean(x, mean)
-    total = np.empty(LANES)
-    for i in range(LANES):
-        total[i] = 0.0
+    total = np.zeros(LANES)
     for j in range(len(x)):
         for i in range(LANES):
             d = x[j, i] - mean[i]
@@ -350,30 +346,18 @@ def _attention_gradient(root, lanes, one_by_one, u, s, sums, terms, NPQ, g, UC, 
 
 @compiled_in_order
 def encoder_forward(
-    h,
-    rows,
-    reaches,
-    sums,
-    largest,
-    one_by_one,
-    norms,
-    stack,
-    eps,
-    residual,
-    own,
-    out,
-    columns,
-    means,
+    h, rows, reaches, series, norms, stack, eps, residual, own, out, columns, means
 ):
     """Compute the layer's output ``out (B, F)`` of some ``rows`` of ``h (B, F)``.
 
     ``norms (4, F)`` are weight and bias of the two LayerNorms, ``stack (2 L, F)`` those of the L
-    element-wise linear layers. ``sums (K + 4, 128)`` is scratch in the precision of the series, K
-    its number of terms, and ``largest`` the largest X that they serve: ``reaches (B,)`` is given
-    each row's X, and rows beyond get nothing else. Of features ``own (S,)``, or None, it computes
+    element-wise linear layers. ``series`` are ``sums (K + 4, 128)``, scratch in its precision, K
+    its number of terms; ``largest``, the largest X that they serve; and ``one_by_one``. ``reaches
+    (B,)`` is given each row's X, and rows beyond get nothing else. Of features ``own (S,)``, or None, it computes
     ``columns (B, S, F)``, the attention that every feature pays to them, and ``means (B, S)``, the
     attention's output at them.
     """
+    sums, largest, one_by_one = series
     n_rows, n = len(rows), h.shape[1]
     root = math.sqrt(n)
     x, normed, z, v, w = _empty(n, h), _empty(n, h), _empty(n, h), _empty(n, h), _empty(n, h)
@@ -416,25 +400,13 @@ def encoder_forward(
 
 @compiled_in_order
 def encoder_backward(
-    h,
-    rows,
-    reaches,
-    sums,
-    largest,
-    one_by_one,
-    norms,
-    stack,
-    eps,
-    residual,
-    grad,
-    dh,
-    dnorms,
-    dstack,
+    h, rows, reaches, series, norms, stack, eps, residual, grad, dh, dnorms, dstack
 ):
     """Compute the gradient by the input, ``dh``; add that by the parameters to the last two.
 
     ``grad`` is the gradient by the output; the rest is as in :func:`encoder_forward`.
     """
+    sums, largest, one_by_one = series
     n_rows, n = len(rows), h.shape[1]
     root = math.sqrt(n)
     x, normed, z, normed_2 = _empty(n, h), _empty(n, h), _empty(n, h), _empty(n, h)

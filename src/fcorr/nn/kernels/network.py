@@ -9,7 +9,6 @@ import math
 import numpy as np
 
 from fcorr.nn.kernels.arithmetic import (
-    Floats,
     compiled,
     compiled_as_written,
     compiled_in_order,
@@ -142,8 +141,8 @@ def _search(value, knots, low, position):
 
 
 @compiled
-def normalize(x: Floats, eps: float, out: Floats) -> float:
-    """Subtract the mean and divide by the deviation; return one over the deviation."""
+def layer_norm(x, norm, eps, out):
+    """Normalise a row, then scale and shift it by ``norm (2, F)``; return one over its deviation."""
     n = len(x)
     total = 0.0
     for j in range(n):
@@ -154,15 +153,9 @@ def normalize(x: Floats, eps: float, out: Floats) -> float:
         squares += (x[j] - mean) * (x[j] - mean)
     scale = 1 / math.sqrt(squares / n + eps)
     for j in range(n):
-        out[j] = (x[j] - mean) * scale
+        normed = (x[j] - mean) * scale
+        out[j] = normed * norm[0, j] + norm[1, j]
     return scale
-
-
-@compiled
-def affine(x: Floats, weight: Floats, bias: Floats, out: Floats) -> None:
-    """Compute ``weight · x + bias``."""
-    for j in range(len(x)):
-        out[j] = x[j] * weight[j] + bias[j]
 
 
 @compiled
@@ -177,7 +170,7 @@ def column_change(h, columns, attended, norm, eps, values, starts, own, loss, d_
     """
     n, n_own = h.shape[1], len(own)
     root = math.sqrt(n)
-    x, normed, z, step = np.empty(n), np.empty(n), np.empty(n), np.empty(n_own)
+    x, z, step = np.empty(n), np.empty(n), np.empty(n_own)
     t = np.empty(n, dtype=np.float32)
     extra_sum = np.empty(n, dtype=np.float32)
     shared = np.empty(n, dtype=np.float32)
@@ -187,8 +180,7 @@ def column_change(h, columns, attended, norm, eps, values, starts, own, loss, d_
     for b in range(len(h)):
         for j in range(n):
             x[j] = h[b, j]
-        scale = normalize(x, eps, normed)
-        affine(normed, norm[0], norm[1], z)
+        scale = layer_norm(x, norm, eps, z)
         for i in range(n):
             t[i] = z[i] / root
             extra_sum[i] = 1.0
@@ -297,7 +289,7 @@ def draw_mask(seed, threshold, scale, out):
 
 
 # ------------------------------------------------------------------------------------ scoring
-# The prediction head, and predictions averaged over a portfolio, each row by itself. A matrix
+# The prediction head, each row by itself. A matrix
 # product by BLAS adds up in an order that depends on how many rows there are and on where among
 # them a row stands, so that two equal rows of a table can differ in their last bits. Here every row
 # takes the same instructions, and a sum is added up in an order that the compiler must keep.
@@ -317,14 +309,13 @@ def head_forward(h, norm, eps, sizes, weights, biases, x, y, out):
     """
     n = h.shape[1]
     n_layers = len(sizes) - 1
-    row, normed, scaled = np.empty(n), np.empty(n), np.empty(n)
+    row, scaled = np.empty(n), np.empty(n)
     for first in range(0, len(h), _ROWS):
         n_rows = min(_ROWS, len(h) - first)
         for r in range(n_rows):
             for j in range(n):
                 row[j] = h[first + r, j]
-            normalize(row, eps, normed)
-            affine(normed, norm[0], norm[1], scaled)
+            layer_norm(row, norm, eps, scaled)
             for j in range(n):
                 x[r, j] = scaled[j]
         weight_at, bias_at = 0, 0
@@ -393,37 +384,3 @@ def _many_outputs(x, weight, bias, y):
 def _activate(x, n, out):
     for o in range(n):
         out[o] = gelu_32(x[o])
-
-
-@compiled_as_written
-def add_main_effects(e, out):
-    """Add up the first views ``e (B, V, F)``, one for each output, onto ``out (B, O)``."""
-    for b in range(len(out)):
-        for o in range(out.shape[1]):
-            total = 0.0
-            for j in range(e.shape[2]):
-                total += e[b, o, j]
-            out[b, o] += total
-
-
-@compiled_as_written
-def add_log_predictions(outputs, log_share, normalized, total):
-    """Add a share of the predictions of ``outputs (B, O)`` to ``total (B, O)``, in the logarithm.
-
-    Predictions are the exponentials of the outputs, ``normalized`` to a sum of 1 for classes.
-    """
-    for b in range(len(outputs)):
-        log_sum = 0.0
-        if normalized:
-            log_sum = -np.inf
-            for o in range(outputs.shape[1]):
-                log_sum = _log_add(log_sum, outputs[b, o])
-        for o in range(outputs.shape[1]):
-            total[b, o] = _log_add(total[b, o], log_share + outputs[b, o] - log_sum)
-
-
-@compiled_as_written
-def _log_add(a, b):
-    """``log(e^a + e^b)``; a may be −∞."""
-    high, low = max(a, b), min(a, b)
-    return high + math.log1p(math.exp(low - high))
