@@ -43,7 +43,7 @@ from fcorr.data.files import read_file
 from fcorr.data.schema import Schema
 from fcorr.estimators import model_file
 from fcorr.search.sweep import append_record, read_records
-from fcorr.training.checkpoint import Checkpoint
+from fcorr.training.checkpoint import Checkpoint, write_tensors
 from fcorr.training.pack import SINGLE, Trained
 
 HERE = Path(__file__).parent
@@ -241,7 +241,7 @@ class Readers:
             tensors = change_tensors(tensors, rng)
         if not isinstance(header, dict):
             return "not a header"
-        model_file.write_model(path, header, tensors)
+        write_tensors(path, header, tensors)
         return self._load(path, which, same=False)
 
     def _load(self, path: Path, which: int, *, same: bool) -> str:

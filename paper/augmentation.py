@@ -49,7 +49,6 @@ class AugmentedRegressor(_Augmented, FCorrRegressor):
 
 def exchange_combinations(
     cat_cardinalities: Sequence[int],
-    n_numeric: int,
     sensitive: Sequence[int],
     *,
     grids: Mapping[int, Tensor] | None = None,
@@ -58,16 +57,14 @@ def exchange_combinations(
 
     Examples
     --------
-    >>> (both,) = exchange_combinations([5, 2], 3, [0, 1])
+    >>> (both,) = exchange_combinations([5, 2], [0, 1])
     >>> both.features, len(both)
     ((0, 1), 10)
     """
-    n_features = len(cat_cardinalities), n_numeric
-    each = exchange_features(cat_cardinalities, n_numeric, sensitive, grids=grids)
-    values = [torch.cat([e.x_cat, e.x_num], dim=1)[:, e.features[0]] for e in each]
-    columns = torch.meshgrid(*values, indexing="ij")
+    each = exchange_features(cat_cardinalities, sensitive, grids=grids)
+    columns = torch.meshgrid(*(one.values[:, 0].float() for one in each), indexing="ij")
     values_CS = torch.stack([column.flatten() for column in columns], dim=1)
-    return (Exchange.to_values(sensitive, values_CS, *n_features),)
+    return (Exchange(tuple(sensitive), values_CS),)
 
 
 def augmented_forward(

@@ -87,9 +87,7 @@ def encode_table(name: str, sensitive: tuple[str, ...], task: str, n_rows: int, 
     if task == "regression":
         target = (target - target.mean()) / target.std()
     codes, numbers = torch.from_numpy(encoded.codes), torch.from_numpy(encoded.numbers)
-    exchanges = exchange_features(
-        schema.cardinalities, numbers.shape[1], schema.sensitive_positions
-    )
+    exchanges = exchange_features(schema.cardinalities, schema.sensitive_positions)
     return Table(schema, Rows(codes, numbers, target, torch.ones(n_rows)), exchanges)
 
 

@@ -32,7 +32,7 @@ from benchmarks.speed.plan import Plan, Setting
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr.data import encode, infer_schema, read_table
 from fcorr.nn.layers import choose_knots
-from fcorr.training.rows import map_rows, start_workers
+from fcorr.training.rows import chunk_rows, start_workers
 
 Record = dict[str, Any]
 _PACKAGES = (
@@ -205,8 +205,10 @@ def make_scorers(
     leaves = [tree["num_leaves"] for tree in booster.dump_model()["tree_info"]]
 
     def score_arrays() -> torch.Tensor:
+        size = chunk_rows(sum(each.shape[1] for each in tensors))
         with start_workers(tensors[1].numel()) as workers:
-            return torch.cat(list(map_rows(network, *tensors, network.score, workers)))
+            chunks = zip(*(each.split(size) for each in tensors), strict=True)
+            return torch.cat([*workers.map(lambda chunk: network.score(*chunk), chunks)])
 
     runs = {
         "fcorr frame": partial(getattr(fcorr_model, score_frame), X_new),

@@ -85,7 +85,7 @@ def make_fcorr_step(name: str, data: Data, n_rows: int) -> Step:
     objective = (make or Objective)(
         model,
         data.loss,
-        exchanges=exchange_features(data.cardinalities, len(data.knots), [0]),
+        exchanges=exchange_features(data.cardinalities, [0]),
         car=None if make is None else CAR_WEIGHT,
     )
     rows = replace(data.rows, x_num=model.locate(data.rows.x_num))

@@ -112,13 +112,13 @@ def exchange_rows(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Make each exchange in turn in all rows: C pairs of codes and numbers."""
     n_categorical = x_cat.shape[1]
-    for value_cat, value_num in zip(exchange.x_cat, exchange.x_num, strict=True):
+    for values_S in exchange.values:
         flipped_cat, flipped_num = x_cat.clone(), x_num.clone()
-        for feature in exchange.features:
+        for feature, value in zip(exchange.features, values_S, strict=True):
             if feature < n_categorical:
-                flipped_cat[:, feature] = value_cat[feature]
+                flipped_cat[:, feature] = value
             else:
-                flipped_num[:, feature - n_categorical] = value_num[feature - n_categorical]
+                flipped_num[:, feature - n_categorical] = value
         yield flipped_cat, flipped_num
 
 
@@ -145,7 +145,8 @@ def car_columns(
         log_others_BHF = _log_add(log_never_BHF, q_BHFE @ k_elsewhere_BHGE.mT)
         columns_BFS = _columns(q_BHFE @ _take(k_BHTE, own).mT, log_others_BHF)
 
-        value_cat, value_num = exchange.x_cat, exchange.x_num.to(x_num.dtype)
+        value_cat, value_num = exchange.rows(x_cat.shape[1], x_cat.shape[1] + x_num.shape[1])
+        value_num = value_num.to(x_num.dtype)
         q_CHSE, k_CHSE = (_take(x, own) for x in model.queries_and_keys(value_cat, value_num))
         # Keys come first so that the features lie side by side in memory, as in log_others_BHF.
         logits_BCHFS = torch.einsum("chse,bhfe->bchfs", k_CHSE, q_BHFE)

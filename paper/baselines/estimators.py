@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError
 from fcorr._core import RandomState, enumerate_some
-from fcorr.data.encode import EncodedTable
+from fcorr.data.encode import EncodedTable, encode
 from fcorr.data.schema import Kinds, Schema
 from fcorr.estimators.options import Columns
 from fcorr.estimators.reading import ReadableFCorr
@@ -279,7 +279,11 @@ class _Baseline(ReadableFCorr):
     def _objective(
         self, model: Any, exchanges: tuple[Exchange, ...], recipe: Recipe, penalty_scale: float
     ) -> BaselineObjective:
-        placed = [replace(each, x_num=model.locate(each.x_num)) for each in exchanges]
+        n_categorical, placed = len(self.schema_.categorical), []
+        for each in exchanges:
+            codes, numbers = each.rows(n_categorical, len(self.schema_.feature_names))
+            rows = torch.cat([codes, model.locate(numbers)], dim=1)
+            placed.append(replace(each, values=rows[:, list(each.features)]))
         return BaselineObjective(
             model.network,
             self._loss(),
@@ -359,7 +363,7 @@ class _Baseline(ReadableFCorr):
                 f"{self.network!r}."
             )
         table = self._read_known_table(X)
-        return self._name_matrix(self._mean_attention(self._encode(table)))
+        return self._name_matrix(self._mean_attention(encode(table, self.schema_)))
 
 
 class BaselineClassifier(_Baseline, FCorrClassifier):

@@ -293,7 +293,7 @@ def assert_equal_to_the_definition(model, rows, exchanges, **tolerance):
 
 def exchange(sensitive, *, combinations=False):
     exchange = exchange_combinations if combinations else exchange_features
-    return exchange(CARDINALITIES, N_NUMERIC, sensitive, grids=GRIDS)
+    return exchange(CARDINALITIES, sensitive, grids=GRIDS)
 
 
 @pytest.mark.parametrize("n_heads", [1, 2])
@@ -321,7 +321,7 @@ def test_car_by_columns_is_its_definition(network, sensitive, n_heads, combinati
 def test_car_of_a_single_feature(network):
     """In TabTransformer it attends to itself alone, and to no other key."""
     model, rows = make(network, [3], 0), (X_CAT[:, 2:], normal(4, 0))
-    losses, _ = assert_equal_to_the_definition(model, rows, exchange_features([3], 0, [0]))
+    losses, _ = assert_equal_to_the_definition(model, rows, exchange_features([3], [0]))
     assert (losses == 0).all() == (network is TabTransformer)
 
 
@@ -349,7 +349,7 @@ def test_values_that_a_row_has_already_change_nothing(network):
     cardinalities = (1, *range(2, 11))
     model = network(cardinalities, 2, d_embedding=64, n_layers=1, n_heads=4, generator=seeded())
     codes = torch.stack([torch.randint(c, (200,), generator=seeded(c)) for c in cardinalities], 1)
-    (single,) = exchange_features(cardinalities, 2, [0])
+    (single,) = exchange_features(cardinalities, [0])
     assert (car_columns(model, codes, normal(200, 2).float(), [single]) == 0).all()
 
 
@@ -359,7 +359,7 @@ def test_the_fused_kernel_and_the_matrix_agree_on_many_features(monkeypatch):
     options = {"d_embedding": 32, "n_layers": 1, "n_heads": 2, "generator": seeded()}
     model = FTTransformer(cardinalities, 80, **options)
     codes = torch.stack([torch.randint(c, (6,), generator=seeded(c)) for c in cardinalities], 1)
-    numbers, exchanges = normal(6, 80), exchange_features(cardinalities, 80, [0, 5])
+    numbers, exchanges = normal(6, 80), exchange_features(cardinalities, [0, 5])
     expected, slopes = losses_and_gradients(car_cda, model.double(), (codes, numbers), exchanges)
     rows, steepest = (codes, numbers.float()), max(slope.abs().max() for slope in slopes.values())
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION):  # an error, were it not possible
@@ -482,7 +482,7 @@ def test_car_lowers_the_attention_change(network):
         classifier(network, sensitive="sex", epochs=10, learning_rate=0.01, car=car).fit(X, Y)
         for car in (None, 1e4, "paper")
     )
-    exchanges = exchange_features(plain.schema_.cardinalities, 2, [0])
+    exchanges = exchange_features(plain.schema_.cardinalities, [0])
     with torch.no_grad():
         before, after = (
             car_cda(of.model_, *encoded_rows(of), exchanges).mean() for of in (plain, fair)
@@ -500,8 +500,10 @@ def test_car_of_numbers_exchanges_their_places():
     assert model.history_.epochs[-1].car > 0
     (raw,) = model._exchanges(encode(read_table(X), model.schema_), torch.device("cpu"))
     (placed,) = model._objective(model.model_, (raw,), PAPERS, 0.0).exchanges
-    assert torch.equal(placed.x_num, model.model_.locate(raw.x_num))
-    assert not torch.equal(placed.x_num, raw.x_num)
+    sizes = len(model.schema_.categorical), len(model.schema_.feature_names)
+    located = model.model_.locate(raw.rows(*sizes)[1])
+    assert torch.equal(placed.values[:, 0], located[:, raw.features[0] - sizes[0]])
+    assert not torch.equal(placed.values, raw.values)
 
 
 def test_attention_and_significance(monkeypatch):

@@ -36,7 +36,7 @@ def closed_form(model, codes, numbers, exchanges):
 def test_the_closed_form_is_the_definition(numeric_embedding, n_numeric, sensitive, combinations):
     model, codes, numbers = make(n_numeric, numeric_embedding=numeric_embedding)
     exchange = exchange_combinations if combinations else exchange_features
-    exchanges = exchange([3, 2], n_numeric, sensitive, grids={3: torch.linspace(-2, 2, 4)})
+    exchanges = exchange([3, 2], sensitive, grids={3: torch.linspace(-2, 2, 4)})
     rows = codes, numbers.double()
     expected = losses_and_gradients(car_cda, model.double(), rows, exchanges)
     assert (expected[0] > 1e-9).all()
@@ -55,7 +55,7 @@ def test_augmentation_comes_near_it_with_the_number_of_features():
         model = FCorrTransformer([3], n_numeric, (4,), generator=seeded()).double()
         codes = torch.arange(30).remainder(3).unsqueeze(1)
         numbers = torch.randn(30, n_numeric, dtype=torch.float64, generator=seeded(1))
-        exchanges = exchange_features([3], n_numeric, [0])
+        exchanges = exchange_features([3], [0])
         augmented = augmented_forward(model, model.embed(codes, numbers), exchanges)[1]
         return (augmented / closed_form(model, codes, numbers, exchanges) - 1).abs().max().item()
 

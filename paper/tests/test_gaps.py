@@ -83,7 +83,7 @@ HALF = np.full(len(FLIPS), 0.5)
     [
         (ORACLES, Y, {"sample_weight": [1, 1]}, "one value per row, got 2 for 120 rows"),
         (ORACLES, Y[1:], {}, "rows, got y_true 119, flips 120"),
-        (CLASS_GAPS, HALF, {}, "only, got 0.5 in row 0. Code the clas"),
+        (CLASS_GAPS, HALF, {}, "only, got 0.5 in row 0 and 119 more. Code the clas"),
         ([f1_gap], Y, {"threshold": np.nan}, "threshold must be a finite number, got nan. Choose"),
     ],
 )

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -85,7 +85,7 @@ def first_few(texts: Iterable[str], limit: int = 5, separator: str = ", ") -> st
 
 
 def check_argument(name: str, value: object, fits: bool, rule: str, way_out: str = "") -> None:
-    """Refuse an argument that is wrong by itself, whatever the data: say its rule, and a way out."""
+    """Refuse an argument that is wrong by itself, whatever the data: say its rule and a way out."""
     if not fits:
         text = f"{name} must be {rule}, got {value!r}. {way_out}"
         raise InvalidInputError(text.rstrip(), argument=name)
@@ -102,7 +102,11 @@ def refuse_rows(
 
 
 def check_name(
-    name: object, options: Iterable[Any], rule: str, way_out: str = "", argument: str | None = None
+    name: object,
+    options: Collection[Any],
+    rule: str,
+    way_out: str = "",
+    argument: str | None = None,
 ) -> None:
     """Refuse a name that is none of the options; say which one may have been meant."""
     if name not in options:

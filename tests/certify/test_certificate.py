@@ -51,8 +51,7 @@ def test_all_together_are_the_combinations_of_each(lab):
     flips = list_flips(model, [0, 2, 4], ["a", "b", "age"], lab.values_of(model))
     assert [len(flip) for flip in flips.values()] == [3, 4, 9, 3 * 4 * 9]
     joint = flips[ALL_TOGETHER]
-    rows = torch.cat([joint.x_cat[:, [0, 2]], joint.x_num[:, [1]]], dim=1)
-    assert len(rows.unique(dim=0)) == 108
+    assert len(joint.values.unique(dim=0)) == 108
     for name in ("a", "b", "age"):
         (feature,) = flips[name].features
         assert set(flips[name].embed(model)[:, 0, 0].tolist()) == set(
@@ -63,11 +62,11 @@ def test_all_together_are_the_combinations_of_each(lab):
 def test_the_most_combinations_are_all_tried_and_of_more_always_the_same(lab):
     model = lab.make_model((64, 64, 300), 1)
     flips = list_flips(model, [0, 1], ["a", "b"], lab.values_of(model))
-    assert len(flips[ALL_TOGETHER].x_cat.unique(dim=0)) == 64 * 64 == MAX_FLIPS
+    assert len(flips[ALL_TOGETHER].values.unique(dim=0)) == 64 * 64 == MAX_FLIPS
     flips = list_flips(model, [0, 2], ["a", "c"], lab.values_of(model))
     assert len(flips["c"]) == 300  # of categories none is left out
     assert len(flips[ALL_TOGETHER]) == MAX_FLIPS
-    together = flips[ALL_TOGETHER].x_cat[:, ::2]
+    together = flips[ALL_TOGETHER].values
     assert len(together.unique(dim=0)) == MAX_FLIPS
     assert together[:3].tolist() == [[42, 23], [45, 281], [4, 126]]
 
@@ -89,14 +88,14 @@ def test_many_numbers_are_thinned_and_many_combinations_drawn(lab, make, numbers
     assert len(flips["x"]) == len(tried) == 256
     assert len(together.unique()) == 32
     if numbers == 256:
-        np.testing.assert_array_equal(flips["y"].x_num[:, 1], values[4])
+        np.testing.assert_array_equal(flips["y"].values[:, 0], values[4])
     elif make == "make_model":  # every second or third, by rank
         ranks = torch.searchsorted(everywhere[:-1].sort().values, tried[:-1])
         assert (ranks[0], ranks[-1], set(ranks.diff().tolist())) == (0, 598, {2, 3})
     for each in (tried, together):
         assert (each.min(), each.max()) == (everywhere.min(), everywhere.max())
-    for each in (flips["y"], flips[ALL_TOGETHER]):  # a missing number is never left out
-        assert each.x_num[:, 1].isnan().any()
+    for each, column in ((flips["y"], 0), (flips[ALL_TOGETHER], 1)):
+        assert each.values[:, column].isnan().any()  # a missing number is never left out
 
 
 # The search

@@ -114,7 +114,7 @@ def test_rows_are_lines_of_the_file_that_they_come_from(sweep, columns, file, ro
     given = () if file == "split.csv" else ("--eval-set", "validation.csv")
     data = "split.csv" if file == "split.csv" else "data.csv"
     (line,) = sweep("--sample-weight", "w", *given, data=data, code=1).stderr.splitlines()
-    assert f"must be finite and at least 0, got -1.0 in line {row + 2}." in line
+    assert f"must be finite and at least 0, got -1 in line {row + 2}." in line
     assert ("--eval-set: " in line) == (file == "validation.csv" or row == ORDER[0])
 
 

@@ -306,7 +306,8 @@ NOTHING_ELSE = [word for name in ("age", "job", "amount", "flow") for word in ("
         ),
         (
             ["--sample-weight", "flow"],
-            "error: --sample-weight ('flow') must be finite and at least 0, got -1.0 in line 2.",
+            "error: --sample-weight ('flow') must be finite and at least 0, got -1 in line 2 "
+            "and 199 more.",
         ),
         (
             ["--sensitive", "sex", *NOTHING_ELSE],

@@ -14,12 +14,15 @@ import pytest
 from fcorr import _core
 from fcorr._core import (
     InvalidInputError,
+    check_argument,
+    check_name,
     check_writable,
     counted_rows,
     draw_seed,
     enumerate_some,
     html_table,
     near_match,
+    refuse_rows,
     require,
     show_progress,
     show_text,
@@ -43,6 +46,46 @@ from fcorr._core import (
 )
 def test_near_match(name, options, expected):
     assert near_match(name, options) == expected
+
+
+@pytest.mark.parametrize("way_out", ["", "Try 2."])
+def test_an_argument_is_refused_by_its_rule(way_out):
+    check_argument("n_bins", 3, True, "a positive integer", way_out)
+    with pytest.raises(InvalidInputError) as refused:
+        check_argument("n_bins", "3", False, "a positive integer", way_out)
+    text = f"n_bins must be a positive integer, got '3'. {way_out}"
+    assert (str(refused.value), refused.value.argument) == (text.rstrip(), "n_bins")
+
+
+@pytest.mark.parametrize(
+    ("name", "way_out", "text"),
+    [
+        ("agee", "", "keep must name columns, got 'agee'. Did you mean 'age'?"),
+        ("x", "It has two.", "keep must name columns, got 'x'. It has two."),
+        (7, "", "keep must name columns, got 7."),
+    ],
+)
+def test_a_name_is_refused_with_the_one_that_may_be_meant(name, way_out, text):
+    check_name("age", ["age", "sex"], "keep must name columns", way_out)
+    for argument in (None, "keep"):
+        with pytest.raises(InvalidInputError) as refused:
+            check_name(name, ["age", "sex"], "keep must name columns", way_out, argument)
+        assert (str(refused.value), refused.value.argument) == (text, argument)
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ([1.0, -2.5, 3.0], "y must be positive, got -2.5 in row 1. Drop it."),
+        ([np.nan, 1.0, -1.0, 0.0], "y must be positive, got nan in row 0 and 2 more. Drop it."),
+    ],
+)
+def test_the_first_wrong_row_is_named_and_the_others_are_counted(column, text):
+    values = np.array(column)
+    refuse_rows(np.zeros(len(values), dtype=bool), values, "y must be positive", "Drop it.")
+    with pytest.raises(InvalidInputError) as refused:
+        refuse_rows(~(values > 0), values, "y must be positive", "Drop it.")
+    assert str(refused.value) == text
 
 
 def test_enumerate_some():

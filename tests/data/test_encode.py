@@ -531,7 +531,7 @@ def test_weights_have_mean_one():
     [
         ([1, 2], r"one number per row, got shape \(2,\) for 3 rows"),
         (np.ones((3, 1)), r"one number per row, got shape \(3, 1\)"),
-        ([1, -1, 1], "finite and at least 0, got -1.0 in row 1. Correct it, or set it to 0"),
+        ([1, -1, 1], "finite and at least 0, got -1 in row 1. Correct it, or set it to 0"),
         ([1, np.nan, 1], "finite and at least 0, got nan in row 1"),
         ([1, 1, np.inf], "finite and at least 0, got inf in row 2"),
         ([0, 0, 0], "positive sum, got a weight of zero in every row. Leave it out"),

@@ -329,7 +329,7 @@ NAMES = draw_y("labels")
 @pytest.mark.parametrize(
     ("y", "weight", "message"),
     [
-        (NAMES, spoil(WEIGHT, -1.0), f"at least 0, got -1.0 in row {LAST}"),
+        (NAMES, spoil(WEIGHT, -1.0), f"at least 0, got -1 in row {LAST}"),
         (NAMES, spoil(WEIGHT, np.nan), f"at least 0, got nan in row {LAST}"),
         (NAMES[:-1], WEIGHT, "same number of rows, got 120 and 119"),  # as they came
         (NAMES, WEIGHT[:-1], r"one number per row, got shape \(119,\) for 120"),

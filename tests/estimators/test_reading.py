@@ -86,7 +86,7 @@ def classes(table):
 
 def features_of(model, X):
     """Return the main effects of rows through the network itself: ``(n_rows, n_features)``."""
-    encoded = model._encode(model._read_known_table(X), read_sensitive=not model.exact_)
+    encoded = model._encode_known(X)
     rows = torch.from_numpy(encoded.codes), torch.from_numpy(encoded.numbers)
     with torch.no_grad():
         effects = [

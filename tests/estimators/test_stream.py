@@ -1,18 +1,22 @@
 """Training on Parquet files that are read piece by piece."""
 
 import logging
+import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from sklearn.metrics import log_loss
 
 from fcorr import FCorrClassifier, FCorrRegressor, InvalidInputError, UnseenCategoryWarning
 from fcorr.data import ParquetTable
-from fcorr.data.stream import hash_places
+from fcorr.data.encode import EncodedTable
+from fcorr.data.stream import RowStore, hash_places
 from fcorr.estimators.options import parse_amount
+from fcorr.training.rows import StoredRows
 
 OPTIONS = {"sensitive": "s", "epochs": 4, "random_state": 0}
 
@@ -162,14 +166,31 @@ def test_places_are_scattered_evenly():
     assert abs(np.mean(a[1:] == a[:-1]) - 0.5) < 0.01
 
 
+def test_places_of_rows_in_files_are_found_a_part_at_a_time(tmp_path):
+    n_rows, n_numbers = 20_000, 100
+    store = RowStore(tmp_path, n_rows, 0, n_numbers, memory=2**24)
+    encoded = EncodedTable(np.zeros((n_rows, 0), np.int32), np.ones((n_rows, n_numbers), "f4"))
+    store.write([(np.arange(n_rows), encoded)])
+    rows = StoredRows(store, torch.zeros(n_rows), torch.ones(n_rows), lambda x: x)
+    tracemalloc.start()
+    try:
+        places = rows.places
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sorted(places) == list(range(n_rows))
+    assert store.n_parts > 10
+    assert peak < encoded.numbers.nbytes / 4
+
+
 # What cannot be
 
 
 @pytest.mark.parametrize(
     ("y", "weight", "message"),
     [
-        ("z", None, r"must have the columns that are asked for, got no 'z'. It has"),
-        ("y", "ww", r"got no 'ww'. Did you mean 'w'\?"),
+        ("z", None, r"Columns that are asked for must be in '.*people.*', got 'z'. It has"),
+        ("y", "ww", r"got 'ww'. Did you mean 'w'\?"),
         ([0, 1], None, "y must name a column of the files that X is in, got list. Pass its name"),
         ("y", [1.0], "sample_weight must name a column of the files"),
         ("gain", None, r"y \('gain'\) must not hold missing values"),

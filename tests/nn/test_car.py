@@ -2,11 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from fcorr.nn import FCorrTransformer, car_sensitive
-from fcorr.nn.car import exchange_features, paper_weight
+from fcorr.nn.car import Exchange, exchange_features, paper_weight
 from paper.augmentation import augmented_forward, exchange_combinations
 from tests.nn.networks import draw_rows, perturb, seeded
 
@@ -40,10 +41,8 @@ GRIDS = {len(CARDINALITIES) + j: torch.linspace(-1.5, 1.5, 4 + j) for j in range
 
 
 def exchanges_of(model, sensitive, combinations=False):
-    cardinalities = model.cat_cardinalities
-    n_numeric = model.head_norm.normalized_shape[0] - len(cardinalities)
     exchange = exchange_combinations if combinations else exchange_features
-    return exchange(cardinalities, n_numeric, sensitive, grids=GRIDS)
+    return exchange(model.cat_cardinalities, sensitive, grids=GRIDS)
 
 
 def augmented_by_matrix(model, codes, numbers, exchanges, only_own=False):
@@ -59,11 +58,11 @@ def augmented_by_matrix(model, codes, numbers, exchanges, only_own=False):
     features = [sigma for exchange in exchanges for sigma in exchange.features]
     own = torch.zeros(seen.shape[2], dtype=torch.bool)
     own[features] = True
-    values = [
-        model.mix(model.embed(exchange.x_cat, exchange.x_num.to(seen.dtype)))[:, :, sigma]
-        for exchange in exchanges
-        for sigma in exchange.features
-    ]
+    values = []
+    for exchange in exchanges:
+        x_cat, x_num = exchange.rows(codes.shape[1], seen.shape[2])
+        mixed = model.mix(model.embed(x_cat, x_num.to(seen.dtype)))
+        values += [mixed[:, :, sigma] for sigma in exchange.features]
     for view, e in enumerate(seen.unbind(1)):
         around = e.detach() if only_own else e
         e = torch.where(own, e, around)
@@ -86,6 +85,17 @@ def augmented_by_matrix(model, codes, numbers, exchanges, only_own=False):
 def losses_of(form, model, codes, numbers, sensitive, combinations=False):
     exchanges = exchanges_of(model, sensitive, combinations)
     return form(model, model.embed(codes, numbers), exchanges)[1]
+
+
+def test_an_exchange_makes_rows_that_hold_its_values():
+    values = torch.tensor([[0.5, 2.0], [torch.nan, 0.0]])
+    exchange = Exchange([4, 2], values)
+    x_cat, x_num = exchange.rows(3, 6)
+    assert x_cat.tolist() == [[0, 0, 2], [0, 0, 0]]
+    np.testing.assert_array_equal(x_num, [[0, 0.5, 0], [0, np.nan, 0]])
+    model = make_model(learn_missing=True)
+    everywhere = model.embed(x_cat, x_num.double())
+    torch.testing.assert_close(exchange.embed(model), everywhere[:, :, [4, 2]], rtol=0, atol=0)
 
 
 each_form = pytest.mark.parametrize("form", [augmented_forward, car_sensitive])

@@ -328,7 +328,7 @@ def test_main_effects_are_never_dropped():
 def test_refused(options, message):
     with pytest.raises(ValueError, match=message):
         FCorrTransformer([3, 2], 1, (4,), **options)
-    with pytest.raises(RuntimeError, match="Only main effects can be monotone"):
+    with pytest.raises(RuntimeError, match="Only views have main effects"):
         FCorrTransformer([3], 2, (4,)).hold_monotone(1, 1)
 
 
@@ -357,7 +357,7 @@ def test_monotone_shape_functions(sign):
 # --------------------------------------------------------------------------------------- CAR
 
 GRIDS = {5: torch.linspace(-1.5, 1.5, 4)}
-EXCHANGES = exchange_features(CARDINALITIES, 3, [2, 5], grids=GRIDS)
+EXCHANGES = exchange_features(CARDINALITIES, [2, 5], grids=GRIDS)
 
 
 @pytest.mark.parametrize("additive", [(), (1, 4), (5,)], ids=str)

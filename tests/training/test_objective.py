@@ -125,7 +125,7 @@ def test_no_claim_and_a_tiny_premium_cost_nothing():
 # What a step minimises
 
 SMALL = QUICK | {"sensitive": "sex"}
-RACE = exchange_features([3, 3], 2, [0])
+RACE = exchange_features([3, 3], [0])
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_total_is_performance_and_weighted_car(model, batch):
 @pytest.mark.parametrize(("sensitive", "car"), [([], 7.0), ([0], None), ([0], 0)])
 def test_nothing_to_regularise(model, batch, sensitive, car):
     objective = Objective(
-        model, binary_log_loss, exchanges=exchange_features([3, 3], 2, sensitive), car=car
+        model, binary_log_loss, exchanges=exchange_features([3, 3], sensitive), car=car
     )
     total, performance, measured = objective(batch)
     assert total is performance

@@ -57,13 +57,6 @@ def test_every_row_is_held_out_once_and_strata_are_spread_evenly(n_rows, n_membe
     assert all(len(bag.rows) for bag in bags)
 
 
-@pytest.mark.parametrize(("n_rows", "n_members"), [(1, None), (5, 1)])
-def test_a_single_fold_is_learnt_from_and_judged_by(n_rows, n_members):
-    (bag,) = make_bags(torch.zeros(n_rows, dtype=torch.long), n_members, seed=0)
-    assert torch.equal(bag.rows, torch.arange(n_rows))
-    assert torch.equal(bag.held_out, torch.arange(n_rows))
-
-
 @pytest.mark.parametrize("n_events", [1, 3, 7])
 def test_few_events_are_in_the_bags_by_which_recipes_are_tried(n_events):
     strata = torch.zeros(1_003, dtype=torch.long)

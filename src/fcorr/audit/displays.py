@@ -457,7 +457,8 @@ class MainEffectDisplay(Display):
                 title += f", the {len(features)} most important of {len(names)} features"
         effects = {name: found[name] for name in features}
         if found.classes is not None:
-            rule, way_out = f"one of the classes {found.classes}", "Each has effects of its own."
+            rule = f"one of the classes {found.classes}"
+            way_out = "Each class has effects of its own."
             check_argument("label", label, label in found.classes, rule, way_out)
             effects = {n: e.of_class(found.classes.index(label)) for n, e in effects.items()}
             title += f" on class {label}"

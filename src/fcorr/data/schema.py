@@ -39,7 +39,8 @@ def parse_kinds(kinds: Kinds | None) -> dict[str | int, Kind]:
     """Read the argument ``kinds``, or say what is wrong with it."""
     if kinds is None:
         return {}
-    rule, way_out = "a dict of columns and what they are", "Pass kinds={'zip': 'categorical'}, say."
+    rule = "a dict of columns and what they are"
+    way_out = "Pass for example kinds={'zip': 'categorical'}."
     check_argument("kinds", kinds, isinstance(kinds, Mapping), rule, way_out)
     return {column: _parse_kind(column, kind) for column, kind in kinds.items()}
 

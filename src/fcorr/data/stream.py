@@ -87,7 +87,7 @@ class ParquetTable:
 
     def _check(self, columns: Iterable[str]) -> list[str]:
         for name in columns:
-            rule = f"{os.fspath(self.path)!r} must have the columns that are asked for"
+            rule = f"Columns that are asked for must be in {os.fspath(self.path)!r}"
             has = f"It has {enumerate_some(self.schema.names, 8)}."
             check_name(name, self.schema.names, rule, has)
         return list(columns)

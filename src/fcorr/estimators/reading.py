@@ -257,10 +257,8 @@ class ReadableFCorr(BaseFCorr):
         """
         check_is_fitted(self, "model_")
         n_layers = len(self.model_.members[0].layers)
-        fits, rule = (
-            is_integer(layer, 0) and layer < n_layers,
-            f"an integer from 0 to {n_layers - 1}",
-        )
+        fits = is_integer(layer, 0) and layer < n_layers
+        rule = f"an integer from 0 to {n_layers - 1}"
         way_out = "Leave it out for the first layer, whose matrix is about pairs of features."
         check_argument("layer", layer, fits, rule, way_out)
         is_collapsed = self.exact_ and self.portfolio_ is None

@@ -130,7 +130,7 @@ class Scorer:
         schema = self.model.schema_
         read = [each.name for each in schema.columns if getattr(each, "is_known", True)]
         known = {*read, schema.target, schema.weight, schema.exposure}
-        for name in set(self.keep or ()).difference(names):
+        for name in self.keep or ():
             check_name(name, names, "keep must name columns of the table", argument="keep")
         return [n for n in names if n not in known] if self.keep is None else [*self.keep]
 

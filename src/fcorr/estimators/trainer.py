@@ -83,6 +83,7 @@ class TrainableFCorr(Arguments, BaseEstimator, ABC):
         return None
 
     def _n_outputs(self) -> int:
+        """Return the number of the model's outputs."""
         return len(self._class_labels() or (None,))
 
     @abstractmethod
@@ -405,7 +406,7 @@ class Trainer:
             self.target.dial.settle()
 
     def _train_member(self, recipe: Recipe, bag: Bag, seed: int) -> Trained:
-        """Train a member of a pack, also in another process."""
+        """Train a member of a pack on one thread, also in another process."""
         with use_engine(self.options["engine"]), start_workers(0) as alone:
             return self._train_or_recall(recipe, bag, seed, alone, Progress())
 

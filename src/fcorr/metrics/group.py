@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fcorr._core import InvalidInputError, enumerate_some
+from fcorr._core import InvalidInputError, enumerate_some, refuse_rows
 from fcorr.metrics import _checks as checks
 from fcorr.metrics._checks import Column, FloatArray, IntArray, Weights
 
@@ -525,13 +525,13 @@ def deviances(truth: FloatArray, score: FloatArray, power: float) -> FloatArray:
             "0 is the squared error, 1 is Poisson, 2 is gamma; 1.5 is usual for pure premiums."
         )
     way_out = "Predict on a log scale, or raise small predictions to a floor."
-    checks.refuse_rows(score <= 0, score, "Predictions must be positive for a deviance", way_out)
+    refuse_rows(score <= 0, score, "Predictions must be positive for a deviance", way_out)
     way_out = "Leave out the rows without a claim, or use a power below 2."
-    checks.refuse_rows(
+    refuse_rows(
         (truth == 0) & (power >= 2), truth, f"y must be positive for power {power:g}", way_out
     )
     way_out = "Check the sign, and claims that were recovered."
-    checks.refuse_rows(truth < 0, truth, "y must not be negative for a deviance", way_out)
+    refuse_rows(truth < 0, truth, "y must not be negative for a deviance", way_out)
     if power == 1:
         return np.asarray(2 * (xlogy(truth, truth / score) - truth + score))
     if power == 2:

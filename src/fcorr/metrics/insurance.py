@@ -22,7 +22,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fcorr._core import InvalidInputError, RandomState, check_argument, draw_seed, is_integer
+from fcorr._core import (
+    InvalidInputError,
+    RandomState,
+    check_argument,
+    draw_seed,
+    is_integer,
+    refuse_rows,
+)
 from fcorr.metrics import _checks as checks
 from fcorr.metrics._checks import Column, FloatArray, ResultTable, Weights
 from fcorr.metrics.intervals import bootstrap_interval
@@ -209,7 +216,7 @@ def lift_table(
     kind, key = LiftBin, predicted
     for other in incumbent:
         way_out = "Raise small predictions to a floor, or leave out those rows."
-        checks.refuse_rows(other <= 0, other, "y_incumbent must be positive to divide by", way_out)
+        refuse_rows(other <= 0, other, "y_incumbent must be positive to divide by", way_out)
         kind, key = DoubleLiftBin, predicted / other
     columns = _bin_columns(key, weight, n_bins, means_of=(predicted, actual, *incumbent))
     return LiftTable(tuple(kind(int(n), *map(float, rest)) for n, *rest in columns))
@@ -373,7 +380,7 @@ def _check_claims(observed: FloatArray, weight: FloatArray) -> None:
         )
     way_out = "Use interval='bootstrap' for amounts, or pass the exposure as sample_weight."
     is_wrong = ~is_count(weight * observed)
-    checks.refuse_rows(is_wrong, observed, "interval='poisson' needs claim counts", way_out)
+    refuse_rows(is_wrong, observed, "interval='poisson' needs claim counts", way_out)
 
 
 def _ratio(y_true: FloatArray, y_pred: FloatArray, sample_weight: FloatArray) -> float:

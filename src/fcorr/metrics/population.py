@@ -127,9 +127,11 @@ def population_bound(
 
     n_rows = len(sizes)
     if epsilon is not None:
-        fits, rule = is_number(epsilon) and epsilon >= 0, "a finite number, 0 or more"
-        way_out = "Give the change from which on it matters, such as 0.01, or 0 for any at all."
-        check_argument("epsilon", epsilon, fits, rule, way_out)
+        fits = is_number(epsilon) and epsilon >= 0
+        way_out = (
+            "Give the change from which on it matters, such as 0.01, or 0 for any change at all."
+        )
+        check_argument("epsilon", epsilon, fits, "a finite number, 0 or more", way_out)
         n_above = int((sizes > epsilon).sum())
         # Where all rows lie above there is no such quantile: the share may be everyone.
         share = betaincinv(n_above + 1, n_rows - n_above, confidence) if n_above < n_rows else 1.0

@@ -35,7 +35,7 @@ class Exchange:
 
     Attributes
     ----------
-    features : tuple of int
+    features : sequence of int
         Positions of the features, categorical ones first, as the model has them.
     values : Tensor
         ``(C, S)``: codes of categories and numbers, a column per feature.

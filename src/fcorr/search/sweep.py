@@ -216,14 +216,12 @@ def sweep(
 
 def _read_budget(budget: Any) -> float | None:
     is_number = isinstance(budget, numbers.Real) and not isinstance(budget, bool)
-    rule, way_out = (
-        "a number of at least 0, or None",
-        (
-            "It is the largest change of a prediction that a flip may make; 0 stands for exact models "
-            "only."
-        ),
+    fits = budget is None or (is_number and budget >= 0)
+    way_out = (
+        "It is the largest change of a prediction that a flip may make; 0 stands for exact "
+        "models only."
     )
-    check_argument("budget", budget, budget is None or (is_number and budget >= 0), rule, way_out)
+    check_argument("budget", budget, fits, "a number of at least 0, or None", way_out)
     return None if budget is None else float(budget)
 
 

@@ -272,7 +272,9 @@ class StoredRows:
     @property
     def places(self) -> NDArray[np.int64]:
         """Places of this process's rows in the table, in the order of :meth:`chunks`."""
-        places = np.concatenate([self.store.read(i)["places"] for i in range(self.store.n_parts)])
+        # Copies: a view would keep all of its part in memory.
+        parts = (self.store.read(part) for part in range(self.store.n_parts))
+        places = np.concatenate([part["places"].copy() for part in parts])
         return places if self.fold is None else places[self.fold.has(places)]
 
     def batches(self, size: int, generator: torch.Generator) -> Iterator[tuple[Rows, Tensor, int]]:
@@ -295,8 +297,10 @@ class StoredRows:
         for found in self.store.parts(order, self._read):
             rows = found.take(torch.randperm(len(found), generator=generator))
             if rest is not None:
-                pairs = ([getattr(each, n) for each in (rest, rows)] for n in _COLUMNS)
-                rows = Rows(*map(torch.cat, pairs))
+                both = {
+                    name: torch.cat([getattr(rest, name), getattr(rows, name)]) for name in _COLUMNS
+                }
+                rows = Rows(**both, groups=None)
             n_full = len(rows) // own * own
             for chosen in torch.arange(n_full).split(own) if n_full else ():
                 yield rows, chosen, totals[given]
@@ -329,7 +333,9 @@ class StoredRows:
 
     def _read(self, part: NDArray[Any]) -> Rows:
         part = part if self.fold is None else part[self.fold.has(part["places"])]
-        places, x_cat, x_num = (torch.from_numpy(part[name].copy()) for name in part.dtype.names)
+        places, x_cat, x_num = (
+            torch.from_numpy(part[name].copy()) for name in ("places", "codes", "numbers")
+        )
         return Rows(x_cat, self.locate(x_num), self.target[places], self.weight[places])
 
 

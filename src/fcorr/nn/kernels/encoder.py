@@ -351,11 +351,12 @@ def encoder_forward(
     """Compute the layer's output ``out (B, F)`` of some ``rows`` of ``h (B, F)``.
 
     ``norms (4, F)`` are weight and bias of the two LayerNorms, ``stack (2 L, F)`` those of the L
-    element-wise linear layers. ``series`` are ``sums (K + 4, 128)``, scratch in its precision, K
-    its number of terms; ``largest``, the largest X that they serve; and ``one_by_one``. ``reaches
-    (B,)`` is given each row's X, and rows beyond get nothing else. Of features ``own (S,)``, or None, it computes
-    ``columns (B, S, F)``, the attention that every feature pays to them, and ``means (B, S)``, the
-    attention's output at them.
+    element-wise linear layers. ``series`` has ``sums (K + 4, 128)``, scratch in the precision of
+    the series, K its number of terms, ``largest``, the largest X that they serve, and
+    ``one_by_one``, None where there is a series. ``reaches (B,)`` is given each row's X, and rows
+    beyond get nothing else. Of features ``own (S,)``, or None, it computes ``columns (B, S, F)``,
+    the attention that every feature pays to them, and ``means (B, S)``, the attention's output at
+    them.
     """
     sums, largest, one_by_one = series
     n_rows, n = len(rows), h.shape[1]

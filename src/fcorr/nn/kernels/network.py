@@ -142,7 +142,7 @@ def _search(value, knots, low, position):
 
 @compiled
 def layer_norm(x, norm, eps, out):
-    """Normalise a row, then scale and shift it by ``norm (2, F)``; return one over its deviation."""
+    """Normalise a row, scale and shift it by ``norm (2, F)``; return one over its deviation."""
     n = len(x)
     total = 0.0
     for j in range(n):
@@ -289,10 +289,10 @@ def draw_mask(seed, threshold, scale, out):
 
 
 # ------------------------------------------------------------------------------------ scoring
-# The prediction head, each row by itself. A matrix
-# product by BLAS adds up in an order that depends on how many rows there are and on where among
-# them a row stands, so that two equal rows of a table can differ in their last bits. Here every row
-# takes the same instructions, and a sum is added up in an order that the compiler must keep.
+# The prediction head, each row by itself. A matrix product by BLAS adds up in an order that depends
+# on how many rows there are and on where among them a row stands, so that two equal rows of a table
+# can differ in their last bits. Here every row takes the same instructions, and a sum is added up
+# in an order that the compiler must keep.
 
 _ROWS = 32  # that go through a layer before the next one: its weights stay in the cache
 _FEW_OUTPUTS = 16  # below, an output at a time; from here on, eight inputs at a time
