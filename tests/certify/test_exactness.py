@@ -162,3 +162,15 @@ def test_what_is_not_finite_is_not_exact(lab, feature, wrong):
     with torch.no_grad():
         model.numeric.steps[1] = wrong  # of the first number, and those after it are summed up
     assert is_exact(model, [feature]) == (feature == 0)
+
+
+@pytest.mark.parametrize(
+    ("sensitive", "message"),
+    [
+        ([4], "sensitive must be positions of the model's features, 0 to 3, got \\[4\\]"),
+        ([-1], "0 to 3, got \\[-1\\]"),
+    ],
+)
+def test_errors_name_the_rule(lab, sensitive, message):
+    with pytest.raises(ValueError, match=message):
+        is_exact(lab.make_model((3, 4), 2), sensitive)
