@@ -27,7 +27,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from fcorr._core import check_argument, html_table, show_text, to_plain
+from fcorr._core import InvalidInputError, html_table, show_text, to_plain
 from fcorr.metrics.population import PopulationBound, population_bound
 from fcorr.nn.car import Exchange
 from fcorr.nn.engine import use_engine
@@ -77,9 +77,11 @@ def is_exact(model: Network, sensitive: Sequence[int]) -> bool:
 
     ``sensitive`` are positions of features; numeric ones follow the categorical ones.
     """
-    are_known = all(0 <= position < model.n_features for position in sensitive)
-    rule = f"positions of the model's features, 0 to {model.n_features - 1}"
-    check_argument("sensitive", list(sensitive), are_known, rule)
+    if not all(0 <= position < model.n_features for position in sensitive):
+        raise InvalidInputError(
+            f"sensitive must be positions of the model's features, 0 to {model.n_features - 1}, "
+            f"got {list(sensitive)}."
+        )
     return all(m.is_collapsed(position) for position in sensitive for m in model.members)
 
 
