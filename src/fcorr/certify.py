@@ -16,7 +16,6 @@ exact is hardly ever less than the range of its outputs.
 
 import copy
 import math
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -134,9 +133,9 @@ def list_flips(
         if math.prod(sizes) <= MAX_FLIPS:
             places = [*torch.cartesian_prod(*map(torch.arange, sizes)).T]
         else:
-            rng = random.Random(0)  # draws without repetition, however many there are
-            drawn = np.array(rng.sample(range(math.prod(sizes)), MAX_FLIPS))
-            places = [torch.from_numpy(place) for place in np.unravel_index(drawn, sizes)]
+            generator = torch.Generator().manual_seed(0)
+            drawn = [torch.randint(size, (MAX_FLIPS,), generator=generator) for size in sizes]
+            places = [*torch.stack(drawn, dim=1).unique(dim=0).T]  # each but once
         columns = [values_C[place] for values_C, place in zip(chosen, places, strict=True)]
         flips[ALL_TOGETHER] = Exchange(sensitive, torch.stack(columns, dim=1))
     return flips

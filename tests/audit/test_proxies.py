@@ -70,6 +70,18 @@ def test_what_says_nothing_is_worth_nothing_whatever_the_weights():
     assert np.mean(inside) >= 0.9
 
 
+def test_numbers_that_others_do_not_tell_are_within_what_is_nothing():
+    rng = np.random.default_rng(0)
+    age, noise = rng.normal(50, 10, 600), rng.normal(size=(600, 2))
+    for tenure in (age + rng.normal(0, 3, 600), rng.normal(size=600)):
+        X = pd.DataFrame({"age": age, "tenure": tenure, "a": noise[:, 0], "b": noise[:, 1]})
+        rows = by_source(measure_proxies(X, "age", **QUICK))
+        nothing = rows[PERMUTED]
+        assert 0 <= nothing.low < nothing.value < nothing.high < 0.05
+        assert rows["a"].value < nothing.high
+    assert rows[ALL].value < nothing.high
+
+
 def test_numbers_and_several_categories():
     rng = np.random.default_rng(0)
     age = rng.uniform(18, 90, 900)

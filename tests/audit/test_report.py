@@ -248,6 +248,12 @@ def test_scores_may_be_numbers_of_any_kind(change):
     assert found["figures"] == audit_model(chance, TABLE, Y, sensitive="sex").summary["figures"]
 
 
+def test_columns_may_be_named_by_numbers_of_numpy():
+    table = TABLE.set_axis(np.array([10, 20, 30]), axis=1)
+    found = audit_model(lambda X: chance(X.to_numpy()), table, Y, sensitive=table.columns[0])
+    assert [*found.summary["sensitive"]] == ["10"]
+
+
 def test_a_function_may_change_its_table():
     def spoil(X):
         scores = chance(X)
@@ -429,6 +435,7 @@ def test_rows_of_weight_0_and_samples_keep_their_numbers(monkeypatch, logistic):
             "if scores are of classes, return probabilities, between 0 and 1.",
         ),
         ({"sensitive": TABLE.sex}, "sensitive must name columns of X, got 'Series'"),
+        ({"model": lambda X: np.exp(1j * X.age)}, "must return numbers, one per row or one per"),
         ({"y": "bought"}, "y must hold a value for each row, got 'bought'. Pass X['bought']"),
         ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
         ({"n_resamples": 0}, "n_resamples must be a positive integer, got 0"),

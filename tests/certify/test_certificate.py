@@ -65,10 +65,9 @@ def test_the_most_combinations_are_all_tried_and_of_more_always_the_same(lab):
     assert len(flips[ALL_TOGETHER].values.unique(dim=0)) == 64 * 64 == MAX_FLIPS
     flips = list_flips(model, [0, 2], ["a", "c"], lab.values_of(model))
     assert len(flips["c"]) == 300  # of categories none is left out
-    assert len(flips[ALL_TOGETHER]) == MAX_FLIPS
     together = flips[ALL_TOGETHER].values
-    assert len(together.unique(dim=0)) == MAX_FLIPS
-    assert together[:3].tolist() == [[42, 23], [45, 281], [4, 126]]
+    assert 0.8 * MAX_FLIPS < len(together.unique(dim=0)) == len(together) < MAX_FLIPS
+    assert together[:3].tolist() == [[0, 13], [0, 18], [0, 24]]
 
 
 @each_kind
@@ -452,7 +451,7 @@ def test_a_certificate_says_which_values_it_covers(monkeypatch):
         f"'age' was flipped to {len(ages)} numbers from {min(ages):g} to {max(ages):g}, and to a "
         "missing one.",
         "'day.month' was flipped to 12 numbers from 1 to 12, and",
-        "Together they were flipped to 4,096, drawn at random, of the",
+        ", drawn at random, of the",
     ):
         assert phrase in str(certificate)
     assert AT_KNOTS in certificate._repr_html_()

@@ -235,8 +235,8 @@ BAD_USAGE = [
     (["--car", "-1"], "--car: must be a number of at least 0, 'paper' or None, got"),
     (["--proxy", "-1"], "for --proxy: must be a number of at least 0, got -1.0."),
     (["--exposure", "amount"], "--exposure: needs a log link to be an offset, got 'amount' with"),
-    (["--threshold", "f2"], "--threshold: must be a number in [0, 1], 'f1', {'fpr': a rate"),
-    (["--threshold", "fpr=low"], "of a false negative)}, got {'fpr': 'low'}."),
+    (["--threshold", "f2"], "--threshold: must be a number in [0, 1], 'f1', fpr=RATE or cost="),
+    (["--threshold", "fpr=low"], "fpr=RATE or cost=FP,FN, got {'fpr': 'low'}."),
     (["--random-state", "-1"], "'--random-state'"),
     (["--n-members", "2", "--budget", "soon"], "--budget: must be a time such as '90s', '10min'"),
     (["--task", "ranking"], "'--task'"),
@@ -340,13 +340,24 @@ def test_keys_and_copies_of_the_target_are_warned_of_in_a_line_each(train, colum
     assert train("--kinds", "policy=numeric", "--drop", "answer").stderr == ""
 
 
+FAST = ("--n-members", "1", "--epochs", "1", "-o", "model.fcorr")
+
+
+def test_a_leading_zero_makes_no_code_of_what_must_be_a_number(run):
+    lines = [f"{n % 50 + 10},{n % 3},0{n % 7}" for n in range(200)]
+    Path("zeros.csv").write_text("\n".join(["amount,x,count", "05,1,1", *lines]))
+    told = run("train", "zeros.csv", "--target", "amount", "--kinds", "count=numeric", *FAST)
+    assert "task: regression" in told.stdout
+    assert "as codes" not in told.stderr
+
+
 def test_files_from_elsewhere_make_the_same_model(train, european):
     assert Path("european.csv").read_text().splitlines()[1] == "K0;1.000,000;01.12.2000;S;0"
     assert train(data="plain.csv", target="y").stderr == ""
     model = Path("model.fcorr").read_bytes()
     assert one_line(train(data="european.csv", target="y")) == (
         "'european.csv' is read with ';' between fields, decimal commas, day/month/year in 'day' "
-        "(--delimiter, --decimal and --dates set it)"
+        "(--delimiter, --decimal, --dates and --kinds set it)"
     )
     assert Path("model.fcorr").read_bytes() == model
     options = ("--delimiter", ";", "--decimal", ",", "--dates", "dmy")

@@ -471,7 +471,7 @@ def test_codes_stay_what_they_are(tmp_path, lines, kept, others):
     path.write_text("\n".join(["code,x", *lines]))
     table, _, note = recognise_file(path)
     assert (table["code"].to_pylist(), table["x"].to_pylist()) == (kept, others)
-    assert note.endswith("text in 'code', as of codes such as 007")
+    assert note.endswith("'code' as text, as codes such as 007 are")
     table, _, note = recognise_file(path, numbers=["code"])
     assert pa.types.is_integer(table["code"].type) or pa.types.is_floating(table["code"].type)
     assert note == ""
@@ -479,7 +479,7 @@ def test_codes_stay_what_they_are(tmp_path, lines, kept, others):
 
 def test_numbers_are_no_codes(tmp_path):
     path = tmp_path / "numbers.csv"
-    path.write_text("a,b,c\n0,0.5,1e20\n10,05.5,-3\n")
+    path.write_text("a,b,c,d\n0,0.5,1e20,1577836800000000000\n10,05.5,-3,2\n")
     table, _, note = recognise_file(path)
-    assert [str(type_) for type_ in table.schema.types] == ["int64", "double", "double"]
+    assert [str(type_) for type_ in table.schema.types] == ["int64", "double", "double", "int64"]
     assert note == ""

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fcorr import FCorrClassifier, FCorrRegressor
 from fcorr._core import InvalidInputError, UnseenCategoryWarning
+from fcorr.data import read_table
 from fcorr.estimators import Advanced
 from fcorr.estimators.options import DEFAULTS
 from tests.tables import QUICK, make_people, make_targets, predictions
@@ -142,10 +143,23 @@ def test_rows_of_y_in_another_order():
         FCorrRegressor(**SMALL).fit(X, y)
         FCorrRegressor(**SMALL).fit(X, y.set_axis(range(1_000, 1_200)))
         FCorrRegressor(**SMALL).fit(X[1:], y[1:].reset_index(drop=True))
-    with pytest.warns(UserWarning, match=r"or not all of them.*y\.loc\[X\.index\]"):
+    with pytest.warns(UserWarning, match="some index labels in common.* align them first"):
         FCorrRegressor(**SMALL).fit(X[1:-1], y[2:])
     with pytest.warns(UserWarning, match=r"X and sample_weight have the same index labels"):
         FCorrRegressor(**SMALL).fit(X, y, sample_weight=pd.Series(1.0, X.index[::-1]))
+
+
+def test_labels_of_several_levels_are_no_order():
+    levels = pd.MultiIndex.from_arrays([range(200), range(200)])
+    FCorrRegressor(**SMALL).fit(X.set_axis(levels), pd.Series(Y[FCorrRegressor]))
+
+
+@pytest.mark.parametrize("name", ["y", "sample_weight"])
+def test_masked_outcomes_are_missing(name):
+    given = {"y": Y[FCorrRegressor], "sample_weight": np.ones(200)}
+    given[name] = np.ma.array(given[name], mask=np.arange(200) == 7)
+    with pytest.raises(InvalidInputError, match=r"missing values|finite"):
+        FCorrRegressor(**SMALL).fit(X, **given)
 
 
 def test_columns_may_have_numbers_for_names():
@@ -163,6 +177,9 @@ def test_what_a_mask_hides_is_missing():
         FCorrRegressor(**SMALL | {"sensitive": None}).fit(masked, values[:, 1]).schema_.columns
     )
     assert (column.n_missing, column.features[0].high) == (50, 199)
+    days = np.ma.array(np.arange(400).reshape(200, 2), mask=False).astype("datetime64[D]")
+    days[::4, 0] = np.ma.masked
+    assert [str(c.type) for c in read_table(days).columns.values()] == ["date32[day]"] * 2
 
 
 def test_integers_that_no_machine_has():

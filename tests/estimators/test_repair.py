@@ -113,6 +113,14 @@ def test_equal_scores_move_to_the_mean_over_their_share(seed):
     np.testing.assert_allclose(np.diff(model.predict(beyond)), [1, 4], rtol=1e-6)
 
 
+def test_weights_that_are_lost_among_others_do_no_harm():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.arange(400) % 2, rng.normal(size=400)])
+    model = FrozenEstimator(LinearRegression().fit(X, X[:, 1]))
+    weight = np.where(np.arange(400) < 200, 1e-18, 1.0)
+    assert np.isfinite(QuantileRepair(model, 0).fit(X, X[:, 1], weight).predict(X)).all()
+
+
 @pytest.mark.parametrize("constant", [5.0, -100.0, 1e12, 0.0])
 def test_one_score_for_all_stays(constant):
     X = np.column_stack([np.arange(40) % 2, np.ones(40)])

@@ -539,6 +539,9 @@ def test_distances_agree_with_scipy(samples_and_weight):
 
 @pytest.mark.parametrize("weight", [0.1, 0.3, 1 / 3, 7.0])
 def test_quantiles_do_not_depend_on_the_unit_of_weights(weight):
-    scores = np.column_stack([np.zeros(100), np.arange(1.0, 101)])
-    found = flip_changes(FlippedScores((0, 1), [0] * 100, scores), sample_weight=[weight] * 100)
-    assert [found[name] for name in ("q50", "q90", "q95", "q99")] == [50, 90, 95, 99]
+    for n in (100, 1_000_000):
+        scores = np.column_stack([np.zeros(n), np.arange(1.0, n + 1)])
+        flips = FlippedScores((0, 1), np.zeros(n, dtype=int), scores)
+        found = flip_changes(flips, sample_weight=np.full(n, weight))
+        quantiles = [found[name] for name in ("q50", "q90", "q95", "q99")]
+        assert quantiles == [0.5 * n, 0.9 * n, 0.95 * n, 0.99 * n]

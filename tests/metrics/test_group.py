@@ -247,6 +247,46 @@ def test_unequal_weights_make_rates_less_sure():
     assert scaled["figures"]["selection rate"] == pytest.approx(equal["figures"]["selection rate"])
 
 
+def test_no_figures_are_made_of_rounding():
+    codes, rng = np.arange(300) % 3, np.random.default_rng(0)
+    score, truth = np.where(codes == 0, 0, rng.random(300)), rng.poisson(0.3, 300) + 0.0
+    table = tabulate(GroupedRows(codes, np.ones(300), score, truth, deviance=score))
+    figures = table["groups"][0]["figures"]
+    assert figures["actual / expected"] == {"estimate": None, "why": "nothing was expected"}
+    assert figures["mean predicted"] == table["differences"]["mean ratio"] == {"estimate": 0}
+    assert table["differences"]["actual over expected difference"]["estimate"] < 1
+    tiny = GroupedRows(codes, np.ones(300), np.where(codes == 0, 1e-12, 1e5), truth, deviance=score)
+    assert tiny.figures()["mean predicted"].tolist() == pytest.approx([1e-12, 1e5, 1e5])
+
+
+def test_ratios_of_resamples_without_any_reach_0():
+    codes, score = np.repeat([0, 1, 2], [40, 100, 100]), np.ones(240)
+    score[1:40] = 0
+    ratio = tabulate(GroupedRows(codes, np.ones(240), score))["differences"]["mean ratio"]
+    assert ratio["low"] == 0 < ratio["estimate"] == 1 / 40 < ratio["high"] < 0.2
+
+
+def test_of_very_many_groups_intervals_are_about_as_wide():
+    rng, n = np.random.default_rng(0), 12_000
+    codes, score = np.arange(n) % 120, rng.random(n)
+    rows = GroupedRows(codes, np.ones(n), score, None, rng.random(n) < 0.3)
+    widths = []
+    for most in (100, 1_000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("fcorr.metrics.group._MANY_GROUPS", most)
+            each = tabulate(rows)["differences"]["selection rate difference"]
+        widths.append(each["high"] - each["low"])
+    assert widths[0] == pytest.approx(widths[1], rel=0.1)
+    assert widths[0] >= widths[1]
+
+
+@pytest.mark.parametrize("unit", [1e100, 1e-100])
+def test_the_unit_of_weights_does_not_matter(unit):
+    rows = [GroupedRows(CODES, WEIGHT * by, SCORE, TRUTH, DECISION) for by in (1, unit)]
+    one, other = (tabulate(each)["differences"]["selection rate difference"] for each in rows)
+    assert other == pytest.approx(one)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_weights_do_not_make_negatives_of_rounding(seed):
     rng = np.random.default_rng(seed)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals.stable.v2 as nw
@@ -148,14 +149,14 @@ def read_test_rows(estimator: "Estimator", rows: Sequence[Any], argument: str) -
 def name_columns(sensitive: Any) -> tuple[str | int, ...]:
     """Return the sensitive columns, or say that there are none."""
     columns = tuple(sensitive) if isinstance(sensitive, list | tuple) else (sensitive,)
-    if not columns or not all(isinstance(column, str | int) for column in columns):
+    if not columns or not all(isinstance(column, str | Integral) for column in columns):
         got = sensitive if isinstance(sensitive, list | tuple | None) else type(sensitive).__name__
         raise InvalidInputError(
             f"sensitive must name columns of X, got {got!r}. Write sensitive='sex', say: "
             "without such a column there is nothing to flip, and there are no groups.",
             argument="sensitive",
         )
-    return columns
+    return tuple(column if isinstance(column, str) else int(column) for column in columns)
 
 
 # ------------------------------------------------------------------------------ models
@@ -364,8 +365,11 @@ def _ask(ask: Callable[[Any], Any], X: Any) -> Floats:
             "columns that it was trained on, or a function that prepares them: lambda X: ..."
         ) from error
     try:
-        return np.asarray(answer, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        found = np.asarray(answer)
+        return found.astype(
+            np.float64, casting="same_kind" if found.dtype.kind == "c" else "unsafe"
+        )
+    except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(
             f"The model must return numbers, one per row or one per class ({error}). Return the "
             "probability of a class, rather than its name."

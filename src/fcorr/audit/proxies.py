@@ -158,19 +158,25 @@ def measure_proxies(
         found = []
         for source, columns in sources.items():
             if not targets.size:
-                found += [ProxyStrength(name, source, metric, *(np.nan,) * 3)]
+                lines_of = (source, PERMUTED) if source == ALL else (source,)
+                found += [ProxyStrength(name, each, metric, *(np.nan,) * 3) for each in lines_of]
                 continue
             predicted = _predict_held_out(
                 table.select(columns).take(rows[kept]), targets, of_rows, folds, seed
             )
-            how: dict[str, Any] = {"sample_weight": of_rows}
             each = bootstrap_interval(
-                compare, truth, predicted, folds, n_resamples=n_resamples, random_state=seed, **how
+                compare,
+                truth,
+                predicted,
+                folds,
+                sample_weight=of_rows,
+                n_resamples=n_resamples,
+                random_state=seed,
             )
             found += [ProxyStrength(name, source, metric, each.estimate, each.low, each.high)]
             if source == ALL:
                 nothing = [
-                    _permuted(compare, truth[own], predicted[own], of_rows[own], n_resamples, rng)
+                    _permuted(metric, truth[own], predicted[own], of_rows[own], n_resamples, rng)
                     for own in (folds == fold for fold in np.unique(folds))
                 ]
                 ends = np.mean(nothing, axis=0).tolist()
@@ -250,22 +256,34 @@ def _split(targets: NDArray[Any], cv: int, seed: int) -> Rows:
 
 
 def _permuted(
-    compare: Callable[..., float],
+    metric: str,
     truth: Floats,
     predicted: Floats,
     weight: Floats,
     n_draws: int,
     rng: np.random.Generator,
 ) -> Floats:
-    """Compare one model's predictions with permuted labels; return mean and ends of 95 %.
+    """Compare one fold's predictions with permuted labels; return mean and ends of 95 %.
 
-    The mean over folds of such ends is for models that err alike. It is too wide where they do not,
-    but as each was fitted to the labels of the others' folds, to take them for independent would
-    find proxies where there are none.
+    The mean of these ends over folds is where the mean of all lies if folds go up and down
+    together. They hardly do, so that it is wide. But each model was fitted to the labels of the
+    others' folds, and an interval for folds on their own would find proxies where there are none.
+    Of numbers it is the squared correlation, R² at its best: R² itself would be far below 0.
     """
-    alone, how = np.zeros(len(truth), dtype=np.intp), {"sample_weight": weight}
-    drawn = [compare(rng.permutation(truth), predicted, alone, **how) for _ in range(n_draws)]
+    compare = _mean_auroc if metric == "AUROC" else _squared_correlation
+    one = np.zeros(len(truth), dtype=np.intp)
+    drawn = [
+        compare(rng.permutation(truth), predicted, one, sample_weight=weight)
+        for _ in range(n_draws)
+    ]
     return np.array([np.mean(drawn), *np.quantile(drawn, [0.025, 0.975])])
+
+
+def _squared_correlation(
+    truth: Floats, predicted: Floats, _folds: Rows, *, sample_weight: Floats
+) -> float:
+    (a, b), (_, c) = np.cov(truth[:, 0], predicted[:, 0], aweights=sample_weight)
+    return float(b * b / (a * c)) if a * c else 0.0
 
 
 def _mean_auroc(truth: Floats, predicted: Floats, folds: Rows, *, sample_weight: Floats) -> float:

@@ -40,7 +40,7 @@ from fcorr.audit import measure, page
 from fcorr.audit.insurance_displays import ActualExpectedDisplay, LiftDisplay, LorenzDisplay
 from fcorr.audit.measure import AuditRows, Floats, Subject, is_ours, score_flips
 from fcorr.data.encode import column_name, hash_rows
-from fcorr.data.tables import read_table
+from fcorr.data.tables import read_table, resolve_columns
 from fcorr.metrics import FlippedScores
 from fcorr.metrics._checks import Labels, check_confidence, check_resamples, describe_label
 from fcorr.metrics.group import MIN_ROWS, GroupedRows, cell, deviances, resample, tabulate_groups
@@ -553,7 +553,8 @@ class _Audit:
         other = np.empty_like(circle)
         other[circle] = np.roll(circle, 1)
         before, others = self.subject.score(rows.X), rows.take(other).X
-        names = read_table(rows.X).names
+        table = read_table(rows.X)
+        names = table.names
         change = [
             (name, np.abs(self.subject.score(exchange(rows.X, others, [i])) - before).mean())
             for i, name in enumerate(names)
@@ -561,7 +562,7 @@ class _Audit:
         change.sort(key=lambda pair: -pair[1])
         self.found["model"] = {"change": dict(change), "importance_rows": len(rows)}
         labels = "Importance", "mean change of the score where a row takes another row's value"
-        sensitive = [names[c] if isinstance(c, int) else c for c in rows.sensitive]
+        sensitive = resolve_columns(table, rows.sensitive, "sensitive")
         shown = dict(change[:20])
         self.displays["importance"] = charts.SignificanceDisplay(shown, sensitive, *labels)
 

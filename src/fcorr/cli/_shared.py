@@ -329,7 +329,7 @@ def read_data(
     if not table.num_rows:
         fail(f"{str(data)!r} must have rows, got a header alone. Check what made the file.")
     if note:
-        echo(f"{note} (--delimiter, --decimal and --dates set it)", err=True)
+        echo(f"{note} (--delimiter, --decimal, --dates and --kinds set it)", err=True)
     return table, found
 
 
@@ -353,7 +353,9 @@ def read_training_file(
     from fcorr.data.files import file_ending, read_file
     from fcorr.data.tables import name_values
 
-    table, _ = read_data(data, dialect)
+    stated = [name for name, kind in arguments.get("kinds", {}).items() if kind == "numeric"]
+    roles_of_numbers = filter(None, (roles.target, roles.weight, roles.exposure))
+    table, _ = read_data(data, dialect, numbers=[*stated, *roles_of_numbers])
     kinds = _check_columns_of(table, roles, arguments)
     categories = [n for n, kind in kinds.items() if kind == "categorical" or isinstance(kind, list)]
     dates = [name for name in categories if name_values(table[name].type) == "dates"]

@@ -521,15 +521,17 @@ def warn_of_other_order(X: Any, **columns: Any) -> None:
         theirs: Any = getattr(column, "index", None)
         if not hasattr(ours, "equals") or not hasattr(theirs, "equals") or ours.equals(theirs):
             continue
-        if len(ours) != len(theirs) or not ours.is_unique:
+        if len(ours) != len(theirs) or ours.nlevels != theirs.nlevels or not ours.is_unique:
             continue
         is_count = any(np.array_equal(each, np.arange(len(ours))) for each in (ours, theirs))
         found = ours.isin(theirs)
         if found.all() or (found.any() and not is_count):
+            what, way_out = "the same index labels in another order", f"pass {name}.loc[X.index]"
+            if not found.all():
+                what, way_out = "some index labels in common", "align them first"
             warnings.warn(
-                f"X and {name} have the same index labels in another order, or not all of them, "
-                "and rows are taken by position. If they belong together by label, pass "
-                f"{name}.loc[X.index].",
+                f"X and {name} have {what}, and rows are taken by position. If they belong "
+                f"together by label, {way_out}.",
                 stacklevel=6,
             )
 
@@ -665,6 +667,9 @@ def _to_numpy(values: Any) -> NDArray[Any]:
     if isinstance(series, nw.Series):
         return series.to_numpy()
     array = np.asarray(values)
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        array = array.astype(object)
+        array[values.mask] = np.nan
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
         # In a list of text numpy writes NaN as the text "nan".
         objects = np.asarray(values, dtype=object)

@@ -67,7 +67,7 @@ _ORDERS = {"dmy": "day/month/year", "mdy": "month/day/year"}
 # 0 or four digits, or before other than three.
 _NUMBER = r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?$"
 _THOUSANDS = r"^[+-]?(0|[1-9]\d{0,2}(\.\d{3})*)$"
-_CODE, _MOST_DIGITS = r"^\s*(0\d+|\d{17,})\s*$", 1e16  # which the 17th is beyond
+_ZEROS, _LONG, _MOST_DIGITS = r"^\s*0\d", r"^\s*\d{17,}\s*$", 1e16  # the 17th is lost
 _DECIMALS = r"(^[+-]?0|\d{4}|\.\d{3}),|,(\d{1,2}|\d{4,})([eE]|$)"
 
 
@@ -118,7 +118,7 @@ def recognise_file(
     if dialect.dates is None:
         told += [f"{_ORDERS[each]} in {enumerate_some(names)}" for each, names in dates.items()]
     if codes:
-        told.append(f"text in {enumerate_some(codes)}, as of codes such as 007")
+        told.append(f"{enumerate_some(codes)} as text, as codes such as 007 are")
     note = f"{os.fspath(path)!r} is read with {', '.join(told)}"
     return table, Dialect(delimiter, decimal, dialect.dates), note if told else ""
 
@@ -504,9 +504,7 @@ def _read_numbers(
         if not any(pat.is_floating(table[n].type) for n in _text_columns(other, text)):
             return other, ","
     if found:
-        way_out = (
-            "Pass decimal=',' if that is the decimal sign; leave it out if it is of thousands."
-        )
+        way_out = "Pass decimal=',' if that is the decimal sign; take the commas of thousands out."
         _leave_text("commas", table, found, numbers, way_out)
     return table if delimiter == "," else _leave_thousands(table, read, numbers), "."
 
@@ -554,19 +552,23 @@ def _read_codes(
     table: pa.Table, read: Callable[..., pa.Table], numbers: Collection[str], decimal: str
 ) -> tuple[pa.Table, list[str]]:
     """Read as text what would not be the same as a number: 007, or more digits than one has."""
-
-    def may_be_code(field: pa.Field) -> bool:
-        largest = _MOST_DIGITS if pat.is_floating(field.type) else 0
-        is_number = pat.is_integer(field.type) or pat.is_floating(field.type)
-        return is_number and pc.any(pc.greater_equal(table[field.name], largest)).as_py() is True
-
-    names = [f.name for f in table.schema if f.name not in numbers and may_be_code(f)]
+    patterns = {
+        field.name: _LONG if pat.is_floating(field.type) else _ZEROS
+        for field in table.schema
+        if pat.is_integer(field.type)
+        or (pat.is_floating(field.type) and _reaches(table[field.name], _MOST_DIGITS))
+    }
+    names = [name for name in patterns if name not in numbers]
     spelled, codes = read(decimal, names) if names else table, []
     for name in names:
-        if pc.any(pc.match_substring_regex(spelled[name], _CODE)).as_py():
+        if pc.any(pc.match_substring_regex(spelled[name], patterns[name])).as_py():
             table = table.set_column(table.column_names.index(name), name, spelled[name])
             codes.append(name)
     return table, codes
+
+
+def _reaches(column: pa.ChunkedArray, number: float) -> bool:
+    return pc.any(pc.greater_equal(column, number)).as_py() is True
 
 
 def _join_thousands(table: pa.Table, text: Collection[str]) -> pa.Table:

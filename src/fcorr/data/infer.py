@@ -211,7 +211,8 @@ def _check_constant(schema: Schema) -> None:
 
 # With signs of thousands or of money perhaps, and the letters of a currency.
 _AMOUNT = (
-    r"^\s*[-+]?\s*[€$£]?\s*\d{1,3}(([ ,.'’]?\d{3})*([.,]\d+)?|\d*[.,]\d+)\s*([€$£%]|[A-Z]{3})?\s*$"
+    r"^\s*[-+]?\s*[€$£]?\s*(\d{1,3}([ ,.'’]?\d{3})*([.,]\d+)?|\d*[.,]?\d+([eE][-+]?\d+)?)"
+    r"\s*([€$£%]|[A-Z]{3})?\s*$"
 )
 _MOST_NUMBERS = 0.9  # of a column's different values, to be one of numbers
 
@@ -228,7 +229,7 @@ def _warn_of_spoilt_numbers(table: tables.Table, names: Sequence[str]) -> None:
             continue
         if pc.all(pc.match_substring_regex(values, r"^\d+$")).as_py():
             continue  # codes, which were made text on purpose
-        is_odd = pc.invert(pc.match_substring_regex(values, r"^[-+]?\d*\.?\d+$"))
+        is_odd = pc.invert(pc.match_substring_regex(values, r"^[-+]?\d*\.?\d+([eE]|$)"))
         odd = enumerate_some(pc.filter(values, is_odd).to_pylist(), 3)
         warnings.warn(
             f"Column {name!r} is text, and its values are taken for categories, although most look "

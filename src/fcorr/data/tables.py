@@ -146,9 +146,6 @@ def _with_arrow_type(series: Any) -> Any:
 def _from_array(X: Any) -> Table:
     try:
         array = np.asarray(X)
-        if isinstance(X, np.ma.MaskedArray):
-            array = array.astype(object)
-            array[np.ma.getmaskarray(X)] = None
     except ValueError as error:
         raise InvalidInputError(
             f"X must be a table with all rows of one length ({error}). "
@@ -167,9 +164,10 @@ def _from_array(X: Any) -> Table:
         raise InvalidInputError(
             "Complex data not supported: X must hold real numbers or text. Pass X.real."
         )
+    masks = X.mask.T if np.ma.is_masked(X) else [None] * array.shape[1]
     columns = {
-        f"x{i}": _to_arrow(f"x{i}", partial(pa.array, values, from_pandas=True))
-        for i, values in enumerate(array.T)
+        f"x{i}": _to_arrow(f"x{i}", partial(pa.array, values, mask=mask, from_pandas=True))
+        for i, (values, mask) in enumerate(zip(array.T, masks, strict=True))
     }
     return Table(columns, n_rows=len(array), named=False)
 

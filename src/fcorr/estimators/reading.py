@@ -504,9 +504,10 @@ def explained_shares(
     deviance: see :func:`divergence`. Rows are put in a random circle, and each takes the feature's
     value of the row ``1`` to ``n_exchanges`` places further: of another row always, and each value
     as often as it was there. The share is half the mean divergence from the row as it is to that
-    row, over the mean divergence to the model that predicts the mean for all. With numbers that is
-    Sobol's total index by the formula of Jansen (1999); the numerator is half of what permutation
-    importance finds, if the model is right.
+    row, over the mean divergence to the model that predicts the mean for all, of which n − 1 rows
+    are the measure, as no row is exchanged with itself. With numbers that is Sobol's total index by
+    the formula of Jansen (1999); the numerator is half of what permutation importance finds, if the
+    model is right.
 
     ``score`` has the outputs of M models, ``(B, M, n_outputs)``, of which the ``link`` makes
     predictions, and ``effects`` their main effects, ``(B, M, n_outputs, n_features)``. Returns the

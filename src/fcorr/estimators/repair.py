@@ -109,7 +109,9 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
         for label, (values, at, _) in parts.items():
             # Up to here all groups' scores together, each at this share of its own distribution.
             reached = sum(np.interp(at, ends, sums) for _, ends, sums in parts.values())
-            self.groups_[label] = values, np.diff(reached) / np.diff(at)
+            width = np.diff(at)
+            counts = width > 0  # unless a weight is lost among the others
+            self.groups_[label] = values[counts], np.diff(reached)[counts] / width[counts]
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -462,7 +462,7 @@ def flip_changes(flips: FlippedScores, *, sample_weight: Weights = None) -> dict
     # Without interpolation a quantile is some row's change, and weights mean repetition. What
     # weights sum up to is rounded, so that a share is reached a little before it is.
     order = np.argsort(change)
-    reached = np.cumsum(weight[order]) / weight.sum() + 1e-12
+    reached = np.cumsum(weight[order]) / weight.sum() + 1e-9
     quantiles = change[order[np.searchsorted(reached, [*_QUANTILES.values()])]]
     return {
         "mean": float(np.average(change, weights=weight)),

@@ -11,7 +11,7 @@ An audit takes all figures of all groups at once, with their bootstrap (`Grouped
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -244,9 +244,9 @@ class GroupedRows:
         self.counts = np.bincount(codes)
         ends = np.cumsum(self.counts)
         self._groups = [*map(slice, ends - self.counts, ends)]
-        self._truth, self._centre = sorted_.get("truth", score), np.median(score)
-        off = score - self._centre  # to square large amounts would lose what they differ by
-        columns = {"off": off, "square": off**2, **sorted_}
+        self._codes, self._truth = codes, sorted_.get("truth", score)
+        off = score - np.median(score)  # to square large amounts would lose what they differ by
+        columns = {"score": score, "off": off, "square": off**2, **sorted_}
         self._rates: dict[str, tuple[FloatArray, FloatArray]] = {}
         if (chosen := columns.pop("decision", None)) is not None:
             self._count("selection rate", chosen, np.ones(len(codes)))
@@ -266,16 +266,17 @@ class GroupedRows:
 
     def _count(self, name: str, hits: FloatArray, base: FloatArray) -> None:
         """Take a rate of each group, and of how many rows it is; of unequal weights, fewer."""
-        w, n = self._weight, np.zeros((3, len(self.counts)))
-        for g, group in enumerate(self._groups):
-            n[:, g] = [x[group].sum() for x in (w * hits, w * base, w * w * base)]
+        w = self._weight / self._weight.max()
+        hit, all_, squares = (
+            np.bincount(self._codes, x) for x in (w * hits, w * base, w * w * base)
+        )
         with np.errstate(invalid="ignore"):  # 0/0 is nan: not estimable
-            self._rates[name] = n[0] / n[1], n[1] ** 2 / n[2]
+            self._rates[name] = hit / all_, all_**2 / squares
 
     def figures(self, times: NDArray[Any] | None = None) -> Figures:
-        """Compute all figures; in a resample, all but rates, rows count so many times.
+        """Compute all figures; of a resample all but rates, with how many ``times`` a row counts.
 
-        That is in an order of their own: which row gets which number does not matter, as these are
+        These are in an order of their own: which row gets which number does not matter, as they are
         drawn alike.
         """
         w = self._weight if times is None else self._weight * times
@@ -285,13 +286,13 @@ class GroupedRows:
         rates = {} if times is not None else {name: rate for name, (rate, _) in self._rates.items()}
         with np.errstate(invalid="ignore", divide="ignore"):  # 0/0 is nan: not estimable
             off = sums["off"] / mass
-            found = {"weight": mass, "mean predicted": self._centre + off}
+            found = {"weight": mass, "mean predicted": sums["score"] / mass, "off": off}
             found["variance"] = sums["square"] / mass - off**2
             if "truth" not in sums:
                 return found | rates
             truth = sums["truth"]
             found["mean actual"] = truth / mass
-            found["actual / expected"] = truth / _positive(found["mean predicted"] * mass)
+            found["actual / expected"] = truth / _positive(sums["score"])
             amount = w * self._truth
             if self._runs is not None:
                 w, amount = (np.add.reduceat(x, self._runs) for x in (w, amount))
@@ -368,6 +369,8 @@ _LACKING = {
 }
 
 
+_MANY_GROUPS = 100  # above which pairs are not gone through one by one
+
 _COMPARED = {
     "adverse impact ratio": "adverse impact ratio",
     "selection rate difference": "selection rate",
@@ -396,7 +399,8 @@ def cell(
     if not math.isfinite(estimate):
         return {"estimate": None, "why": why}
     low, high = np.fmin(low, estimate), np.fmax(high, estimate)
-    ends = {"low": float(low), "high": float(high)} if low < high else {}
+    has_width = high - low > 1e-12 * abs(estimate)
+    ends = {"low": float(low), "high": float(high)} if has_width else {}
     return {"estimate": float(estimate), **ends}
 
 
@@ -428,7 +432,7 @@ def tabulate_groups(
                     values[g], *ends[figure][:, g].tolist(), why=_LACKING.get(figure, "no rows")
                 )
                 for figure, values in found.items()
-                if figure not in ("weight", "variance")
+                if figure not in ("weight", "off", "variance")
             },
         }
         for g, name in enumerate(names)
@@ -459,53 +463,67 @@ def _compare(
     among many groups finds one: the interval is as much wider as it takes to hold for all pairs.
     """
     is_ratio = figure in ("adverse impact ratio", "mean / highest")
+    is_from_one = figure == "standardised mean difference"  # of one group, whose own is 0
     if is_ratio and found.min() < 0:
-        return cell(found.min())  # has no logarithm
+        return cell(found.min())  # it has no logarithm, in which ratios are compared
     with np.errstate(divide="ignore", invalid="ignore"):
         if is_ratio:  # a difference of logarithms, of which the highest has 0
             found, draws = np.log(found), np.log(draws)
-        pairs: Iterable[FloatArray]  # one after the other, as there may be very many
         last = -1 - found[::-1].argmin()  # of equal ones, of which argmax has the first
-        if figure == "standardised mean difference":  # from one group, of which the rest were taken
+        if is_from_one:
             last = -1 - np.abs(found[::-1]).argmax()
             sign = 1 if found[last] >= 0 else -1
-            estimate, chosen, pairs = sign * found[last], sign * draws[:, last], [draws]
+            estimate, chosen = sign * found[last], sign * draws[:, last]
         else:
             first = found.argmax()
             estimate, chosen = found[first] - found[last], draws[:, first] - draws[:, last]
-            pairs = (draws[:, j + 1 :] - draws[:, [j]] for j in range(len(found) - 1))
-        ends = np.array(interval(chosen, confidence))
+        if is_ratio:  # a share of 0, whose logarithm is none, may be an end
+            ends = -np.log(interval(np.exp(-chosen), confidence))[::-1]
+        else:
+            ends = np.array(interval(chosen, confidence))
         if np.ptp(ends) > 0:
-            ends += np.array([-1, 1]) * _widening(pairs, chosen, confidence)
+            of_one, error = _studentise(chosen)
+            of_all = _largest_deviation(draws, is_from_one=is_from_one)
+            reach = [np.nanquantile(np.abs(z), confidence) for z in (of_one, of_all)]
+            ends += np.array([-1, 1]) * (reach[1] - reach[0]) * error
         if is_ratio:
             estimate, ends = np.exp(-estimate), np.exp(-ends[::-1])
     return cell(estimate, *ends)
 
 
-def _widening(pairs: Iterable[FloatArray], chosen: FloatArray, confidence: float) -> FloatArray:
-    """Tell by how much farther the largest deviation of all pairs reaches than that of one."""
-    of_one, error = _studentise(chosen)
-    of_all = np.fmax.reduce([np.fmax.reduce(_studentise(each)[0], axis=1) for each in pairs])
-    return (np.nanquantile(of_all, confidence) - np.nanquantile(of_one, confidence)) * error
+def _largest_deviation(draws: FloatArray, *, is_from_one: bool) -> FloatArray:
+    """Return by how many standard errors the pair lies off, in each draw, that lies off most.
+
+    Of more than a hundred groups it is a bound, for groups that are drawn independently: of two
+    that lie off by z and −z' standard errors, the difference does by ``√(z² + z'²)`` at most.
+    """
+    if not is_from_one and draws.shape[1] <= _MANY_GROUPS:
+        pairs = (draws[:, j + 1 :] - draws[:, [j]] for j in range(draws.shape[1] - 1))
+        of_each = [np.fmax.reduce(np.abs(_studentise(of)[0]), axis=1) for of in pairs]
+        return np.asarray(np.fmax.reduce(of_each))
+    z = _studentise(draws)[0]
+    if is_from_one:
+        return np.asarray(np.fmax.reduce(np.abs(z), axis=1))
+    return np.hypot(np.fmax.reduce(z, axis=1), np.fmin.reduce(z, axis=1))
 
 
 def _studentise(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return how many standard errors each draw lies off, and these; nan where none does."""
+    """Return by how many standard errors each draw lies off, and these; nan where none does."""
     known = np.isfinite(draws)
     n = known.sum(axis=0)
     off = np.where(known, draws - np.where(known, draws, 0.0).sum(axis=0) / n, 0.0)
     error = np.sqrt((off**2).sum(axis=0) / n)
-    return np.abs(off) / error, error
+    return off / error, error
 
 
 def _add_ratios(figures: Figures, found: Figures, largest: int, is_large: Any) -> None:
     """Add what sets a group against another: of large ones that of the highest rate, or largest."""
-    weight, mean = figures["weight"], figures["mean predicted"]
+    weight, off = figures["weight"], figures["off"]
     with np.errstate(invalid="ignore", divide="ignore"):
         share = weight / weight.sum(-1, keepdims=True)
-        centre = np.nansum(share * mean, -1, keepdims=True)
-        square = np.nansum(share * (figures["variance"] + (mean - centre) ** 2), -1, keepdims=True)
-        figures["standardised mean difference"] = (mean - mean[..., [largest]]) / np.sqrt(square)
+        centre = np.nansum(share * off, -1, keepdims=True)
+        square = np.nansum(share * (figures["variance"] + (off - centre) ** 2), -1, keepdims=True)
+        figures["standardised mean difference"] = (off - off[..., [largest]]) / np.sqrt(square)
         rate, name = "selection rate", "adverse impact ratio"
         if rate not in found:
             rate, name = "mean predicted", "mean / highest"
