@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pandas as pd
 import polars as pl
 import pytest
@@ -16,6 +17,7 @@ from sklearn.metrics import mean_poisson_deviance, roc_auc_score
 import fcorr
 from fcorr import InvalidInputError, metrics
 from fcorr.audit import report
+from fcorr.estimators import to_onnx
 
 audit_model = partial(fcorr.audit_model, n_resamples=20)
 
@@ -207,6 +209,28 @@ def test_weights_count_where_models_are_compared(logistic):
     for each in found["incumbent"]["who_changes"]:
         own = TABLE.sex.astype(str) == each["group"]
         assert each["mean_change"] == pytest.approx(np.average(moved[own], weights=weight[own]))
+
+
+def test_deviances_of_two_models_are_of_one_kind(regressor, policies):
+    model = regressor(objective="poisson", exposure="years").fit(*policies[0])
+    summary = audit_model(model, *policies[1], incumbent=model.predict_rate).summary
+    deviance = summary["performance"]["deviance"]["estimate"]
+    assert summary["incumbent"]["performance"]["deviance"] == pytest.approx(deviance)
+    given = audit_model(model, *policies[1], power=0).summary
+    assert given["subject"]["deviance_power"] == 0
+    assert given["performance"]["deviance"]["estimate"] != pytest.approx(deviance, rel=0.1)
+
+
+def test_an_exported_model_says_what_it_is(regressor, policies, tmp_path):
+    model = regressor(objective="poisson", exposure="years").fit(*policies[0])
+    to_onnx(model, tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    one, other = (audit_model(each, *policies[1]).summary for each in (model, session))
+    assert other["rows"]["exposure"] == one["rows"]["exposure"]
+    assert other["sensitive"] == one["sensitive"]
+    assert other["subject"]["deviance_power"] == 1
+    for name, each in one["performance"].items():
+        assert other["performance"][name]["estimate"] == pytest.approx(each["estimate"])
 
 
 def test_another_model_beside_it(logistic):

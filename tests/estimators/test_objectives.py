@@ -87,9 +87,38 @@ def test_one_row_that_has_most_of_the_variance_is_told_of(objective):
     fit(FEATURES[:50], y[:50], **options)  # of few rows one may well have it
     fit(FEATURES, np.arange(N) == 7, objective="poisson", exposure=None, epochs=1)
     if objective != "mse":  # a fleet has the claims of many
-        years = np.where(np.arange(N) == 7, 5_000.0, 1.0)
+        years = np.where(np.arange(N) == 7, 1_000.0, 1.0)
         y = AMOUNTS["gamma"].mean() * years * np.linspace(0.5, 1.5, N)
         fit(FEATURES.assign(years=years), y, objective=objective, epochs=1)
+
+
+SMALL = {"n_members": 1, "epochs": 8, "random_state": 0}
+
+
+def test_one_row_that_has_most_of_the_exposure_is_told_of():
+    table = FEATURES.assign(years=np.where(np.arange(N) == 7, 365_000.0, 1.0))
+    with pytest.warns(UserWarning, match=r"more than half of all exposure, 365000 beside a mean"):
+        fit(table, CLAIMS, objective="poisson", epochs=1)
+
+
+@pytest.mark.parametrize(("objective", "power"), [("poisson", 1), ("tweedie", 1.5), ("gamma", 2)])
+def test_amounts_with_an_exposure_are_amounts_per_exposure_weighted_by_it(objective, power):
+    """By hand: of short policies, which are dearer, a level has what it has per exposure."""
+    rng, n = np.random.default_rng(0), 4_000
+    level, years = rng.integers(0, 2, n), rng.choice([0.05, 1.0], n)
+    y = years * rng.gamma(2, np.where((level == 0) & (years < 1), 2, 1) * (1.0 + level))
+    X = pd.DataFrame({"level": level.astype(str), "years": years})
+    models = [
+        FCorrRegressor(objective=objective, exposure=exposure, tweedie_power=1.5, **SMALL)
+        for exposure in ("years", None)
+    ]
+    total = models[0].fit(X, y)
+    rate = models[1].fit(X[["level"]], y / years, sample_weight=years)
+    assert total._deviance_power == power
+    np.testing.assert_allclose(total.predict_rate(X), rate.predict(X[["level"]]), rtol=0.02)
+    for each in (0, 1):
+        own = level == each
+        assert y[own].sum() / total.predict(X)[own].sum() == pytest.approx(1, abs=0.03)
 
 
 @pytest.mark.parametrize("objective", LEARNT)

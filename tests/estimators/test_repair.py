@@ -140,6 +140,29 @@ def test_any_frame_and_several_columns():
     assert np.isfinite(repair.predict(X)).all()
 
 
+QUICK = {"n_members": 1, "epochs": 8, "random_state": 0}
+
+
+def test_of_a_model_with_an_exposure_rates_are_repaired():
+    rng, n = np.random.default_rng(0), 3_000
+    s = np.arange(n) % 2
+    years = np.where(s, rng.uniform(0.8, 1, n), rng.uniform(0.2, 0.4, n))
+    X = pl.DataFrame({"s": s.astype(str), "years": years, "x": rng.uniform(-1, 1, n)})
+    y = rng.poisson(years * np.exp(-1 + 0.5 * X["x"].to_numpy() + 0.5 * s))
+    model = fcorr.FCorrRegressor(objective="poisson", exposure="years", **QUICK)
+    repair = QuantileRepair(model, "s", cv=2).fit(X, y)
+    found = repair.predict(X)
+    rates = [found[s == k].sum() / years[s == k].sum() for k in (0, 1)]
+    assert rates[0] == pytest.approx(rates[1], rel=0.1)
+    assert found.sum() == pytest.approx(y.sum(), rel=0.05)
+    longer = X.with_columns(pl.col("years") * 2)
+    np.testing.assert_allclose(repair.predict(longer), 2 * found)
+    summary = fcorr.audit_model(
+        repair, X, y, sensitive="s", exposure="years", n_resamples=9
+    ).summary
+    assert summary["figures"]["mean_ratio"]["estimate"] > 0.9
+
+
 def test_weights_are_repetition():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.arange(90) % 2, rng.normal(size=90)])

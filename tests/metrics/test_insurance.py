@@ -204,10 +204,18 @@ def test_not_estimable_is_nan(interval):
 
 
 @pytest.mark.parametrize("scale", [0.01, 100])
+def test_quarters_of_years_are_exposures():
+    years, claims = np.array([0.25, 0.5, 0.25, 1]), np.array([2, 1, 0, 1])
+    rows = actual_over_expected(
+        claims / years, np.ones(4), sensitive_features=list("aabb"), sample_weight=years
+    ).rows
+    assert [row.actual for row in rows] == [3, 1]
+
+
 def test_weights_that_are_no_exposures_do_not_make_an_interval_narrower(scale):
     counts, groups = np.array([2, 0, 3, 1]), list("aabb")
     arguments = {"y_pred": np.ones(4), "sensitive_features": groups}
-    text = r"without weights.*got 2 with the weight \S+ in row 0.*Pass claims and expected claims"
+    text = r"needs claim counts.*got 2 (with the weight 100 )?in row 0"
     for weight in (np.full(4, scale), np.array([scale, 1, 1, 1])):
         with pytest.raises(InvalidInputError, match=text):
             actual_over_expected(counts, sample_weight=weight, **arguments)

@@ -3,6 +3,7 @@
 Any model can be measured: `open_model` makes a `Subject` of it, which says what its scores are.
 """
 
+import json
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -99,7 +100,23 @@ class AuditRows:
 
 def is_ours(model: Any) -> bool:
     """Tell whether a model is one of fcorr's, without importing them."""
-    return any(each.__module__.startswith("fcorr.estimators.") for each in type(model).__mro__)
+    bases = {(each.__module__, each.__qualname__) for each in type(model).__mro__}
+    return ("fcorr.estimators.base", "BaseFCorr") in bases
+
+
+def read_facts(model: Any) -> dict[str, Any]:
+    """Return what a model says of its data: sensitive columns, exposure, power; none of others'."""
+    if is_ours(model):
+        facts = {"sensitive": model.sensitive, "exposure": model.exposure}
+        if hasattr(model, "objective_"):
+            facts["power"] = model._deviance_power
+        return facts
+    if not hasattr(model, "get_inputs"):  # a session of onnxruntime
+        return {}
+    known = model.get_modelmeta().custom_metadata_map
+    schema, target = (json.loads(known.get(name, "{}")) for name in ("schema", "target"))
+    facts = {"sensitive": schema.get("sensitive") or None, "exposure": schema.get("exposure")}
+    return {**facts, **({"power": target["power"]} if "power" in target else {})}
 
 
 def read_rows(
@@ -256,9 +273,8 @@ def open_model(
     labels: Any = getattr(model, "classes_", None)
     if is_ours(model) and labels is None:
         _refuse_positive(positive)
-        powers = {"mse": 0.0, "poisson": 1.0, "gamma": 2.0}
-        power = powers.get(getattr(model, "objective_", "mse"), float(model.tweedie_power))
-        return Subject(name, "regression", model.predict_rate, power=power, estimator=model)
+        own = model._deviance_power if power is None else power
+        return Subject(name, "regression", model.predict_rate, power=own, estimator=model)
     if is_ours(model):
         kind: Task = "two classes" if len(labels) == 2 else "several classes"
         ask, classes = model.predict_proba, tuple(labels.tolist())
@@ -274,7 +290,7 @@ def open_model(
             return np.asarray(model.predict(X))[:, None] == np.asarray(labels)
 
     elif hasattr(model, "predict") or callable(model):
-        ask = getattr(model, "predict", model)
+        ask = getattr(model, "predict_rate", getattr(model, "predict", model))
     else:
         raise InvalidInputError(
             f"The model must have predict_proba or predict, or be a function of a table, got "

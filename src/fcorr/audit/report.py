@@ -113,7 +113,7 @@ def audit_model(
         What scores are, where neither they nor y tell.
     power : float, optional
         Power of a regression's Tweedie deviance: 0 squared error, 1 Poisson, 2 gamma. By default
-        that of an fcorr model, or 0.
+        that of an fcorr model, also as ONNX, or 0; the incumbent's is the same.
     incumbent : fitted model or callable, optional
         Another model of the same target, to stand beside this one.
     sweep : Sweep, optional
@@ -152,9 +152,10 @@ def audit_model(
     check_confidence(confidence)
     checked = {} if limits is None else read_limits(limits)
     seed = draw_seed(random_state)
-    if is_ours(model):
-        sensitive = model.sensitive if sensitive is None else sensitive
-        exposure = model.exposure if exposure is None else exposure
+    facts = measure.read_facts(model)
+    sensitive = facts.get("sensitive") if sensitive is None else sensitive
+    exposure = facts.get("exposure") if exposure is None else exposure
+    power = facts.get("power") if power is None else power
     with (
         show_progress("audit", 5, shown=verbose, unit="step") as progress,
         measure.collect_warnings() as (notes, others),
@@ -576,6 +577,7 @@ class _Audit:
                 f"{enumerate_some(other.outputs)}. Compare models of one target.",
                 argument="incumbent",
             )
+        other = replace(other, power=self.subject.power)  # or deviances would be of two kinds
         scores, rows = other.score(self.rows.X), self.rows
         part: dict[str, Any] = {"name": other.name}
         self.found["incumbent"] = part

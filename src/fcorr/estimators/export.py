@@ -72,6 +72,8 @@ def to_onnx(estimator: Estimator, path: str | os.PathLike[str], *, opset: int = 
     with torch.no_grad():
         _add_model(graph, estimator)
     metadata = {"schema": schema.to_dict(), "target": estimator._target_state()}
+    if hasattr(estimator, "_deviance_power"):
+        metadata["target"]["power"] = estimator._deviance_power
     if schema.sensitive:
         metadata["certificate"] = estimator.certificate().to_dict()
     write_atomically(path, graph.finish(opset, estimator.summary(), metadata))

@@ -162,6 +162,12 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
         """
         return self._to_rate(self._outputs(self._read_known_table(X)))
 
+    @property
+    def _deviance_power(self) -> float:
+        """The power of the Tweedie deviance that the objective stands for; 0 for ``"mse"``."""
+        powers = {"mse": 0.0, "poisson": 1.0, "gamma": 2.0}
+        return powers.get(self.objective_, float(self.tweedie_power))
+
     def _to_rate(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.objective_ == "mse":
             return self.base_ + self.target_scale_ * outputs[:, 0]
@@ -179,6 +185,13 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
                 f"{np.abs(y).max():.1e}. Rescale y, for example to millions."
             )
         mean_exposure = float(np.average(outcomes.exposure, weights=weight))
+        row = int(outcomes.exposure.argmax())
+        if len(y) >= _FEW_ROWS and outcomes.exposure[row] > outcomes.exposure.sum() / 2:
+            warnings.warn(
+                f"One row has more than half of all exposure, {outcomes.exposure[row]:g} beside a "
+                f"mean of {mean_exposure:g}, and most of what is expected. Is it in another unit?",
+                stacklevel=5,  # where an estimator's fit was called
+            )
         exposure = outcomes.exposure / mean_exposure
         squares = weight * (y - exposure * mean) ** 2 / exposure
         row = int(squares.argmax())
@@ -220,6 +233,17 @@ class FCorrRegressor(RegressorMixin, ReadableFCorr):
         offset = np.log(outcomes.exposure) + self.base_ - np.log(self.target_scale_)
         columns = np.column_stack([y / self.target_scale_, offset])
         return torch.from_numpy(columns.astype(np.float32))
+
+    def _loss_weight(self, outcomes: Outcomes) -> NDArray[np.float64]:
+        """Weigh the deviance of amounts as that of amounts per exposure, weighted by the exposure.
+
+        What happens in e years is a sum of e independent years: its variance is e times that of
+        one, and not ``e^p`` times, as the deviance of a mean of e·μ alone would have it.
+        """
+        if self._deviance_power <= 1:
+            return outcomes.weight
+        weight = outcomes.weight * outcomes.exposure ** (self._deviance_power - 1)
+        return weight / weight.mean()
 
     def _make_target(self, outcomes: Outcomes) -> Target:
         values, weight = self._encode_target(outcomes), self._loss_weight(outcomes)

@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fcorr._core import InvalidInputError, counted_rows, enumerate_some, take_rows
-from fcorr.data.encode import read_sample_weight, read_target
+from fcorr.data.encode import read_exposure, read_sample_weight, read_target
 from fcorr.data.tables import read_table, resolve_columns
 from fcorr.metrics._checks import Labels, encode_groups, encode_labels
 from fcorr.metrics.flips import are_measured
@@ -24,7 +24,7 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
     A score at the share u of its group's distribution moves to the mean of all groups' scores at u,
     the Wasserstein barycentre; equal scores, which take up some of it, to the mean over that. The
     order within a group stays, and so does the total of the scores learnt from. Scores beyond these
-    move as far as the outermost one does.
+    move as far as the outermost one does. Of a model with an ``exposure``, what moves are rates.
     **It reads the sensitive columns at scoring**: people who differ in nothing else get different
     scores, by design.
 
@@ -89,10 +89,12 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
                 return clone(self.estimator).fit(take_rows(X, rows), target[rows], **weighted)
 
             scores = np.empty(len(target))
+            exposure = self._read_exposure(X)
             split = StratifiedKFold if is_class else KFold
             for others, own in split(self.cv, shuffle=True, random_state=0).split(target, target):
-                scores[own] = self._score(fit(others), take_rows(X, own))
+                scores[own] = self._score(fit(others), take_rows(X, own)) / exposure[own]
             self.estimator_ = fit(np.arange(len(target)))
+            weight = weight * exposure
         if is_class:
             self.classes_ = self.estimator_.classes_
         # Equal scores are to stay equal, and models of other rows differ in the last digits.
@@ -117,7 +119,14 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Return repaired numbers; of classes, the second from a repaired probability of 0.5 on."""
         scores = self._repair(X)
-        return self.classes_[(scores >= 0.5).astype(int)] if hasattr(self, "classes_") else scores
+        if hasattr(self, "classes_"):
+            return self.classes_[(scores >= 0.5).astype(int)]
+        return scores * self._read_exposure(X)
+
+    @available_if(lambda self: not is_classifier(self.estimator))  # type: ignore[untyped-decorator]
+    def predict_rate(self, X: Any) -> Floats:
+        """Return repaired numbers per unit of exposure; without one, as ``predict`` does."""
+        return self._repair(X)
 
     @available_if(lambda self: is_classifier(self.estimator))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
@@ -138,6 +147,13 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
         tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
         return tags
 
+    def _read_exposure(self, X: Any) -> Floats:
+        """Return what predictions are proportional to."""
+        table, name = read_table(X), getattr(self.estimator, "exposure", None)
+        if name is None:
+            return np.ones(table.n_rows)
+        return read_exposure(table, *resolve_columns(table, [name], "exposure"))
+
     def _score(self, model: Any, X: Any) -> Floats:
         found = model.predict_proba(X)[:, 1] if is_classifier(self.estimator) else model.predict(X)
         return np.asarray(found, dtype=np.float64)
@@ -150,7 +166,7 @@ class QuantileRepair(MetaEstimatorMixin, BaseEstimator):
                 f"sensitive must hold groups of the fit ({enumerate_some(self.groups_)}), got "
                 f"{enumerate_some(unseen)}. Fit to rows of all groups, or map these to one."
             )
-        scores = self._score(self.estimator_, X)
+        scores = self._score(self.estimator_, X) / self._read_exposure(X)
         repaired = np.empty(len(scores))
         for code, label in enumerate(labels.categories):
             rows = labels.codes == code

@@ -80,7 +80,8 @@ class MainEffect(Tabled):
         Numbers are the knots of the member that has the most: between two of them effects are
         linear, but for the bends of members with other knots; beyond the outer ones constant.
     effect : ndarray of shape (n_values,) or (n_values, n_classes)
-        Mean of the members' effects; its own mean over the training rows, weighted, is 0.
+        Mean of the members' effects; its own mean over the training rows, weighted, is 0; of a
+        rated column with the ratings that it was trained with, which are of other rows.
     lower, upper : ndarray
         The effect ± 2 standard errors by the delete-a-group jackknife: each bag of the pack leaves
         out a group of rows, and how far the bags' effects lie apart tells what other rows would

@@ -120,7 +120,8 @@ class Scorer:
         for name in scores.keys() & kept:
             raise InvalidInputError(
                 f"keep must name columns that the output has not of its own, got {name!r}. "
-                "Rename the one in the table, or name other columns to keep.",
+                "Rename the one in the table, or name columns to keep: by default all are that the "
+                "model does not read.",
                 argument="keep",
             )
         return pa.schema([*((name, schema.field(name).type) for name in kept), *scores.items()])

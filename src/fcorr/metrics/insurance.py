@@ -314,7 +314,7 @@ def actual_over_expected(
         A total of claims is a Poisson count, and so is that of ``claims / exposure`` weighted by
         the exposure. A total of counts with other weights is none: an interval made of it would
         become ten times narrower when all weights are multiplied by 100. "poisson" refuses whole
-        numbers with weights other than 1, which may be either.
+        numbers with whole weights other than 1, which may be either.
     confidence, n_resamples, random_state
         As in `bootstrap_interval`; the resamples are drawn for each group.
 
@@ -370,7 +370,8 @@ def _check_claims(observed: FloatArray, weight: FloatArray) -> None:
         return (values >= 0) & (np.abs(values - np.rint(values)) < 1e-6)
 
     is_weighted = (weight != 1) & (observed != 0)  # without claims there is nothing to weigh
-    if is_weighted.any() and is_count(observed[is_weighted]).all():
+    are_whole = is_count(observed[is_weighted]) & is_count(weight[is_weighted])
+    if is_weighted.any() and are_whole.all():
         row = int(np.argmax(is_weighted))
         raise InvalidInputError(
             "interval='poisson' needs claim counts without weights, or claims per exposure with "
