@@ -266,20 +266,6 @@ def test_ratios_of_resamples_without_any_reach_0():
     assert ratio["low"] == 0 < ratio["estimate"] == 1 / 40 < ratio["high"] < 0.2
 
 
-def test_of_very_many_groups_intervals_are_about_as_wide():
-    rng, n = np.random.default_rng(0), 12_000
-    codes, score = np.arange(n) % 120, rng.random(n)
-    rows = GroupedRows(codes, np.ones(n), score, None, rng.random(n) < 0.3)
-    widths = []
-    for most in (100, 1_000):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("fcorr.metrics.group._MANY_GROUPS", most)
-            each = tabulate(rows)["differences"]["selection rate difference"]
-        widths.append(each["high"] - each["low"])
-    assert widths[0] == pytest.approx(widths[1], rel=0.1)
-    assert widths[0] >= widths[1]
-
-
 @pytest.mark.parametrize("unit", [1e100, 1e-100])
 def test_the_unit_of_weights_does_not_matter(unit):
     rows = [GroupedRows(CODES, WEIGHT * by, SCORE, TRUTH, DECISION) for by in (1, unit)]

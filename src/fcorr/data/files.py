@@ -552,12 +552,10 @@ def _read_codes(
     table: pa.Table, read: Callable[..., pa.Table], numbers: Collection[str], decimal: str
 ) -> tuple[pa.Table, list[str]]:
     """Read as text what would not be the same as a number: 007, or more digits than one has."""
-    patterns = {
-        field.name: _LONG if pat.is_floating(field.type) else _ZEROS
-        for field in table.schema
-        if pat.is_integer(field.type)
-        or (pat.is_floating(field.type) and _reaches(table[field.name], _MOST_DIGITS))
-    }
+    patterns = {f.name: _ZEROS for f in table.schema if pat.is_integer(f.type)}
+    for name in (f.name for f in table.schema if pat.is_floating(f.type)):
+        if pc.any(pc.greater_equal(table[name], _MOST_DIGITS)).as_py():
+            patterns[name] = _LONG
     names = [name for name in patterns if name not in numbers]
     spelled, codes = read(decimal, names) if names else table, []
     for name in names:
@@ -565,10 +563,6 @@ def _read_codes(
             table = table.set_column(table.column_names.index(name), name, spelled[name])
             codes.append(name)
     return table, codes
-
-
-def _reaches(column: pa.ChunkedArray, number: float) -> bool:
-    return pc.any(pc.greater_equal(column, number)).as_py() is True
 
 
 def _join_thousands(table: pa.Table, text: Collection[str]) -> pa.Table:

@@ -369,8 +369,6 @@ _LACKING = {
 }
 
 
-_MANY_GROUPS = 100  # above which pairs are not gone through one by one
-
 _COMPARED = {
     "adverse impact ratio": "adverse impact ratio",
     "selection rate difference": "selection rate",
@@ -481,30 +479,18 @@ def _compare(
             ends = -np.log(interval(np.exp(-chosen), confidence))[::-1]
         else:
             ends = np.array(interval(chosen, confidence))
-        if np.ptp(ends) > 0:
-            of_one, error = _studentise(chosen)
-            of_all = _largest_deviation(draws, is_from_one=is_from_one)
-            reach = [np.nanquantile(np.abs(z), confidence) for z in (of_one, of_all)]
+        if np.ptp(ends) > 0 and len(found) > 2:
+            # Of two groups that lie off by z and −z' standard errors, the difference does by
+            # √(z² + z'²) at most.
+            (of_one, error), (z, _) = _studentise(chosen), _studentise(draws)
+            of_all = np.hypot(np.fmax.reduce(z, axis=1), np.fmin.reduce(z, axis=1))
+            if is_from_one:
+                of_all = np.fmax.reduce(np.abs(z), axis=1)
+            reach = [np.nanquantile(np.abs(of), confidence) for of in (of_one, of_all)]
             ends += np.array([-1, 1]) * (reach[1] - reach[0]) * error
         if is_ratio:
             estimate, ends = np.exp(-estimate), np.exp(-ends[::-1])
     return cell(estimate, *ends)
-
-
-def _largest_deviation(draws: FloatArray, *, is_from_one: bool) -> FloatArray:
-    """Return by how many standard errors the pair lies off, in each draw, that lies off most.
-
-    Of more than a hundred groups it is a bound, for groups that are drawn independently: of two
-    that lie off by z and −z' standard errors, the difference does by ``√(z² + z'²)`` at most.
-    """
-    if not is_from_one and draws.shape[1] <= _MANY_GROUPS:
-        pairs = (draws[:, j + 1 :] - draws[:, [j]] for j in range(draws.shape[1] - 1))
-        of_each = [np.fmax.reduce(np.abs(_studentise(of)[0]), axis=1) for of in pairs]
-        return np.asarray(np.fmax.reduce(of_each))
-    z = _studentise(draws)[0]
-    if is_from_one:
-        return np.asarray(np.fmax.reduce(np.abs(z), axis=1))
-    return np.hypot(np.fmax.reduce(z, axis=1), np.fmin.reduce(z, axis=1))
 
 
 def _studentise(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
