@@ -203,7 +203,6 @@ def test_not_estimable_is_nan(interval):
     assert (a.n, b.n, b.ratio) == (1, 2, 1)
 
 
-@pytest.mark.parametrize("scale", [0.01, 100])
 def test_quarters_of_years_are_exposures():
     years, claims = np.array([0.25, 0.5, 0.25, 1]), np.array([2, 1, 0, 1])
     rows = actual_over_expected(
@@ -212,6 +211,7 @@ def test_quarters_of_years_are_exposures():
     assert [row.actual for row in rows] == [3, 1]
 
 
+@pytest.mark.parametrize("scale", [0.01, 100])
 def test_weights_that_are_no_exposures_do_not_make_an_interval_narrower(scale):
     counts, groups = np.array([2, 0, 3, 1]), list("aabb")
     arguments = {"y_pred": np.ones(4), "sensitive_features": groups}

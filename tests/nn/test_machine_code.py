@@ -35,7 +35,7 @@ def is_found(kernel):
 def home(tmp_path, monkeypatch):
     """Keep machine code in an own place, as a process does that has not warned yet."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "home"))
-    monkeypatch.setattr(arithmetic, "_warned", False)
+    arithmetic._warn_once.cache_clear()
     arithmetic.cache_folder.cache_clear()
     yield tmp_path / "home"
     monkeypatch.undo()

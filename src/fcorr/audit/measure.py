@@ -107,16 +107,14 @@ def is_ours(model: Any) -> bool:
 def read_facts(model: Any) -> dict[str, Any]:
     """Return what a model says of its data: sensitive columns, exposure, power; none of others'."""
     if is_ours(model):
-        facts = {"sensitive": model.sensitive, "exposure": model.exposure}
-        if hasattr(model, "objective_"):
-            facts["power"] = model._deviance_power
-        return facts
+        power = model._deviance_power if hasattr(model, "objective_") else None
+        return {"sensitive": model.sensitive, "exposure": model.exposure, "power": power}
     if not hasattr(model, "get_inputs"):  # a session of onnxruntime
         return {}
     known = model.get_modelmeta().custom_metadata_map
     schema, target = (json.loads(known.get(name, "{}")) for name in ("schema", "target"))
-    facts = {"sensitive": schema.get("sensitive") or None, "exposure": schema.get("exposure")}
-    return {**facts, **({"power": target["power"]} if "power" in target else {})}
+    facts = {name: schema.get(name) or None for name in ("sensitive", "exposure")}
+    return facts | {"power": target.get("power")}
 
 
 def read_rows(

@@ -151,28 +151,17 @@ def measure_proxies(
         targets, kept = _read_targets(name, table[name].take(rows), cv, notes)
         metric, of_rows = ("AUROC" if targets.dtype == bool else "R²"), weight[rows[kept]]
         of_rows = of_rows / (of_rows.mean() if len(kept) else 1.0)
-        compare = _mean_auroc if metric == "AUROC" else _r2
-        truth, folds = targets.astype(np.float64), np.empty(0, dtype=np.intp)
-        if targets.size:
-            folds = _split(targets, cv, seed)
-        found = []
+        if not targets.size:
+            of_all = (ALL, PERMUTED, *list(sources)[1:])
+            lines += [ProxyStrength(name, source, metric, *(np.nan,) * 3) for source in of_all]
+            continue
+        truth, folds, found = targets.astype(np.float64), _split(targets, cv, seed), []
+        options: Any = {"sample_weight": of_rows, "n_resamples": n_resamples, "random_state": seed}
         for source, columns in sources.items():
-            if not targets.size:
-                lines_of = (source, PERMUTED) if source == ALL else (source,)
-                found += [ProxyStrength(name, each, metric, *(np.nan,) * 3) for each in lines_of]
-                continue
-            predicted = _predict_held_out(
-                table.select(columns).take(rows[kept]), targets, of_rows, folds, seed
-            )
-            each = bootstrap_interval(
-                compare,
-                truth,
-                predicted,
-                folds,
-                sample_weight=of_rows,
-                n_resamples=n_resamples,
-                random_state=seed,
-            )
+            seen = table.select(columns).take(rows[kept])
+            predicted = _predict_held_out(seen, targets, of_rows, folds, seed)
+            compare = _mean_auroc if metric == "AUROC" else _r2
+            each = bootstrap_interval(compare, truth, predicted, folds, **options)
             found += [ProxyStrength(name, source, metric, each.estimate, each.low, each.high)]
             if source == ALL:
                 nothing = [

@@ -523,17 +523,15 @@ def warn_of_other_order(X: Any, **columns: Any) -> None:
             continue
         if len(ours) != len(theirs) or ours.nlevels != theirs.nlevels or not ours.is_unique:
             continue
-        is_count = any(np.array_equal(each, np.arange(len(ours))) for each in (ours, theirs))
-        found = ours.isin(theirs)
-        if found.all() or (found.any() and not is_count):
+        are_counts = any(np.array_equal(each, np.arange(len(ours))) for each in (ours, theirs))
+        found, what = ours.isin(theirs), ""
+        if found.all():
             what, way_out = "the same index labels in another order", f"pass {name}.loc[X.index]"
-            if not found.all():
-                what, way_out = "some index labels in common", "align them first"
-            warnings.warn(
-                f"X and {name} have {what}, and rows are taken by position. If they belong "
-                f"together by label, {way_out}.",
-                stacklevel=6,
-            )
+        elif found.any() and not are_counts:
+            what, way_out = "some index labels in common", "align them first"
+        if what:
+            told = f"X and {name} have {what}, and rows are taken by position. If they belong "
+            warnings.warn(f"{told}together by label, {way_out}.", stacklevel=6)
 
 
 def read_target(y: ArrayLike | None, n_rows: int) -> NDArray[Any]:

@@ -381,6 +381,9 @@ _COMPARED = {
 }
 """What groups are compared by, and the figure that it is made of."""
 
+_RATIOS = {"adverse impact ratio": "selection rate", "mean / highest": "mean predicted"}
+"""Figures that are ratios to the highest, and of what."""
+
 
 def cell(
     estimate: Any, low: Any = math.nan, high: Any = math.nan, *, why: str = ""
@@ -444,7 +447,8 @@ def tabulate_groups(
                 why += f" have it ({_LACKING.get(figure, 'no rows')} in others)"
             differences[name] = cell(math.nan, why=why)
             if known.sum() > 1:
-                given = found[figure][known], draws[figure][:, known]
+                of = _RATIOS.get(figure, figure)
+                given = found[of][known], draws[of][:, known]
                 differences[name] = _compare(figure, *given, confidence)
     too_small = [name for name, large in zip(names, is_large, strict=True) if not large]
     found_groups = {"largest": names[largest], "groups": groups, "too_small": too_small}
@@ -460,12 +464,12 @@ def _compare(
     again would lie above 0 also where groups are alike. And who looks for the largest difference
     among many groups finds one: the interval is as much wider as it takes to hold for all pairs.
     """
-    is_ratio = figure in ("adverse impact ratio", "mean / highest")
+    is_ratio = figure in _RATIOS
     is_from_one = figure == "standardised mean difference"  # of one group, whose own is 0
     if is_ratio and found.min() < 0:
-        return cell(found.min())  # it has no logarithm, in which ratios are compared
+        return cell(found.min() / found.max())  # it has no logarithm, by which they are compared
     with np.errstate(divide="ignore", invalid="ignore"):
-        if is_ratio:  # a difference of logarithms, of which the highest has 0
+        if is_ratio:  # a difference of logarithms
             found, draws = np.log(found), np.log(draws)
         last = -1 - found[::-1].argmin()  # of equal ones, of which argmax has the first
         if is_from_one:
@@ -482,24 +486,23 @@ def _compare(
         if np.ptp(ends) > 0 and len(found) > 2:
             # Of two groups that lie off by z and −z' standard errors, the difference does by
             # √(z² + z'²) at most.
-            (of_one, error), (z, _) = _studentise(chosen), _studentise(draws)
+            z, middle = _studentise(draws), np.nanmedian(chosen)
             of_all = np.hypot(np.fmax.reduce(z, axis=1), np.fmin.reduce(z, axis=1))
             if is_from_one:
                 of_all = np.fmax.reduce(np.abs(z), axis=1)
-            reach = [np.nanquantile(np.abs(of), confidence) for of in (of_one, of_all)]
-            ends += np.array([-1, 1]) * (reach[1] - reach[0]) * error
+            reach = [np.nanquantile(np.abs(of), confidence) for of in (_studentise(chosen), of_all)]
+            ends = middle + (ends - middle) * reach[1] / reach[0]
         if is_ratio:
             estimate, ends = np.exp(-estimate), np.exp(-ends[::-1])
     return cell(estimate, *ends)
 
 
-def _studentise(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return by how many standard errors each draw lies off, and these; nan where none does."""
+def _studentise(draws: FloatArray) -> FloatArray:
+    """Return by how many standard errors each draw lies off; nan where none does."""
     known = np.isfinite(draws)
     n = known.sum(axis=0)
     off = np.where(known, draws - np.where(known, draws, 0.0).sum(axis=0) / n, 0.0)
-    error = np.sqrt((off**2).sum(axis=0) / n)
-    return off / error, error
+    return np.asarray(off / np.sqrt((off**2).sum(axis=0) / n))
 
 
 def _add_ratios(figures: Figures, found: Figures, largest: int, is_large: Any) -> None:

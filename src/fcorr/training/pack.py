@@ -432,16 +432,6 @@ def _n_chosen(bags: Sequence[Bag], n_members: int | None) -> int:
     return usual if n_members is None else max(1, n_members // len(bags))
 
 
-def count_trainings(recipes: Sequence[Recipe], bags: Sequence[Bag], n_members: int | None) -> int:
-    """Count how many networks :func:`train_pack` trains at most, beside precise recipes."""
-    n_recipes, n_chosen, n_done, n_trainings = len(recipes), _n_chosen(bags, n_members), 0, 0
-    trials, everything = _list_rounds(bags, n_recipes)
-    for some in trials:
-        n_trainings, n_done = n_trainings + n_recipes * (len(some) - n_done), len(some)
-        n_recipes = min(n_recipes, max(_N_BEST, n_chosen))
-    return n_trainings + min(n_recipes, n_chosen) * (len(everything) - n_done)
-
-
 def select_greedily(
     losses: Callable[[Sequence[int]], Tensor],
     candidates: Sequence[int],

@@ -71,14 +71,9 @@ def _refuse_foreign(status: os.stat_result) -> None:
         raise PermissionError("it belongs to another user")
 
 
-_warned = False
-
-
+@cache
 def _warn_once(text: str) -> None:
-    global _warned
-    if not _warned:
-        _warned = True
-        warnings.warn(text, UserWarning, stacklevel=2)
+    warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def _warn_not_kept(folder: Path, error: Exception) -> None:
