@@ -27,6 +27,7 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
+import platformdirs
 from numpy.typing import NDArray
 
 # ------------------------------------------------------------------------------ errors
@@ -500,19 +501,11 @@ def user_cache() -> Path:
 
     A user may have no home, as in a container that knows its users by number only.
     """
-    variable, below = {
-        "win32": ("LOCALAPPDATA", "AppData/Local"),
-        "darwin": ("", "Library/Caches"),
-    }.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
-    chosen = Path(os.environ.get(variable, ""))
-    if chosen.is_absolute():  # others are to be ignored, says XDG's specification
-        return chosen / "fcorr"
-    home = Path(os.path.expanduser("~"))  # stays "~" for a user of whom no home is known
-    if not (home.is_absolute() and home.is_dir()):
-        raise FileNotFoundError(
-            f"the user's home must be a folder that exists, got {str(home)!r}. Set HOME to one."
-        )
-    return home / below / "fcorr"
+    folder = platformdirs.user_cache_path("fcorr", appauthor=False)
+    if not (folder.is_absolute() and folder.parent.parent.is_dir()):
+        text = f"the user's home must be a folder that exists, got {str(folder)!r} in it"
+        raise FileNotFoundError(f"{text}. Set HOME to one.")
+    return folder
 
 
 # ------------------------------------------------------------------------------ text and plain data

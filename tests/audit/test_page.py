@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from fcorr import FCorrClassifier, FCorrRegressor
+from fcorr.audit.page import show_metric, show_small
 from fcorr.audit.report import audit_model
 from tests.audit.browser import CHROMIUM, Browser
 
@@ -244,3 +245,10 @@ def test_a_model_that_the_page_cannot_compute_is_left_out(people, classifier):
     model = classifier(**options).fit(*people[0])
     X, y = people[1]
     assert "The model is not in this page" in write_page(model, X[:60], y[:60])
+
+
+def test_numbers_that_may_be_tiny():
+    shown = [show_small(value) for value in (0.0, 3.21e-8, 0.25, None, float("inf"))]
+    assert shown == ["0", "3.2e-08", "0.25", "n/a", "inf"]
+    assert show_metric("AUROC", [0.75, 0.77]) == "0.760 ± 0.010"
+    assert show_metric("AvgIF", [1e-7, 3e-7]) == "2.0e-07"

@@ -13,6 +13,7 @@ from fcorr._core import InvalidInputError
 from fcorr.data.files import (
     Dialect,
     disarm,
+    file_ending,
     find_delimiter,
     read_file,
     read_piece,
@@ -483,3 +484,8 @@ def test_numbers_are_no_codes(tmp_path):
     table, _, note = recognise_file(path)
     assert [str(type_) for type_ in table.schema.types] == ["int64", "double", "double", "int64"]
     assert note == ""
+
+
+def test_endings_of_one_kind_are_one():
+    names = ("claims.csv.gz", "claims.TSV", "claims.pq")
+    assert [file_ending(name) for name in names] == [".csv", ".tsv", ".parquet"]

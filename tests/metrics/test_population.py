@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import beta, binom
 
 from fcorr.metrics import population_bound
+from fcorr.metrics.population import _round_up
 
 
 def test_share_is_the_limit_of_clopper_and_pearson():
@@ -92,3 +93,7 @@ def test_what_is_shown_is_never_less_than_what_is_proven():
 def test_errors_name_the_rule(arguments, message):
     with pytest.raises(ValueError, match=message):
         population_bound(**{"changes": [0.0, 0.1], **arguments})
+
+
+def test_bounds_are_shown_by_three_digits_and_never_smaller():
+    assert [_round_up(0.01), _round_up(0.95031), _round_up(0.07, 100)] == ["0.01", "0.951", "7"]

@@ -60,13 +60,7 @@ def show_number(value: Any) -> str:
 
 
 def show_small(value: float | None) -> str:
-    """Write a change or a bound, which may be tiny, exactly 0, unknown or without limit.
-
-    Examples
-    --------
-    >>> [show_small(value) for value in (0.0, 3.21e-8, 0.25, None, float("inf"))]
-    ['0', '3.2e-08', '0.25', 'n/a', 'inf']
-    """
+    """Write a change or a bound, which may be tiny, exactly 0, unknown or without limit."""
     if value is None or np.isnan(value):
         return "n/a"
     if value == 0:
@@ -78,11 +72,6 @@ def show_metric(name: str, values: float | Sequence[float]) -> str:
     """Write a metric of one or several fits, in the digits that its kind needs; n/a for nan.
 
     Of changes it is the mean, of all else the mean and, of several fits, their deviation.
-
-    Examples
-    --------
-    >>> show_metric("AUROC", [0.75, 0.77]), show_metric("AvgIF", [1e-7, 3e-7])
-    ('0.760 ± 0.010', '2.0e-07')
     """
     mean = float(np.mean(values))
     if np.isnan(mean):

@@ -205,13 +205,7 @@ def to_bytes(table: pa.Table, path: Path, dialect: Dialect = _ANY) -> bytes:
 
 
 def file_ending(path: Path) -> str:
-    """Return the ending of files of the same kind, uncompressed.
-
-    Examples
-    --------
-    >>> [file_ending(name) for name in ("claims.csv.gz", "claims.TSV", "claims.pq")]
-    ['.csv', '.tsv', '.parquet']
-    """
+    """Return the ending of files of the same kind, uncompressed."""
     if not _is(path, ENDINGS):
         raise InvalidInputError(
             f"{os.fspath(path)!r} must end in .csv, .tsv or .parquet, which tells how to read or "

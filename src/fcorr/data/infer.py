@@ -219,16 +219,12 @@ _MOST_NUMBERS = 0.9  # of a column's different values, to be one of numbers
 
 def _warn_of_spoilt_numbers(table: tables.Table, names: Sequence[str]) -> None:
     """Warn of text that is numbers but for a few values, or for how they are written."""
-    for name in names:
-        column = table.columns[name]
-        if tables.name_values(column.type) != "text":
-            continue
-        values = tables.find_distinct(name, column).dictionary.drop_null()
-        is_amount = pc.match_substring_regex(values, _AMOUNT)
-        if len(values) < _FEW_ROWS or pc.mean(is_amount).as_py() < _MOST_NUMBERS:
-            continue
-        if pc.all(pc.match_substring_regex(values, r"^\d+$")).as_py():
-            continue  # codes, which were made text on purpose
+    text = (name for name in names if tables.name_values(table.columns[name].type) == "text")
+    for name in text:
+        values = tables.find_distinct(name, table.columns[name]).dictionary.drop_null()
+        shares = (pc.mean(pc.match_substring_regex(values, p)).as_py() for p in (_AMOUNT, r"^\d+$"))
+        if len(values) < _FEW_ROWS or next(shares) < _MOST_NUMBERS or next(shares) == 1:
+            continue  # all digits: codes, which were made text on purpose
         is_odd = pc.invert(pc.match_substring_regex(values, r"^[-+]?\d*\.?\d+([eE]|$)"))
         odd = enumerate_some(pc.filter(values, is_odd).to_pylist(), 3)
         warnings.warn(

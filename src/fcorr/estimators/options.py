@@ -247,12 +247,6 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
             argument="proxy",
         )
     exposure = arguments.get("exposure")
-    if exposure in (arguments.get("monotone") or {}):
-        raise InvalidInputError(
-            f"monotone must name features, got the exposure {exposure!r}, which predictions are "
-            "proportional to as it is. Leave it out of monotone.",
-            argument="monotone",
-        )
     if exposure is not None and arguments["objective"] == "mse":
         raise InvalidInputError(
             f"exposure needs a log link to be an offset, got {exposure!r} with objective='mse'. "

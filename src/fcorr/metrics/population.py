@@ -54,13 +54,7 @@ class PopulationBound:
 
 
 def _round_up(value: float, times: int = 1) -> str:
-    """Write three digits, and never a smaller number: of that there would be no proof.
-
-    Examples
-    --------
-    >>> _round_up(0.01), _round_up(0.95031), _round_up(0.07, 100)
-    ('0.01', '0.951', '7')
-    """
+    """Write three digits, and never a smaller number: of that there would be no proof."""
     # A number is what its shortest spelling says, as whoever gave it wrote it.
     exact = Decimal(repr(float(value))) * times
     return f"{float(Context(3, ROUND_CEILING).create_decimal(exact)):.3g}"
