@@ -365,8 +365,8 @@ class Trainer:
             bags = packs.make_bags(torch.from_numpy(self.target.strata), n_members, seed)
         else:
             bags = packs.hash_bags(self.n_rows, n_members, seed)
-        # How many there are rounds tell, as they begin.
-        shown = show_progress("training", 0, shown=bool(estimator.verbose), unit="trial")
+        # Each round tells of its own trainings, as it begins.
+        shown = show_progress("training", 1, shown=bool(estimator.verbose), unit="trial")
         # Processes that train together take one member after the other, or would wait for each
         # other's gradients of different ones.
         side_by_side = self.device.type == "cpu" and Ranks.current().n == 1
