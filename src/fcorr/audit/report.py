@@ -579,7 +579,8 @@ class _Audit:
             )
         other = replace(other, power=self.subject.power)  # or deviances would be of two kinds
         scores, rows = other.score(self.rows.X), self.rows
-        part: dict[str, Any] = {"name": other.name}
+        name = other.name + " (incumbent)" * (other.name == self.subject.name)
+        part: dict[str, Any] = {"name": name}
         self.found["incumbent"] = part
         if self.is_single:
             part["differences"] = self._split_differences(other)
@@ -624,7 +625,7 @@ class _Audit:
             table = _or_why(lambda: metrics.lift_table(*given, sample_weight=rows.weight))
             self.found["plots"]["double lift"] = table
             if not isinstance(table, str):
-                names = self.found["subject"]["name"], other.name
+                names = self.found["subject"]["name"], name
                 self._show_lift("double lift", table, "Double lift: two models", *names)
 
     def show_frontier(self, sweep: Any) -> None:
