@@ -4,6 +4,7 @@ import json
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnxruntime
@@ -16,7 +17,7 @@ from sklearn.metrics import mean_poisson_deviance, roc_auc_score
 
 import fcorr
 from fcorr import InvalidInputError, metrics
-from fcorr.audit import report
+from fcorr.audit import measure, report
 from fcorr.estimators import to_onnx
 
 audit_model = partial(fcorr.audit_model, n_resamples=20)
@@ -231,6 +232,12 @@ def test_an_exported_model_says_what_it_is(regressor, policies, tmp_path):
     assert other["subject"]["deviance_power"] == 1
     for name, each in one["performance"].items():
         assert other["performance"][name]["estimate"] == pytest.approx(each["estimate"])
+
+
+def test_what_other_exports_say_of_themselves_is_not_read():
+    told = SimpleNamespace(producer_name="other", custom_metadata_map={"target": "default"})
+    session = SimpleNamespace(get_inputs=list, get_modelmeta=lambda: told)
+    assert measure.read_facts(session) == {}
 
 
 def test_another_model_beside_it(logistic):

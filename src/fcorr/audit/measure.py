@@ -109,10 +109,10 @@ def read_facts(model: Any) -> dict[str, Any]:
     if is_ours(model):
         power = model._deviance_power if hasattr(model, "objective_") else None
         return {"sensitive": model.sensitive, "exposure": model.exposure, "power": power}
-    if not hasattr(model, "get_inputs"):  # a session of onnxruntime
+    told = model.get_modelmeta() if hasattr(model, "get_inputs") else None  # by onnxruntime
+    if told is None or told.producer_name != "fcorr":  # what others write may mean anything
         return {}
-    known = model.get_modelmeta().custom_metadata_map
-    schema, target = (json.loads(known.get(name, "{}")) for name in ("schema", "target"))
+    schema, target = (json.loads(told.custom_metadata_map[name]) for name in ("schema", "target"))
     facts = {name: schema.get(name) or None for name in ("sensitive", "exposure")}
     return facts | {"power": target.get("power")}
 
